@@ -8,7 +8,7 @@ import pytest
 
 from tests.support.sandbox_driver import STORE, Driver, Json, driven, item
 from tillbridge.sandbox import SandboxSettings, create_app, serve
-from tillbridge.sandbox.errors import SPECIFIED
+from tillbridge.sandbox.validation import SPECIFIED
 
 
 @pytest.fixture

@@ -8,8 +8,8 @@ from typing import get_args
 import pytest
 
 from tillbridge.sandbox import AppSeed, MerchantSeed, SandboxSettings, StoreSeed, create_app
-from tillbridge.sandbox.errors import SANDBOX_ONLY
 from tillbridge.sandbox.middleware import Action, FaultRule
+from tillbridge.sandbox.validation import SANDBOX_ONLY
 
 GUIDE = (Path(__file__).parents[2] / "docs" / "sandbox.md").read_text(encoding="utf-8")
 SEEDS = (SandboxSettings, AppSeed, StoreSeed, MerchantSeed)

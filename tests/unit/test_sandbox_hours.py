@@ -7,9 +7,9 @@ from hypothesis import strategies as st
 
 from tests.support.sandbox_driver import Json
 from tests.support.sandbox_hall import week
-from tillbridge.sandbox.errors import ServiceError
 from tillbridge.sandbox.hours import check_hours, is_open
 from tillbridge.sandbox.orders import rolled_up, shares
+from tillbridge.sandbox.validation import ServiceError
 
 LATE = [{"open": "18:00", "close": "02:00"}]
 LUNCH = [{"open": "12:00", "close": "15:00"}]

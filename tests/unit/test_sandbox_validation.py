@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tillbridge.sandbox import bodies, validation
-from tillbridge.sandbox.errors import ServiceError
+from tillbridge.sandbox.validation import ServiceError
 
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(),

@@ -28,7 +28,6 @@ from tillbridge.sandbox.endpoints import (
     own_community,
     own_subscription,
 )
-from tillbridge.sandbox.errors import ServiceError
 from tillbridge.sandbox.hours import check_hours
 from tillbridge.sandbox.orders import parent_body
 from tillbridge.sandbox.state import (
@@ -44,7 +43,7 @@ from tillbridge.sandbox.state import (
     new_id,
     plain,
 )
-from tillbridge.sandbox.validation import Empty, Json, wrong
+from tillbridge.sandbox.validation import Empty, Json, ServiceError, wrong
 from tillbridge.sandbox.webhooks import new_secret
 
 _ATTEMPTS_SHOWN = 100

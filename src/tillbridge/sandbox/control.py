@@ -6,7 +6,7 @@ Bodies are as strict as the service's own, so that a typo in a test says so.
 from dataclasses import replace
 from typing import Annotated, Any, Literal
 
-from pydantic import Field
+from pydantic import Field, create_model
 
 from tillbridge.sandbox.bodies import StoreStatus
 from tillbridge.sandbox.catalogue import is_available
@@ -20,7 +20,6 @@ from tillbridge.sandbox.endpoints import (
     any_store,
     anyone,
 )
-from tillbridge.sandbox.errors import ServiceError
 from tillbridge.sandbox.menus import NextJob, job_body
 from tillbridge.sandbox.orders import WantedAt, parent_body
 from tillbridge.sandbox.pricing import PlacementError, Wanted, WantedOption
@@ -47,6 +46,7 @@ from tillbridge.sandbox.validation import (
     Json,
     Number,
     OptionalText,
+    ServiceError,
     Text,
     wrong,
 )
@@ -166,25 +166,23 @@ class Option(Body):
     quantity: Annotated[int, Field(ge=1)] = 1
 
 
-class LineOverrides(Body):
-    """Fields of a delivered line that are replaced, by whatever it is."""
+_REPLACED = (
+    "product_id",
+    "product_variant_id",
+    "product_name",
+    "unit_price",
+    "external_id",
+    "variant_external_id",
+)
 
-    nullable = frozenset(
-        {
-            "product_id",
-            "product_variant_id",
-            "product_name",
-            "unit_price",
-            "external_id",
-            "variant_external_id",
-        }
-    )
-    product_id: Any = None
-    product_variant_id: Any = None
-    product_name: Any = None
-    unit_price: Any = None
-    external_id: Any = None
-    variant_external_id: Any = None
+
+class _Replaced(Body):
+    nullable = frozenset(_REPLACED)
+
+
+_ANY: dict[str, Any] = dict.fromkeys(_REPLACED, (Any, None))
+#: Fields of a delivered line that are replaced, by whatever it is.
+LineOverrides: Any = create_model("LineOverrides", __base__=_Replaced, **_ANY)
 
 
 class _AnyLine(Body):

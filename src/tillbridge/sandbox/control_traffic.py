@@ -5,7 +5,6 @@ from typing import Any, Literal
 from pydantic import Field
 
 from tillbridge.sandbox.endpoints import Call, Endpoint, Unread, any_community, anyone
-from tillbridge.sandbox.errors import ServiceError
 from tillbridge.sandbox.middleware import FaultRule
 from tillbridge.sandbox.state import Community, new_id, plain
 from tillbridge.sandbox.validation import (
@@ -17,6 +16,7 @@ from tillbridge.sandbox.validation import (
     Number,
     OptionalText,
     Positive,
+    ServiceError,
     Text,
     wrong,
 )

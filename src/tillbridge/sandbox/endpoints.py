@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from aiohttp import web
 
-from tillbridge.sandbox.errors import ServiceError
 from tillbridge.sandbox.state import (
     Community,
     Integration,
@@ -21,7 +20,7 @@ from tillbridge.sandbox.state import (
     Store,
     Subscription,
 )
-from tillbridge.sandbox.validation import AnyBody, Body, Empty, Json, Model, parse
+from tillbridge.sandbox.validation import AnyBody, Body, Empty, Json, Model, ServiceError, parse
 
 if TYPE_CHECKING:
     from tillbridge.sandbox.server import Sandbox  # which imports every table

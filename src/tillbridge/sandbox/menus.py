@@ -33,9 +33,8 @@ from tillbridge.sandbox.catalogue import (
 )
 from tillbridge.sandbox.clock import Timer, as_timestamp
 from tillbridge.sandbox.endpoints import Call, Endpoint, Unread, integrated, pushing
-from tillbridge.sandbox.errors import ServiceError
 from tillbridge.sandbox.state import Integration, Job, Link, Table, World, new_id, plain
-from tillbridge.sandbox.validation import Json, wrong
+from tillbridge.sandbox.validation import Json, ServiceError, wrong
 
 if TYPE_CHECKING:
     from tillbridge.sandbox.server import Sandbox

@@ -18,18 +18,20 @@ from aiohttp.typedefs import Middleware
 from pydantic import Field
 
 from tillbridge.sandbox.clock import Clock
-from tillbridge.sandbox.errors import CODE_FOR_STATUS, ServiceError, error_response
 from tillbridge.sandbox.settings import SandboxSettings
 from tillbridge.sandbox.state import new_id
 from tillbridge.sandbox.validation import (
+    CODE_FOR_STATUS,
     Body,
     Count,
     Id,
     Number,
     OptionalText,
     Regex,
+    ServiceError,
     Text,
     Url,
+    error_response,
 )
 
 _log = structlog.get_logger("tillbridge.sandbox.api")

@@ -26,11 +26,10 @@ from tillbridge.sandbox.bodies import (
 )
 from tillbridge.sandbox.clock import Clock
 from tillbridge.sandbox.endpoints import Call, Endpoint, Unread, anyone
-from tillbridge.sandbox.errors import ServiceError
 from tillbridge.sandbox.pages import read_form
 from tillbridge.sandbox.settings import AppSeed, SandboxSettings
 from tillbridge.sandbox.state import Merchant, World, new_id
-from tillbridge.sandbox.validation import Json, wrong
+from tillbridge.sandbox.validation import Json, ServiceError, wrong
 
 if TYPE_CHECKING:
     from tillbridge.sandbox.server import Sandbox

@@ -13,7 +13,6 @@ from typing import Any
 from tillbridge.sandbox.bodies import Cancel, OrderStatus, renamed
 from tillbridge.sandbox.clock import as_timestamp
 from tillbridge.sandbox.endpoints import Call, Endpoint, own_order
-from tillbridge.sandbox.errors import ServiceError
 from tillbridge.sandbox.pricing import (
     Extras,
     PlacementError,
@@ -24,7 +23,7 @@ from tillbridge.sandbox.pricing import (
 )
 from tillbridge.sandbox.settings import SandboxSettings
 from tillbridge.sandbox.state import Community, Link, Order, ParentOrder, World, new_id
-from tillbridge.sandbox.validation import Empty, Json
+from tillbridge.sandbox.validation import Empty, Json, ServiceError
 from tillbridge.sandbox.webhooks import Webhooks
 
 #: Where each state may go. Until when cancelling is allowed, the specification does not show.

@@ -11,9 +11,8 @@ from aiohttp import web
 from aiohttp.typedefs import Middleware
 
 from tillbridge.sandbox.endpoints import Call, Endpoint, Unread, anyone
-from tillbridge.sandbox.errors import ServiceError
 from tillbridge.sandbox.middleware import FaultRule, Handler
-from tillbridge.sandbox.validation import Json
+from tillbridge.sandbox.validation import Json, ServiceError
 
 if TYPE_CHECKING:
     from tillbridge.sandbox.server import Sandbox

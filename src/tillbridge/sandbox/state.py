@@ -8,9 +8,9 @@ from typing import Any
 
 from tillbridge.sandbox.bodies import Signup
 from tillbridge.sandbox.clock import Clock, as_timestamp
-from tillbridge.sandbox.errors import ServiceError
 from tillbridge.sandbox.hours import is_open
 from tillbridge.sandbox.settings import SandboxSettings, StoreSeed
+from tillbridge.sandbox.validation import ServiceError
 
 
 def new_id(prefix: str) -> str:

@@ -30,7 +30,6 @@ from tillbridge.sandbox.endpoints import (
     any_parent,
     any_store,
 )
-from tillbridge.sandbox.errors import ServiceError
 from tillbridge.sandbox.orders import STATUSES, WantedAt, parent_body
 from tillbridge.sandbox.pages import read_form
 from tillbridge.sandbox.pricing import (
@@ -51,7 +50,7 @@ from tillbridge.sandbox.state import (
     Store,
     Table,
 )
-from tillbridge.sandbox.validation import Json
+from tillbridge.sandbox.validation import Json, ServiceError
 
 if TYPE_CHECKING:
     from tillbridge.sandbox.server import Sandbox

@@ -19,11 +19,10 @@ from tillbridge.sandbox.endpoints import (
     integrated,
     reachable,
 )
-from tillbridge.sandbox.errors import ServiceError
 from tillbridge.sandbox.hours import check_week
 from tillbridge.sandbox.settings import SandboxSettings
 from tillbridge.sandbox.state import Integration, Link, new_id, plain
-from tillbridge.sandbox.validation import Json
+from tillbridge.sandbox.validation import Json, ServiceError
 from tillbridge.sandbox.webhooks import new_secret
 
 _SHOWN_WITH_STORE = (

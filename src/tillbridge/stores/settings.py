@@ -130,9 +130,7 @@ def _add(body: Body, more: Mapping[str, Any], path: str) -> None:
             _add(body[key], value, place)
         else:
             raise ConfigError(
-                _("{place} says again what the file says in words of its own.").format(
-                    place=place
-                ),
+                _("{place} says again what the file says in words of its own.").format(place=place),
                 fix=_("Remove one of the two."),
             )
 
