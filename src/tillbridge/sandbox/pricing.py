@@ -63,10 +63,12 @@ class PricedLine:
 
     def body(self, tax_amount: int) -> dict[str, Any]:
         """As the order shows it."""
+        own = ("external_id", "variant_external_id", "options")
         return {
-            **plain(self, "components"),
+            **plain(self, "components", *own),
             "subtotal": self.subtotal,
             "tax_amount": tax_amount,
+            **{name: plain(getattr(self, name)) for name in own},
         }
 
 
