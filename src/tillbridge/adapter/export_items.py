@@ -123,7 +123,7 @@ def groups_of(
 
 
 def stock_of(written: str) -> Decimal | None:
-    """Return how much is left, None where nothing is said. Raises ValueError for no number."""
+    """Return how much is left, None where nothing is stated. Raises ValueError for no number."""
     text = written.strip()
     if not text:
         return None

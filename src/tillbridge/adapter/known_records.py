@@ -15,11 +15,11 @@ the bridge hands in the fingerprints of the records it has, and an adapter tells
     def read_catalogue(self) -> Catalogue:
         return self.read_changes(frozenset()).fresh
 
-Beside the record itself, all that decides which item it means must be said to `KnownRecords`: the
+Beside the record itself, all that decides which item it means must be given to `KnownRecords`: the
 columns, the options, the currency, what other files say about it. Where one of these changes, all
-records are new. A record that makes no item, or a bad row, is new each time, as it must be told
+records are new. A record that makes no item, or a bad row, is new each time, as it must be reported
 each time; and the ids of known records are not looked at: where a new record has the id of a
-known one, both are told, and the bridge finds it out.
+known one, both are reported, and the bridge finds it out.
 """
 
 from collections.abc import Callable, Iterable, Sequence

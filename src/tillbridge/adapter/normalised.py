@@ -32,14 +32,14 @@ def catalogue_json(catalogue: Catalogue) -> Json:
 
 def item_json(item: Item) -> Json:
     """Return one item."""
-    said: Json = _plain(item)
-    return said
+    found: Json = _plain(item)
+    return found
 
 
 def table_json(table: Table) -> Json:
     """Return one table."""
-    said: Json = _plain(table)
-    return said
+    found: Json = _plain(table)
+    return found
 
 
 def availability_json(reading: AvailabilityReading) -> Json:
@@ -68,7 +68,7 @@ def _plain(value: Any) -> Any:  # noqa: ANN401 -- a value of the model, or a par
         return {
             field.name: _plain(part)
             for field in dataclasses.fields(value)
-            if _said(field, part := getattr(value, field.name))
+            if _differs(field, part := getattr(value, field.name))
         }
     if isinstance(value, Mapping):
         return {key: _plain(part) for key, part in value.items()}
@@ -77,6 +77,6 @@ def _plain(value: Any) -> Any:  # noqa: ANN401 -- a value of the model, or a par
     return value
 
 
-def _said(field: "dataclasses.Field[Any]", value: object) -> bool:
+def _differs(field: "dataclasses.Field[Any]", value: object) -> bool:
     """Return whether a field says more than its default."""
     return field.default is dataclasses.MISSING or value != field.default

@@ -6,7 +6,7 @@
     except BadPrice as bad:
         ...  # a bad row: bad.text, bad.fix, bad.column, bad.value
 
-The reader is a value: make it part of what `KnownRecords` is told of the meaning of a record, since
+The reader is a value: make it part of the meaning of a record that `KnownRecords` is given, since
 one row can change what another one's price means.
 """
 

@@ -1,4 +1,4 @@
-"""Secrets among an adapter's options: said as those of the bridge are, and never shown.
+"""Secrets among an adapter's options: written as those of the bridge are, and never shown.
 
 In `bridge.toml`: `{ file = "..." }`, `{ env = "..." }`, `{ credential = "..." }`, or the text.
 """

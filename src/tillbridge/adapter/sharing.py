@@ -4,7 +4,7 @@ Windows lets the one who opens a file say what others may do meanwhile. Python's
 reading and writing, but not replacing or removing: a till that renames its new export over the one
 that is being read would be refused, and some then stop exporting. Here everything is allowed.
 
-It is also where an adapter is kept from the bridge's own files: a link in the till's folder, put
+It is also where the bridge's own files are refused to an adapter: a link in the till's folder, put
 there after its path was checked, opens nothing of them (`core.files`).
 """
 

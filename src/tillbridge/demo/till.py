@@ -17,7 +17,7 @@ from tillbridge.core.errors import ConfigError
 from tillbridge.core.i18n import _
 from tillbridge.model.money import to_minor
 from tillbridge.pos.kit import Kit, find_kit
-from tillbridge.pos.toml_text import toml_lines
+from tillbridge.pos.recording.record import toml_lines
 
 
 class NotHere(Exception):

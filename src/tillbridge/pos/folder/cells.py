@@ -177,8 +177,8 @@ def yes_or_no(field: str, value: str, *, empty: bool | None = None) -> bool:
         return False
     if not word and empty is not None:
         return empty
-    said = f"{field} is {value.strip()!r}" if word else f"{field} is empty"
-    raise BadCell(field, value, f"{said}, which is neither yes nor no.", "Use true or false.")
+    text = f"{field} is {value.strip()!r}" if word else f"{field} is empty"
+    raise BadCell(field, value, f"{text}, which is neither yes nor no.", "Use true or false.")
 
 
 def whole_number(field: str, value: str, *, empty: int | None) -> int | None:

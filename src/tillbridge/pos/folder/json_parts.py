@@ -54,7 +54,7 @@ def external_id(thing: Mapping[str, Any]) -> str:
 
 
 def id_if_any(thing: Mapping[str, Any]) -> str:
-    """Return the id as far as it can be told, "" where it cannot."""
+    """Return the id as far as it can be read, "" where it cannot."""
     try:
         return external_id(thing)
     except BadCell:
@@ -220,7 +220,7 @@ def _available(thing: Mapping[str, Any], field: str) -> bool:
     return flag(thing, field, missing=True)
 
 
-# In the order in which people are told what is wrong; most items have few of them.
+# In the order in which faults are reported; most items have few of them.
 _MAY_LACK: tuple[tuple[str, Callable[[Mapping[str, Any], str], Any]], ...] = (
     ("description", paragraph),
     ("image_url", text),

@@ -42,7 +42,7 @@ _TO_SIGNED = 1 << 63
 class KnownItems:
     """The fingerprints of a reading: of the text of each item, and the menus it is on.
 
-    An item with `odd` fields, of which people are told, has a fingerprint by which it is not known
+    An item with `odd` fields, which are reported, has a fingerprint by which it is not known
     before it is read.
     """
 
@@ -78,7 +78,7 @@ class KnownItems:
         self.unseen.add(fingerprint_of(digest, (menu_id,)))
 
     def give_back(self) -> None:
-        """Take back all that was said."""
+        """Take back all that was seen."""
         self.unseen = set(self._known)
 
 
@@ -115,7 +115,7 @@ def parse(text: str, known: KnownItems | None = None) -> Any:  # noqa: ANN401 --
     pieces = _Pieces(text, known)
     try:
         value, end = pieces.top(pieces.skip(0), _BODY)
-    except _SaidTwice:
+    except _RepeatedMember:
         # Of two members with one name the last counts; what was known of the first, is not there.
         if known is not None:
             known.give_back()
@@ -131,7 +131,7 @@ def parse_one(text: str, at: int) -> Any:  # noqa: ANN401 -- any JSON value
     return _decoder.raw_decode(text, at)[0]
 
 
-class _SaidTwice(Exception):
+class _RepeatedMember(Exception):
     """An object whose items may be known has two members of one name."""
 
 
@@ -177,7 +177,7 @@ class _Pieces:
             name, at = self.whole(at)
             at = self._past(":", at)
             if name in members and self._known is not None:
-                raise _SaidTwice
+                raise _RepeatedMember
             if name in _LISTS and self._text.startswith("[", at):
                 members[name], at = self._list(name, at, members, depth)
             else:

@@ -168,7 +168,7 @@ def _checked_rows(table: Table, columns: Columns, mapping: MenuMapping) -> Itera
         except BrokenRow as bad:
             swallowed = table.swallowed(row)
             if mapping.ids == "derived" and swallowed:
-                # Which dishes are inside cannot be told, so that none may be taken away.
+                # Which dishes are inside cannot be known, so that none may be taken away.
                 raise ExportUnreadable(bad.text, place=table.place(number), fix=bad.fix) from bad
             yield columns.record(number, row, bad)
             for each in swallowed:
@@ -350,7 +350,7 @@ class MappedMenu:
         for unit in found.units:
             fingerprint = records.new(texts_of(unit))
             for number, row, bad in unit:
-                # Where the item is as it was, that a row is there twice must be told each time.
+                # Where the item is as it was, that a row is there twice is reported each time.
                 if bad is not None:
                     builder.take_bad(number, row, bad)
                 elif fingerprint is not None:

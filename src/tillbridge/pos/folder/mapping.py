@@ -1,4 +1,4 @@
-"""Mappings: how the export of a product says what a menu is, kept as data (TOML).
+"""Mappings: how the export of a product says what a menu is, as data (TOML).
 
 Those of known products lie beside this module in `formats/`; a merchant can write one of the same
 form. A mapping says where each field of ours stands, in columns of a table, in lines of text or in

@@ -123,7 +123,7 @@ class Outbox:
     def put(self, stem: str, content: bytes) -> None:
         """Put the file out, unless that was done before.
 
-        Raises PosOffline where it surely was not, TicketOutcomeUnknown where that cannot be told.
+        Raises PosOffline where it surely was not, TicketOutcomeUnknown where that cannot be known.
         """
         if self.holds(stem):
             return
@@ -190,7 +190,7 @@ class Pruning:
 
 
 def _exists(path: Path) -> bool:
-    """Return whether `path` is there; raises OSError where that cannot be told."""
+    """Return whether `path` is there; raises OSError where that cannot be known."""
     try:
         path.stat()
     except FileNotFoundError:

@@ -5,8 +5,8 @@ empty raises `ExportUnreadable` with `passing`, for it is surely being written. 
 wrong by itself is none of this module's business.
 
 An export of 200,000 rows passes through here whenever the till writes it, and nearly always only
-a few rows are new. So rows are told apart by fingerprint where they are read, and nothing is kept
-of those that are known.
+a few rows are new. So rows are told apart by fingerprint where they are read, and nothing is
+stored of those that are known.
 """
 
 import csv

@@ -116,12 +116,12 @@ class UnitMaker:
 
     def _by_parent(self, records: Iterable[Record]) -> Iterator[Unit]:
         """Yield items with the rows that name them as their parent."""
-        kept = list(records)
-        ids = {each.parent_key: each.text("external_id") for each in kept if each.parent_key}
+        every = list(records)
+        ids = {each.parent_key: each.text("external_id") for each in every if each.parent_key}
         dropped: set[str] = set()
         units: dict[str, Unit] = {}
         variants: list[tuple[str, Record]] = []
-        for number, record in enumerate(kept):
+        for number, record in enumerate(every):
             parent = self._parent(record, ids)
             if parent:
                 variants.append((parent, record))
@@ -254,7 +254,7 @@ class UnitMaker:
     def _sold_out(self, record: Record) -> bool:
         try:
             return not cells.yes_or_no("", self._available(record), empty=True)
-        except BadCell:  # told where the size itself is read
+        except BadCell:  # reported where the size itself is read
             return False
 
     def _available(self, record: Record) -> str:

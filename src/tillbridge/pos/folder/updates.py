@@ -1,6 +1,6 @@
 """News of orders: JSON files that the till drops into a folder.
 
-A file is read as soon as it is whole, and moved to `done/` once the core has kept what it says.
+A file is read as soon as it is whole, and moved to `done/` once the core has stored what it says.
 One that is no news the bridge understands goes to `bad/`, with a `.error` beside it that says why,
 but only after it has not changed for a while: a till that writes in place makes half a file first.
 """

@@ -10,7 +10,7 @@ import threading
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
-from pathlib import Path
+from pathlib import Path, PurePath
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -36,7 +36,6 @@ from tillbridge.core.i18n import _
 from tillbridge.core.redaction import MASK, masked_field
 from tillbridge.pos.loader import first_fault
 from tillbridge.pos.recording.redact import Redactor
-from tillbridge.pos.toml_text import toml_lines, toml_value
 
 _PATIENCE_S = 60.0
 # What connections are about; the relay has connections of its own.
@@ -409,3 +408,34 @@ def _case_toml(source: Source, options: Mapping[str, Any]) -> str:
     if options:
         lines += ["", "[options]", *toml_lines(options)]
     return "\n".join(lines) + "\n"
+
+
+# -- values as they stand in a TOML file
+
+
+def toml_lines(table: Mapping[str, Any]) -> list[str]:
+    """Return a table's lines, `key = value` each."""
+    return [f"{toml_key(str(key))} = {toml_value(value)}" for key, value in table.items()]
+
+
+def toml_key(name: str) -> str:
+    """Return a key; quoted where it must be."""
+    plain = name.replace("_", "").replace("-", "")
+    return name if plain.isascii() and plain.isalnum() else toml_value(name)
+
+
+def toml_value(value: Any) -> str:  # noqa: ANN401 -- a value of any kind
+    """Return a value on one line."""
+    match value:
+        case bool():
+            return "true" if value else "false"
+        case int() | float():
+            return str(value)
+        case list() | tuple():
+            return f"[{', '.join(map(toml_value, value))}]"
+        case Mapping():
+            return f"{{ {', '.join(toml_lines(value))} }}"
+        case str() | PurePath():
+            return json.dumps(str(value), ensure_ascii=False).replace("\x7f", "\\u007f")
+        case _:
+            return json.dumps(str(value))
