@@ -149,8 +149,8 @@ async def test_a_word_on_an_item_that_is_gone_is_let_go(tmp_path: Path) -> None:
 
 async def test_a_subscription_is_made_once_and_its_secret_is_kept_first(tmp_path: Path) -> None:
     async with community_house(tmp_path) as house:
-        await house.flow.subscriber.keep()
-        await house.flow.subscriber.keep()
+        await house.flow.subscriber.reconcile()
+        await house.flow.subscriber.reconcile()
         made = await house.subscription()
         assert (made["name"], made["events"]) == ("tillbridge", ["*"])
         assert made["url"] == f"{house.receiver.url}/webhooks/{KEY}"
@@ -161,7 +161,7 @@ async def test_a_subscription_is_made_once_and_its_secret_is_kept_first(tmp_path
 
 async def test_a_test_delivery_arrives_and_is_seen_on_both_sides(tmp_path: Path) -> None:
     async with community_house(tmp_path) as house:
-        await house.flow.subscriber.keep()
+        await house.flow.subscriber.reconcile()
         tested = await house.flow.subscriber.test()
         assert tested is not None
         assert tested.ok
@@ -172,13 +172,13 @@ async def test_a_test_delivery_arrives_and_is_seen_on_both_sides(tmp_path: Path)
 
 async def test_a_subscription_is_brought_in_line_by_what_differs(tmp_path: Path) -> None:
     async with community_house(tmp_path, events=["order.created"], webhook_name="Till 2") as house:
-        await house.flow.subscriber.keep()
+        await house.flow.subscriber.reconcile()
         made = await house.subscription()
         assert (made["name"], made["events"]) == ("Till 2", ["order.created"])
         await house.hall.call(
             "PUT", f"/webhooks/{made['webhook_id']}", {"is_active": False, "events": ["*"]}
         )
-        await house.flow.subscriber.keep()
+        await house.flow.subscriber.reconcile()
         now = await house.subscription()
         assert (now["is_active"], now["events"]) == (True, ["order.created"])
         log = (await house.hall.bridge.control("GET", "/requests")).body["requests"]
@@ -188,10 +188,10 @@ async def test_a_subscription_is_brought_in_line_by_what_differs(tmp_path: Path)
 
 async def test_a_subscription_that_is_gone_is_made_again(tmp_path: Path) -> None:
     async with community_house(tmp_path) as house:
-        await house.flow.subscriber.keep()
+        await house.flow.subscriber.reconcile()
         first = await house.subscription()
         await house.hall.call("DELETE", f"/webhooks/{first['webhook_id']}")
-        await house.flow.subscriber.keep()
+        await house.flow.subscriber.reconcile()
         second = await house.subscription()
         assert second["webhook_id"] != first["webhook_id"]
         tested = await house.flow.subscriber.test()
@@ -201,9 +201,9 @@ async def test_a_subscription_that_is_gone_is_made_again(tmp_path: Path) -> None
 
 async def test_a_lost_secret_means_a_new_subscription(tmp_path: Path) -> None:
     async with community_house(tmp_path) as house:
-        await house.flow.subscriber.keep()
+        await house.flow.subscriber.reconcile()
         await asyncio.to_thread(house.ledger.vault.drop, f"{KEY}/webhook_secrets")
-        await house.flow.subscriber.keep()
+        await house.flow.subscriber.reconcile()
         assert len((await house.service())["webhooks"]) == 2
         tested = await house.flow.subscriber.test()
         assert tested is not None
@@ -212,7 +212,7 @@ async def test_a_lost_secret_means_a_new_subscription(tmp_path: Path) -> None:
 
 async def test_remaking_leaves_one_subscription_with_another_secret(tmp_path: Path) -> None:
     async with community_house(tmp_path) as house:
-        await house.flow.subscriber.keep()
+        await house.flow.subscriber.reconcile()
         first = await house.subscription()
         await house.flow.subscriber.remake()
         second = await house.subscription()
@@ -222,20 +222,20 @@ async def test_remaking_leaves_one_subscription_with_another_secret(tmp_path: Pa
 
 async def test_events_that_do_not_arrive_are_a_problem_until_they_do(tmp_path: Path) -> None:
     async with community_house(tmp_path) as house:
-        await house.flow.subscriber.keep()
+        await house.flow.subscriber.reconcile()
         webhook_id = (await house.subscription())["webhook_id"]
         subscriber = house.flow.subscriber
         wrong = replace(subscriber.wanted, url=f"{house.receiver.url}/webhooks/nowhere")
         right, subscriber.wanted = subscriber.wanted, wrong
-        await subscriber.keep()
+        await subscriber.reconcile()
         await house.send("order.created", {})
-        await subscriber.keep()
+        await subscriber.reconcile()
         (problem,) = house.tracker.current()
         assert problem.code == "community.deliveries_failing"
         assert "404" in problem.text
         assert wrong.url in problem.fix
         subscriber.wanted = right
-        await subscriber.keep()  # the test that follows the change arrives
+        await subscriber.reconcile()  # the test that follows the change arrives
         assert house.problems() == []
         assert (await house.subscription())["webhook_id"] == webhook_id
 
@@ -251,7 +251,7 @@ async def placed(house: CommunityHouse) -> dict[str, Any]:
 
 async def test_an_order_is_kept_with_its_children_tied_to_the_stores_orders(tmp_path: Path) -> None:
     async with community_house(tmp_path) as house:
-        await house.flow.subscriber.keep()
+        await house.flow.subscriber.reconcile()
         order = await placed(house)
         ours = next(c["order_id"] for c in order["child_orders"] if c["store_id"] == "st_main")
         row = OrderRow(
@@ -279,7 +279,7 @@ async def test_events_twice_late_and_out_of_turn_end_with_what_the_service_says(
     tmp_path: Path,
 ) -> None:
     async with community_house(tmp_path) as house:
-        await house.flow.subscriber.keep()
+        await house.flow.subscriber.reconcile()
         await house.hall.bridge.control("POST", "/webhooks/pause")
         order = await house.hall.order(at("st_main", "soup"), wait=False)
         (child,) = order["child_orders"]
@@ -303,7 +303,7 @@ async def test_events_twice_late_and_out_of_turn_end_with_what_the_service_says(
 
 async def test_a_late_event_waits_until_the_order_can_be_read(tmp_path: Path) -> None:
     async with community_house(tmp_path) as house:
-        await house.flow.subscriber.keep()
+        await house.flow.subscriber.reconcile()
         order = await placed(house)
         stale = {"previous_status": "ready", "order": {**order, "status": "delivered"}}
         await house.send("order.status_changed", stale)
@@ -319,7 +319,7 @@ async def test_a_late_event_waits_until_the_order_can_be_read(tmp_path: Path) ->
 
 async def test_an_event_without_an_order_is_kept_and_said(tmp_path: Path) -> None:
     async with community_house(tmp_path) as house:
-        await house.flow.subscriber.keep()
+        await house.flow.subscriber.reconcile()
         await house.send("order.created", {"order": {"status": "pending"}})
         await house.send("store.joined", {"store_id": "st_x"})
         await house.flow.orders.take_in()
@@ -328,7 +328,7 @@ async def test_an_event_without_an_order_is_kept_and_said(tmp_path: Path) -> Non
 
 async def test_a_part_of_ours_that_never_arrives_is_a_problem(tmp_path: Path) -> None:
     async with community_house(tmp_path) as house:
-        await house.flow.subscriber.keep()
+        await house.flow.subscriber.reconcile()
         order = await placed(house)
         ours = next(c["order_id"] for c in order["child_orders"] if c["store_id"] == "st_main")
         house.clock.ahead_ms = 3_600_000
@@ -366,14 +366,14 @@ async def test_the_receiver_takes_what_the_subscriptions_secret_signed(
     tmp_path: Path, more: dict[str, object], status: str
 ) -> None:
     async with community_house(tmp_path) as house:
-        await house.flow.subscriber.keep()
+        await house.flow.subscriber.reconcile()
         assert await house.send("order.created", {}, **more) == status
         assert len(await outcomes(house)) == (status == "200")
 
 
 async def test_bad_signatures_are_the_communitys_problem(tmp_path: Path) -> None:
     async with community_house(tmp_path) as house:
-        await house.flow.subscriber.keep()
+        await house.flow.subscriber.reconcile()
         for _number in range(3):
             await house.send("order.created", {}, signature="wrong")
         (problem,) = house.tracker.current()
@@ -538,6 +538,6 @@ async def test_deliveries_may_come_before_the_answer_that_shows_their_secret(
         rule = {"action": "error", "status": 403, "path": "/webhooks$", "count": 1}
         await house.hall.bridge.control("POST", "/faults", rule)
         with pytest.raises(ServiceError):
-            await house.flow.subscriber.keep()
-        await house.flow.subscriber.keep()
+            await house.flow.subscriber.reconcile()
+        await house.flow.subscriber.reconcile()
         assert seen == [f"expected {KEY}", f"there {KEY}"] * 2

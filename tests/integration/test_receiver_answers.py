@@ -269,10 +269,10 @@ async def test_strangers_who_do_not_come_again_are_let_go_after_a_day(tmp_path: 
     async with receiving(tmp_path) as house:
         for _ in range(3):
             await house.send(b"strange", secret="wrong")
-        await house.receiver.refusals.let_go()
+        await house.receiver.refusals.close_stale()
         assert house.tracker.is_open("receiver.bad_signature", "main")
         house.clock.forward(86_401)
-        await house.receiver.refusals.let_go()
+        await house.receiver.refusals.close_stale()
         assert house.tracker.current() == ()
 
 

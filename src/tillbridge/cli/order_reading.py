@@ -23,7 +23,7 @@ from tillbridge.ledger.orders import (
     read_log,
 )
 from tillbridge.ledger.snapshot import StoreFigures, take_figures
-from tillbridge.orders.views import the_one
+from tillbridge.orders.views import single_order
 
 T = TypeVar("T")
 
@@ -51,7 +51,7 @@ def one(data_dir: Path, name: str) -> FoundOrder:
     """
 
     def find(connection: Connection) -> FoundOrder:
-        row = the_one(find_called(connection, name), name)
+        row = single_order(find_called(connection, name), name)
         store, order_id = row.store, row.order_id
         # A ledger that this version has never opened has no communities yet.
         there = inspect(connection).has_table("community_orders")

@@ -47,7 +47,7 @@ class CommunityFlow:
         self.hours = hours
         self.subscriber = Subscriber(context, public_url=public_url)
         steps: dict[str, tuple[Step, float]] = {
-            "webhook": (self.subscriber.keep, settings.check_s),
+            "webhook": (self.subscriber.reconcile, settings.check_s),
             # Under this name released versions have stored the step's problem.
             "words": (self.overrides.push, _LONGEST_WAIT_S),
             "catalogue": (self.mirror.round, settings.sync_s),

@@ -71,18 +71,18 @@ def remedy(attempt: DeliveryAttempt, name: str, url: str) -> str:
     ).format(url=url, name=name)
 
 
-def keep_secret(vault: Vault, key: str, secret: str, webhook_id: str, *, at_ms: int) -> None:
-    """Keep a new secret, and the one it replaces: the receiver honours that for a day.
+def store_secret(vault: Vault, key: str, secret: str, webhook_id: str, *, at_ms: int) -> None:
+    """Store a new secret, and the one it replaces: the receiver honours that for a day.
 
     On return both are on disk; raises LedgerUnwritable.
     """
     newest = {"secret": secret, "since_ms": at_ms, "webhook_id": webhook_id}
-    vault.put(_name(key), json.dumps([newest, *_kept(vault, key)[:1]]))
+    vault.put(_name(key), json.dumps([newest, *_stored(vault, key)[:1]]))
 
 
 def webhook_id_of(vault: Vault, key: str) -> str | None:
     """Return the id of the subscription whose secret is here, None where there is none."""
-    kept = _kept(vault, key)
+    kept = _stored(vault, key)
     return str(kept[0]["webhook_id"]) if kept and kept[0].get("webhook_id") else None
 
 
@@ -92,7 +92,7 @@ def prove_writable(vault: Vault, key: str, *, at_ms: int) -> None:
     vault.drop(f"{key}/probe")
 
 
-def _kept(vault: Vault, key: str) -> list[dict[str, Any]]:
+def _stored(vault: Vault, key: str) -> list[dict[str, Any]]:
     return list(json.loads(vault.get(_name(key)) or "[]"))
 
 
@@ -129,7 +129,7 @@ def differences(now: Subscription, wanted: SubscriptionRequest) -> dict[str, Any
 
 
 class Subscriber:
-    """Keeps the subscription of one community.
+    """Reconciles the subscription of one community with the configuration.
 
     `on_secret_expected(key)`: deliveries may come before their secret is known here; until
     `on_secret(key)`, also where there is none after all.
@@ -152,7 +152,7 @@ class Subscriber:
         """The id of the subscription whose secret is in the vault."""
         return webhook_id_of(self._context.ledger.vault, self._context.key)
 
-    async def keep(self) -> None:
+    async def reconcile(self) -> None:
         """Make the subscription where it is missing, bring it in line, look at its deliveries.
 
         Raises ServiceError, LedgerError.
@@ -209,7 +209,7 @@ class Subscriber:
             made = await context.calls.subscribe(self.wanted)
             webhook_id = made.subscription.webhook_id
             await asyncio.to_thread(
-                keep_secret,
+                store_secret,
                 context.ledger.vault,
                 context.key,
                 made.secret,

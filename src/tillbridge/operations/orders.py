@@ -63,10 +63,12 @@ async def search_orders(
 async def show(bridge: "Bridge", order: OrderId) -> Answer:
     """Return an order whole."""
     from tillbridge.ledger.orders import find_called
-    from tillbridge.orders.views import the_one, whole_order
+    from tillbridge.orders.views import single_order, whole_order
 
     return await bridge.ledger.read(
-        lambda connection: whole_order(connection, the_one(find_called(connection, order), order))
+        lambda connection: whole_order(
+            connection, single_order(find_called(connection, order), order)
+        )
     )
 
 
@@ -154,8 +156,8 @@ async def done(
 
 async def _found(bridge: "Bridge", name: str) -> "tuple[OrderRow, StoreServices]":
     from tillbridge.ledger.orders import find_called
-    from tillbridge.orders.views import the_one
+    from tillbridge.orders.views import single_order
 
     rows = await bridge.ledger.read(lambda connection: find_called(connection, name))
-    row = the_one([row for row in rows if row.store in bridge.stores], name)
+    row = single_order([row for row in rows if row.store in bridge.stores], name)
     return row, bridge.stores[row.store]

@@ -33,7 +33,7 @@ from tillbridge.orders.repository import (
     OF_SEVERAL,
     OrderRepository,
     SetAside,
-    called,
+    display_name,
     end_unseen,
     report_all,
 )
@@ -192,7 +192,7 @@ class OrdersFlow:
         BridgeError where there is nothing to try.
         """
         row = await self._known(order_id)
-        order = called(row)
+        order = display_name(row)
         if row.service_state is OrderState.CANCELLED:
             raise BridgeError(
                 _("Order {order} is cancelled at the service.").format(order=order),
@@ -230,7 +230,7 @@ class OrdersFlow:
         cancelled = cancellation(ByPerson(code))
         await self._presence.cancelled(cancelled)
         await self._orders.commit(order_id, cancel_of(cancelled, pos_has_none=False, by=by))
-        return _("Order {order} is being cancelled.").format(order=called(row))
+        return _("Order {order} is being cancelled.").format(order=display_name(row))
 
     async def done(self, order_id: str, how: ByHand, *, by: str = "staff") -> str:
         """Stop trying: `by` has typed the order into the till, or settled it in some other way.
@@ -245,7 +245,7 @@ class OrdersFlow:
         waits = (row.ticket in UNWRITTEN and row.closed_at is None) or on_paper
         if how == "typed" and (not waits or row.desired_state is OrderState.CANCELLED):
             raise BridgeError(
-                _("Order {order} does not wait for the till.").format(order=called(row)),
+                _("Order {order} does not wait for the till.").format(order=display_name(row)),
                 fix=_fix(row),
             )
         await self._orders.commit(order_id, Handled(how, by))
@@ -253,7 +253,7 @@ class OrdersFlow:
             text = _("Order {order} counts as written by hand; the service is told.")
         else:
             text = _("Order {order} is left to you: the bridge does nothing more for it.")
-        return text.format(order=called(row))
+        return text.format(order=display_name(row))
 
     async def _known(self, order_id: str) -> OrderRow:
         row = await self._orders.order(order_id)
@@ -320,7 +320,9 @@ def _report_anew(connection: Connection, store: str, currency: str, now_ms: int)
 
 
 def _over(row: OrderRow) -> BridgeError:
-    return BridgeError(_("Order {order} is over already.").format(order=called(row)), fix=_fix(row))
+    return BridgeError(
+        _("Order {order} is over already.").format(order=display_name(row)), fix=_fix(row)
+    )
 
 
 def _fix(row: OrderRow) -> str:

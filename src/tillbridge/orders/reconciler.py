@@ -45,8 +45,8 @@ from tillbridge.orders.reasons import (
 from tillbridge.orders.repository import (
     OrderRepository,
     SetAside,
-    called,
     commit,
+    display_name,
     report_unknown,
 )
 from tillbridge.orders.state import (
@@ -395,7 +395,10 @@ class TicketReconciler:
         # A POS that has none of several orders was exchanged or set up anew: nobody deletes all of
         # them by hand, and to cancel them would refund every guest.
         another = len(gone) > 1 and not tickets
-        detail = {"count": len(gone), "orders": ", ".join(called(row) for row in gone[:_NAMED])}
+        detail = {
+            "count": len(gone),
+            "orders": ", ".join(display_name(row) for row in gone[:_NAMED]),
+        }
         self._orders.report(_NONE, *([Found(_NONE, detail=detail)] if another else []))
         for row in () if another else gone:
             log.warning("ticket.deleted", store=self._orders.store, order=row.order_id)
@@ -452,7 +455,7 @@ class TicketReconciler:
             await self._left_in_pos(row, failure)
             return []
         detail = {
-            "order": called(row),
+            "order": display_name(row),
             "count": len(tickets),
             "tickets": ", ".join(each.record for each in tickets),
             "younger": ", ".join(each.record for each in surplus.tickets),

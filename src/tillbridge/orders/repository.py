@@ -178,7 +178,7 @@ def end_unseen(
 # -- the problems that follow from rows
 
 
-def called(row: OrderRow) -> str:
+def display_name(row: OrderRow) -> str:
     """Return what people call the order: its number, or its id where it has none."""
     number = row.order_number.strip()
     printable = number.isprintable() and len(number) <= _LONGEST_NUMBER
@@ -208,7 +208,7 @@ def problems_of(row: OrderRow) -> list[Found]:
             found[code] = {name: each for name, each in what.items() if name != "at"}
     if not found:
         return []
-    name = called(row)
+    name = display_name(row)
     # In a command the order is named by nothing that a shell would read otherwise.
     known = {"order": name, "id": name if _PLAIN.fullmatch(name) else row.order_id}
     return [Found(code, row.order_id, {**known, **detail}) for code, detail in found.items()]
@@ -232,7 +232,7 @@ def _detail_of_several(
 ) -> dict[str, object]:
     times = [(row.unseen[code].get("at"), row.received_at) for row in rows]
     since = min(at if isinstance(at, int) else received_at for at, received_at in times)
-    names = [called(row) for row in rows[:_LISTED]]
+    names = [display_name(row) for row in rows[:_LISTED]]
     more = len(rows) - len(names)
     if more:
         names.append(_("and {count} more").format(count=more))

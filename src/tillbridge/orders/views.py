@@ -162,7 +162,7 @@ def _iso(at_ms: int | None) -> str | None:
 # -- orders in the ledger
 
 
-def the_one(rows: Sequence[OrderRow], name: str) -> OrderRow:
+def single_order(rows: Sequence[OrderRow], name: str) -> OrderRow:
     """Return the order that is meant by an id or a number.
 
     Raises BridgeError where there is none, or where several have that number: it lists them.

@@ -178,7 +178,7 @@ class Refusals:
         if self._bad.pop(store, None) is not None or self._is_reported(store):
             self._tracker.report(Scope(store, _codes(store)), ())
 
-    async def let_go(self) -> None:
+    async def close_stale(self) -> None:
         """End what is only about strangers who have not come again for a day; call it hourly."""
         now = self._clock.monotonic()
         for each in self._tracker.current():

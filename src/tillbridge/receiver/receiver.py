@@ -209,7 +209,7 @@ class Receiver:
 
     def plan(self, scheduler: Scheduler) -> None:
         """Plan what happens by the clock; after `start`."""
-        scheduler.every("receiver.forget_strangers", _HOUR_S, self.refusals.let_go)
+        scheduler.every("receiver.forget_strangers", _HOUR_S, self.refusals.close_stale)
         scheduler.every(
             "receiver.crowding", _CROWDED_WITHIN_S, self._crowding.look, first_s=_CROWDED_WITHIN_S
         )
