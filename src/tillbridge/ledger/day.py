@@ -5,13 +5,10 @@ Instants are ms since the epoch; an hour is counted from `from_ms`, not by the c
 
 from dataclasses import dataclass, field
 
-from sqlalchemy import Connection, func, select
-from sqlmodel import col
+from sqlalchemy import Connection
 
-from tillbridge.ledger.models import Delivery, OrderRow, PastProblem, Push, TicketState
-from tillbridge.ledger.orders import UNWRITTEN
+from tillbridge.ledger.models import PastProblem
 from tillbridge.ledger.problems import past_problems
-from tillbridge.model.order import OrderState
 
 HOURS = 24
 HOUR_MS = 3_600_000
@@ -51,55 +48,42 @@ class Day:
     failed_pushes: dict[str, int] = field(default_factory=dict)
 
 
+_ARRIVED = (
+    "SELECT received_at, wanted = 'cancelled' OR ticket = 'refused' FROM orders"
+    " WHERE received_at > ?"
+)
+_WAITING = (
+    "SELECT store, order_id, order_number, received_at, attempts, last_failure FROM orders"
+    " WHERE closed_at IS NULL AND ticket IN ('waiting', 'writing') AND wanted <> 'cancelled'"
+    " ORDER BY received_at LIMIT ?"
+)
+_LAST_DELIVERY = (
+    "SELECT store, max(received_at) FROM"
+    " (SELECT store, received_at FROM inbox ORDER BY id DESC LIMIT ?) GROUP BY store"
+)
+_LAST_TICKET = (
+    "SELECT store, max(written_at) FROM orders"
+    " WHERE received_at > ? AND written_at IS NOT NULL GROUP BY store"
+)
+_FAILED_PUSHES = (
+    "SELECT store, count(*) FROM pushes WHERE state = 'failed' AND started_at > ? GROUP BY store"
+)
+
+
 def read_day(connection: Connection, now_ms: int, *, limit: int = 50) -> Day:
     """Return the day up to now; at most `limit` waiting orders, the oldest first."""
+    query = connection.exec_driver_sql
     day = Day(now_ms - HOURS * HOUR_MS)
-    failed = (col(OrderRow.desired_state) == OrderState.CANCELLED) | (
-        col(OrderRow.ticket) == TicketState.REFUSED
-    )
-    for received_at, is_failed in connection.execute(
-        select(col(OrderRow.received_at), failed).where(col(OrderRow.received_at) > day.from_ms)
-    ):
-        place = min(HOURS - 1, (received_at - day.from_ms) // HOUR_MS)
+    after = (day.from_ms,)
+    for received_at, is_failed in query(_ARRIVED, after):
+        hour = day.hours[min(HOURS - 1, (received_at - day.from_ms) // HOUR_MS)]
         if is_failed:
-            day.hours[place].failed += 1
+            hour.failed += 1
         else:
-            day.hours[place].orders += 1
+            hour.orders += 1
     day.past.extend(past_problems(connection, ended_after=day.from_ms))
-    day.waiting.extend(_waiting(connection, limit))
-    for store, at in connection.execute(
-        select(col(Delivery.store), col(Delivery.received_at))
-        .order_by(col(Delivery.id).desc())
-        .limit(_LOOK_BACK)
-    ):
-        day.last_delivery[store] = max(at, day.last_delivery.get(store, 0))
-    for store, written_at in connection.execute(
-        select(col(OrderRow.store), func.max(col(OrderRow.written_at)))
-        .where(col(OrderRow.received_at) > day.from_ms)
-        .group_by(col(OrderRow.store))
-    ):
-        if written_at is not None:
-            day.last_ticket[store] = written_at
-    for store, count in connection.execute(
-        select(col(Push.store), func.count())
-        .filter_by(state="failed")
-        .where(col(Push.started_at) > day.from_ms)
-        .group_by(col(Push.store))
-    ):
-        day.failed_pushes[store] = count
+    day.waiting.extend(WaitingOrder(*row) for row in query(_WAITING, (limit,)))
+    day.last_delivery.update(tuple(row) for row in query(_LAST_DELIVERY, (_LOOK_BACK,)))
+    day.last_ticket.update(tuple(row) for row in query(_LAST_TICKET, after))
+    day.failed_pushes.update(tuple(row) for row in query(_FAILED_PUSHES, after))
     return day
-
-
-def _waiting(connection: Connection, limit: int) -> list[WaitingOrder]:
-    columns = ("store", "order_id", "order_number", "received_at", "attempts", "last_failure")
-    rows = connection.execute(
-        select(*(col(getattr(OrderRow, name)) for name in columns))
-        .where(
-            col(OrderRow.closed_at).is_(None),
-            col(OrderRow.ticket).in_(UNWRITTEN),
-            col(OrderRow.desired_state) != OrderState.CANCELLED,
-        )
-        .order_by(col(OrderRow.received_at))
-        .limit(limit)
-    )
-    return [WaitingOrder(*row) for row in rows]
