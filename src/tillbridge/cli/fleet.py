@@ -46,8 +46,8 @@ def show(
     Example: tillbridge fleet show /srv/reports --keys keys.txt
     """
     from tillbridge.core.errors import ConfigError
-    from tillbridge.fleet.collected import look, read_keys, summary
     from tillbridge.fleet.minisign import NotSigned
+    from tillbridge.fleet.report import look, read_keys, summary
 
     now_ms = int(datetime.now(UTC).timestamp() * 1000)
     try:
