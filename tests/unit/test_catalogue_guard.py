@@ -5,7 +5,7 @@ from hypothesis import given
 from tests.support.catalogues import catalogues, dishes, without
 from tillbridge.config import AssumptionSettings, MenuSettings
 from tillbridge.menu.diff import diff
-from tillbridge.menu.guard import FEW, SLIP_FACTOR, Rules, Totals, guard
+from tillbridge.menu.guard import FEW, SLIP_FACTOR, Rules, Totals, findings
 from tillbridge.model.catalogue import Catalogue
 
 RULES = Rules(MenuSettings(), AssumptionSettings(), "USD")
@@ -17,7 +17,8 @@ def reasons(before: Catalogue, after: Catalogue) -> tuple[str, ...]:
         for category in item.categories:
             counts[category] = counts.get(category, 0) + 1
     names = {key: each.name for key, each in before.categories.items()}
-    return guard(diff(before, after), Totals(len(before.items), counts, names), RULES)
+    found = findings(diff(before, after), Totals(len(before.items), counts, names), RULES)
+    return tuple(each.text for each in found)
 
 
 def test_a_days_work_passes() -> None:

@@ -20,7 +20,6 @@ from tillbridge.menu.guard import (
     Rules,
     Source,
     findings,
-    guard,
     is_mass,
     tax_rate,
 )
@@ -139,12 +138,14 @@ def test_a_first_menu_is_held_for_a_person_who_wants_to_see_it() -> None:
     menu = full_menu(30)
     changes = diff(Catalogue(), menu)
     totals = totals_of(Catalogue(), changes)
-    assert guard(changes, totals, RULES) == ()
+    assert findings(changes, totals, RULES) == ()
     asks_first = replace(RULES, menu=MenuSettings(approve_first=True))
-    (reason,) = guard(changes, totals, asks_first)
-    assert reason == "it is the first menu of this storefront: 30 items that nobody has seen yet"
+    (finding,) = findings(changes, totals, asks_first)
+    assert (
+        finding.text == "it is the first menu of this storefront: 30 items that nobody has seen yet"
+    )
     later = diff(menu, mutated(menu, LOSSES["renamed"], ["p1"]))
-    assert not guard(later, totals_of(menu, later), asks_first)
+    assert not findings(later, totals_of(menu, later), asks_first)
 
 
 def test_a_file_that_lost_its_line_end_is_held_if_anything_changes() -> None:

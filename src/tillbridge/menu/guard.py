@@ -93,11 +93,6 @@ class Finding:
     items: tuple[str, ...] = ()
 
 
-def guard(changes: Diff, totals: Totals, rules: Rules) -> tuple[str, ...]:
-    """Return why the plan must wait for a person; empty if it may go out."""
-    return tuple(each.text for each in findings(changes, totals, rules))
-
-
 def findings(changes: Diff, totals: Totals, rules: Rules) -> tuple[Finding, ...]:
     """Return what speaks against letting the plan go out by itself."""
     return tuple(found for check in _CHECKS for found in check(changes, totals, rules))

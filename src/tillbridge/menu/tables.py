@@ -398,12 +398,6 @@ def _fault(table: Table, above: dict[str, Table]) -> tuple[str, str] | None:
         )
     if not table.name.strip():
         return _("the table has no name."), _("Give it the name that guests read on it.")
-    seats: object = table.seats  # whatever an adapter has put there
-    if seats is not None and (isinstance(seats, bool) or not isinstance(seats, int) or seats < 0):
-        return (
-            _("seats is {seats!r}, which is no whole number.").format(seats=seats),
-            _("Give the number of seats, or nothing."),
-        )
     return None
 
 
