@@ -23,8 +23,7 @@ from tillbridge.core.clock import Clock
 from tillbridge.ledger.ledger import Ledger
 from tillbridge.ledger.problems import ProblemTracker
 from tillbridge.menu.flow import MenuFlow
-from tillbridge.pos.folder_events import FolderEvents
-from tillbridge.pos.watch import FileWatch
+from tillbridge.pos.watch import FileWatch, FolderEvents
 from tillbridge.service.link import ServiceLink
 from tillbridge.service.oauth import App
 from tillbridge.service.tokens import TokenStore

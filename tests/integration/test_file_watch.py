@@ -10,10 +10,8 @@ import pytest
 from structlog.testing import capture_logs
 from watchfiles.main import FileChange
 
-from tillbridge.pos import folder_events
 from tillbridge.pos import watch as watch_module
-from tillbridge.pos.folder_events import FolderEvents
-from tillbridge.pos.watch import FileWatch
+from tillbridge.pos.watch import FileWatch, FolderEvents
 
 SETTLE_MS = 30
 
@@ -248,7 +246,7 @@ async def test_polling_goes_on_where_the_system_sends_no_events(
             yield set()
         raise failure
 
-    monkeypatch.setattr(folder_events, "awatch", refuse)
+    monkeypatch.setattr(watch_module, "awatch", refuse)
     menu, told = tmp_path / "menu.csv", Told()
     with capture_logs() as logged:
         async with watching(
@@ -274,7 +272,7 @@ async def test_a_share_that_hangs_while_its_watch_opens_holds_nothing_up(
         answers.wait(60)  # as a system call on a dead share does
         yield set()
 
-    monkeypatch.setattr(folder_events, "awatch", hang)
+    monkeypatch.setattr(watch_module, "awatch", hang)
     menu, told = tmp_path / "menu.csv", Told()
     try:
         async with watching(lambda watch: watch.subscribe([menu], SETTLE_MS, told), poll_s=0.05):

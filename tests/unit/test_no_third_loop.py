@@ -23,7 +23,6 @@ EXCEPT = {
     "web/live.py": "one open page's stream of events, for as long as it is open",
     "setup/pos.py": "a preview, for as long as its page is open",
     "pos/watch.py": "reads what the system tells of files",
-    "pos/folder_events.py": "reads what the system tells of files",
     "daemon/alone.py": "a command without a daemon reports how far it is",
     "pos/kit.py": "a trial of an adapter, for as long as its person waits",
     "pos/process/child.py": "a thread that reads what a program writes",

@@ -36,10 +36,10 @@ from tillbridge.ledger.snapshot import Snapshot, read_snapshot, take_snapshot
 from tillbridge.ledger.vault import Vault, client_secret_for
 from tillbridge.operations.bridge import Bridge, Mode
 from tillbridge.operations.status import CountedFigures, status
-from tillbridge.pos.folder_events import FolderEvents
 from tillbridge.pos.loader import open_adapter
 from tillbridge.pos.runner import PosRunner
 from tillbridge.pos.store_pos import OPENS_WITHIN_S, StoreOpening, StorePos
+from tillbridge.pos.watch import FolderEvents
 from tillbridge.service.answers import Limits
 from tillbridge.service.community_calls import CommunityCalls
 from tillbridge.service.link import ServiceLink

@@ -19,9 +19,8 @@ from tillbridge.menu.flow import MenuFlow
 from tillbridge.operations.audit_trail import AuditTrail
 from tillbridge.orders.flow import OrdersFlow
 from tillbridge.orders.intake import TakenIn
-from tillbridge.pos.folder_events import FolderEvents
 from tillbridge.pos.store_pos import StoreOpening, StorePos
-from tillbridge.pos.watch import FileWatch
+from tillbridge.pos.watch import FileWatch, FolderEvents
 from tillbridge.service.answers import NOT_INTEGRATED
 from tillbridge.service.caller import Contact
 from tillbridge.service.client import OrderBodies

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from tillbridge.operations.diagnostics import Diagnostics
     from tillbridge.operations.setup import Setup
     from tillbridge.operations.status import CountedFigures
-    from tillbridge.pos.folder_events import FolderEvents
+    from tillbridge.pos.watch import FolderEvents
     from tillbridge.service.link import ServiceLink
     from tillbridge.stores.consent import ConsentFlow
     from tillbridge.stores.link import ServiceReach
