@@ -5,7 +5,7 @@ import socket
 
 from tillbridge.core.errors import BridgeError
 from tillbridge.core.restart import RestartController
-from tillbridge.web.held_address import HeldAddress
+from tillbridge.web.listener import HeldAddress
 
 
 def nothing(_failure: BridgeError) -> None:

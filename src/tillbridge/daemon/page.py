@@ -32,8 +32,7 @@ from tillbridge.operations.bridge import Bridge
 from tillbridge.receiver.receiver import Echo, Receiver, receiver_settings
 from tillbridge.stores.consent import callback_place
 from tillbridge.web.authenticator import AccessRules, Authenticator, User
-from tillbridge.web.held_address import HeldAddress
-from tillbridge.web.listener import MerchantReturn, StatusListener
+from tillbridge.web.listener import HeldAddress, MerchantReturn, StatusListener
 from tillbridge.web.rendering import HEADERS, OnCallback, callback_page
 
 log = get_logger()

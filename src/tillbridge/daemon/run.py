@@ -49,7 +49,7 @@ from tillbridge.operations.setup import Setup
 from tillbridge.operations.status import status
 from tillbridge.receiver.receiver import Receiver, receiver_settings
 from tillbridge.setup.context import ChangeSignal, SetupContext
-from tillbridge.web.held_address import HeldAddress
+from tillbridge.web.listener import HeldAddress
 
 if TYPE_CHECKING:
     from tillbridge.diagnostics.subject import Subject

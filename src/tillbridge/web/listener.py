@@ -6,6 +6,7 @@ What only some bridges need (pages, passwords, metrics) is imported when it is a
 import asyncio
 import hmac
 import re
+import socket
 from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from dataclasses import dataclass
 from json import JSONDecodeError
@@ -20,12 +21,40 @@ from tillbridge.core.metrics import Metrics
 from tillbridge.core.network import Acceptor, listening_sockets
 from tillbridge.core.operation import BadRequest, Dispatcher
 from tillbridge.web.authenticator import Authenticator, Denied, Visitor
-from tillbridge.web.held_address import HeldAddress
 from tillbridge.web.live import LiveHub
 from tillbridge.web.rendering import HEADERS, STATIC, OnCallback, callback_page
 
 if TYPE_CHECKING:
     from tillbridge.web.site.site import Site
+
+
+class HeldAddress:
+    """Listens on one address until `close`; each run of the bridge gets sockets of its own.
+
+    While none of them is served, a browser that comes waits in the queue of the socket.
+    """
+
+    def __init__(self) -> None:
+        self._at = ("", 0)
+        self._sockets: list[socket.socket] = []
+
+    async def sockets(self, host: str, port: int) -> list[socket.socket]:
+        """Return sockets that listen there, to be closed by whoever serves them. Raises OSError.
+
+        Asked for the same address again, they are those of before, also where port 0 chose one.
+        """
+        if self._at != (host, port) or not self._sockets:
+            self.close()
+            self._sockets = await listening_sockets(host, port)
+            self._at = (host, port)
+        return [each.dup() for each in self._sockets]
+
+    def close(self) -> None:
+        """Let go of the address."""
+        for each in self._sockets:
+            each.close()
+        self._sockets = []
+
 
 CONTROL = r"/control/{operation:[\w.]+}"
 _STATIC_NAME = re.compile(r"[a-z0-9-]+\.(?:css|js|svg)")
