@@ -415,11 +415,10 @@ def _check(
     connection: Connection, settings: StoreSettings, order: Order, store: str, at_ms: int
 ) -> Findings:
     """Compare the order with what the menu said when it was placed, where one is known."""
-    then = None
-    if menu.item_count(connection, store):
-        prices = prices_around(connection, store, named_ids(order), at_ms, grace_ms=_GRACE_MS)
-        then = MenuThen({each: frozenset(shown) for each, shown in prices.items() if shown})
-    return findings(order, then, settings.currency)
+    prices = prices_around(connection, store, named_ids(order), at_ms, grace_ms=_GRACE_MS)
+    then = MenuThen({each: frozenset(shown) for each, shown in prices.items() if shown})
+    is_known = bool(then.prices) or menu.item_count(connection, store) > 0
+    return findings(order, then if is_known else None, settings.currency)
 
 
 def _cancelled(row: OrderRow, cancelled: Cancellation, now_ms: int) -> OrderRow:
