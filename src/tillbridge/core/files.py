@@ -66,7 +66,10 @@ def make_own_folder(folder: Path) -> None:
     """
     folder.mkdir(exist_ok=True)
     about = folder.lstat()
-    if not stat.S_ISDIR(about.st_mode) or _is_a_junction(folder):
+    # Windows has links for folders that are no symbolic links: junctions.
+    attributes = getattr(about, "st_file_attributes", 0)
+    is_junction = bool(attributes & getattr(stat, "FILE_ATTRIBUTE_REPARSE_POINT", 0))
+    if not stat.S_ISDIR(about.st_mode) or is_junction:
         raise _not_ours(f"{folder} is a link")
     if sys.platform == "win32" or about.st_uid in {os.geteuid(), _ROOT} or os.geteuid() == _ROOT:
         return
@@ -84,12 +87,6 @@ def make_own_folder(folder: Path) -> None:
 
 def _not_ours(what: str) -> NotOurFolder:
     return NotOurFolder(errno.EPERM, f"{what}; remove it, so that the bridge makes its own")
-
-
-def _is_a_junction(folder: Path) -> bool:
-    """Return whether the folder is one of the links that Windows has for folders."""
-    attributes = getattr(folder.lstat(), "st_file_attributes", 0)
-    return bool(attributes & getattr(stat, "FILE_ATTRIBUTE_REPARSE_POINT", 0))
 
 
 # -- the files of the bridge itself, which no adapter reads as a till's

@@ -28,8 +28,8 @@ STEP_FAILED = "store.step_failed"
 ORDER_STEP_FAILED = "order.step_failed"
 ORDER_SET_ASIDE = "order.set_aside"
 
-# What these do not do, orders do not do.
-_ORDER_STEPS = frozenset({"orders", "intake", "writer", "notifier"})
+# What these do not do, orders do not do; of other steps it is STEP_FAILED.
+_CODES = dict.fromkeys(("orders", "intake", "writer", "notifier"), ORDER_STEP_FAILED)
 
 
 Step = Callable[[], Awaitable[object]]
@@ -103,14 +103,16 @@ class Supervisor:
                 ORDER_SET_ASIDE, self.store, order, order=order, step=step, detail=detail
             )
         else:
-            self._tracker.open(_code(step), self.store, step, step=step, detail=detail)
+            self._tracker.open(
+                _CODES.get(step, STEP_FAILED), self.store, step, step=step, detail=detail
+            )
 
     def works(self, step: str, *, order: str = "") -> None:
         """Report that a step works (again); nothing where it never failed."""
         if self._failing.pop((step, order), None) is not None:
             log.info("step.works_again", store=self.store, step=step, order=order)
         if not order:
-            self._tracker.close(_code(step), self.store, step)
+            self._tracker.close(_CODES.get(step, STEP_FAILED), self.store, step)
         elif not any(each == order for _step, each in self._failing):
             self._tracker.close(ORDER_SET_ASIDE, self.store, order)
 
@@ -132,7 +134,3 @@ def describe(failure: BaseException) -> str:
         text = ""
     name = type(failure).__name__
     return printable(f"{name}: {text}" if text else name, most=_MAX_DETAIL)
-
-
-def _code(step: str) -> str:
-    return ORDER_STEP_FAILED if step in _ORDER_STEPS else STEP_FAILED

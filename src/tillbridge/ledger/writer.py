@@ -83,6 +83,7 @@ class Writer:
         on_written: Callable[[Sequence[object]], None],
     ) -> None:
         self._connection = connection
+        self._sql = connection.exec_driver_sql
         self._on_storage = on_storage
         self._on_written = on_written
         self._loop = asyncio.get_running_loop()
@@ -236,9 +237,6 @@ class Writer:
             return _Answer(waiter, failure=failure)
         self._sql("RELEASE job")
         return _Answer(waiter, value)
-
-    def _sql(self, sql: str) -> None:
-        self._connection.exec_driver_sql(sql)
 
     def _report(self, storage: Storage) -> None:
         if storage != self._storage:
