@@ -10,9 +10,10 @@ from tests.support.world import World, make_world
 
 
 @pytest.fixture
-async def world(tmp_path: Path) -> AsyncIterator[World]:
+async def world(tmp_path: Path, request: pytest.FixtureRequest) -> AsyncIterator[World]:
     """An ordering service and a till; the bridge is configured and not started."""
     async with make_world(tmp_path / "shop") as made:
+        made.bridge.own_interpreter = bool(request.node.get_closest_marker("own_interpreter"))
         yield made
 
 

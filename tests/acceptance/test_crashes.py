@@ -8,6 +8,8 @@ import pytest
 from tests.support.bridge_process import until
 from tests.support.world import World
 
+pytestmark = pytest.mark.own_interpreter
+
 ROUNDS = 6
 ORDERS_A_ROUND = 8
 

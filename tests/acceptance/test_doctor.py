@@ -165,6 +165,7 @@ async def test_a_port_that_another_program_has_is_named(world: World) -> None:
         await breaks(world, "ports", "Another program", "[receiver]")
 
 
+@pytest.mark.own_interpreter
 async def test_a_start_whose_port_is_taken_is_told_everywhere_and_by_whom(world: World) -> None:
     """By status, doctor and the log, with the program that has it."""
     server = await asyncio.start_server(lambda _r, w: w.close(), "127.0.0.1", world.receiver_port)

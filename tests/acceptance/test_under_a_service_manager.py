@@ -10,6 +10,8 @@ from tests.support.bridge_process import until
 from tests.support.service_manager import ListeningManager
 from tests.support.world import World
 
+pytestmark = pytest.mark.own_interpreter
+
 
 @pytest.fixture
 def manager(world: World) -> Iterator[ListeningManager]:

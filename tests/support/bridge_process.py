@@ -14,7 +14,7 @@ from collections.abc import Callable, Coroutine
 from pathlib import Path
 from typing import Any, TypeVar, overload
 
-from tests.support.fork_server import run
+from tests.support.fork_server import Daemon, can_fork, run
 
 T = TypeVar("T")
 
@@ -62,16 +62,21 @@ class BridgeProcess:
         self.config = config
         self.log_path = config.with_name("bridge.log")
         self.env = {**os.environ, **(env or {})}
-        self.process: asyncio.subprocess.Process | None = None
+        self.process: asyncio.subprocess.Process | Daemon | None = None
+        self.own_interpreter = False  # True: started as users start it, not forked
         self._log_from = 0
 
     async def start(self, *, wait: bool = True) -> "BridgeProcess":
         """Start the daemon, by default until it listens."""
         self._log_from = self.log_path.stat().st_size if self.log_path.exists() else 0
         with self.log_path.open("ab") as log:
-            self.process = await asyncio.create_subprocess_exec(
-                *self.command("run"), stdout=log, stderr=log, env=self.env
-            )
+            if can_fork(self.env) and not self.own_interpreter:
+                arguments = ("--config", str(self.config), "run")
+                self.process = await asyncio.to_thread(Daemon, arguments, self.env, log)
+            else:
+                self.process = await asyncio.create_subprocess_exec(
+                    *self.command("run"), stdout=log, stderr=log, env=self.env
+                )
         if wait:
             await self.logged("bridge.ready")
         return self

@@ -3,9 +3,10 @@
 `python -m tillbridge` spends half a second of a processor on imports, and the tests start it many
 hundred times. What `run` starts is a process too, with its arguments, environment, folder, output
 and exit code; only its imports are done already. What is about the start itself (what is imported,
-how long it takes, a terminal, a signal) starts the real program, and so do the daemons.
+how long it takes, a terminal) starts the real program.
 """
 
+import asyncio
 import atexit
 import functools
 import importlib
@@ -76,7 +77,7 @@ def started(
         ExitStack() as stack,
     ):
         streams = [nothing.fileno(), out.fileno(), err.fileno()]
-        if hasattr(os, "fork") and _start_of(wanted) == _start_of(os.environ):
+        if can_fork(wanted):
             ended = stack.enter_context(_forked(arguments, cwd or Path.cwd(), wanted, streams))
         else:
             ended = stack.enter_context(_spawned(arguments, cwd, wanted, streams))
@@ -87,14 +88,8 @@ def started(
 def _forked(
     arguments: Sequence[str], cwd: Path, env: Mapping[str, str], streams: Sequence[int]
 ) -> Iterator[Callable[[float], int]]:
-    request = json.dumps({"arguments": arguments, "cwd": str(cwd), "env": env}).encode()
-    with socket.socket(socket.AF_UNIX) as connection:
-        connection.connect(_server())
-        size = len(request).to_bytes(4, "big")
-        socket.send_fds(connection, [size], list(streams))
-        connection.sendall(request)
-        connection.settimeout(60)
-        pid = int.from_bytes(connection.recv(4), "big")
+    connection, pid = _ask(arguments, cwd, env, streams)
+    with connection:
 
         def ended(within_s: float) -> int:
             connection.settimeout(within_s)
@@ -105,6 +100,65 @@ def _forked(
                 raise
 
         yield ended
+
+
+def _ask(
+    arguments: Sequence[str], cwd: Path, env: Mapping[str, str], streams: Sequence[int]
+) -> tuple[socket.socket, int]:
+    """Ask the server for a process; return where its exit code arrives, and its id."""
+    request = json.dumps({"arguments": arguments, "cwd": str(cwd), "env": env}).encode()
+    connection = socket.socket(socket.AF_UNIX)
+    try:
+        connection.connect(_server())
+        size = len(request).to_bytes(4, "big")
+        socket.send_fds(connection, [size], list(streams))
+        connection.sendall(request)
+        connection.settimeout(60)
+        return connection, int.from_bytes(connection.recv(4), "big")
+    except BaseException:
+        connection.close()
+        raise
+
+
+class Daemon:
+    """A process that goes on, with what tests use of `asyncio.subprocess.Process`."""
+
+    def __init__(self, arguments: Sequence[str], env: Mapping[str, str], output: IO[bytes]) -> None:
+        """Start `tillbridge` with these arguments; it writes to `output`."""
+        with Path(os.devnull).open("rb") as nothing:
+            streams = [nothing.fileno(), output.fileno(), output.fileno()]
+            self._connection, self.pid = _ask(arguments, Path.cwd(), env, streams)
+        self._connection.setblocking(False)
+        self._code: int | None = None
+
+    @property
+    def returncode(self) -> int | None:
+        """Its exit code, None while it runs."""
+        if self._code is None:
+            with suppress(BlockingIOError):
+                self._code = int(self._connection.recv(64))
+                self._connection.close()
+        return self._code
+
+    async def wait(self) -> int:
+        """Return its exit code, once it has ended."""
+        while (code := self.returncode) is None:
+            await asyncio.sleep(0.01)
+        return code
+
+    def send_signal(self, number: int) -> None:
+        """Send a signal; one that has ended gets none."""
+        if self.returncode is None:
+            os.kill(self.pid, number)
+
+    def kill(self) -> None:
+        """End it at once."""
+        self.send_signal(signal.SIGKILL)
+
+
+def can_fork(env: Mapping[str, str]) -> bool:
+    """Whether a process with this environment may be forked: it changes nothing of the start."""
+    return hasattr(os, "fork") and _start_of(env) == _start_of(os.environ)
 
 
 @contextmanager
