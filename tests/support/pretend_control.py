@@ -5,6 +5,7 @@ from datetime import datetime
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, cast
 
+import tillbridge.operations  # noqa: F401 -- declares what it performs
 from tests.support.pretend_setup import PretendSetup
 from tillbridge.core.actor import current_actor
 from tillbridge.core.errors import BridgeError
