@@ -29,7 +29,7 @@ _HAS_PROC = Path("/proc/self/task").exists()
 def run(options: Options) -> Iterator[Result]:
     """Start the program several times beside a process with the same imports; then let it idle."""
     with tempfile.TemporaryDirectory(prefix="tillbridge-bench-") as name:
-        services = _House(Path(name))
+        services = _Harness(Path(name))
         modules = services.imported()
         libraries = [name for name in modules if not name.startswith("tillbridge")]
         starts, imports = [], []
@@ -50,7 +50,7 @@ def run(options: Options) -> Iterator[Result]:
         yield from services.idle(60 if options.long else 15, beside=_import(modules)[1])
 
 
-class _House:
+class _Harness:
     """A configuration in a folder, for a till that is off and a service that is not there."""
 
     def __init__(self, folder: Path) -> None:

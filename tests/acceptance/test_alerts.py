@@ -4,7 +4,7 @@ import json
 import shutil
 
 from tests.support.bridge_process import until
-from tests.support.mail_house import mail_server, web_hook
+from tests.support.mail_harness import mail_server, web_hook
 from tests.support.world import World
 
 STEP_MIN = 0.02  # 1.2 seconds

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from tests.support.bridge_process import free_port, until
-from tests.support.mail_house import mail_server, web_hook
+from tests.support.mail_harness import mail_server, web_hook
 from tests.support.world import World
 
 Report = dict[str, Any]

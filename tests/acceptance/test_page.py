@@ -8,7 +8,7 @@ import time
 import aiohttp
 import pytest
 
-from tests.support.page_house import PASSWORD
+from tests.support.page_harness import PASSWORD
 from tests.support.world import World
 from tillbridge.web.passwords import password_hash
 

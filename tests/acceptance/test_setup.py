@@ -13,7 +13,7 @@ from aiohttp import web
 
 from tests.support.bridge_process import free_port, until
 from tests.support.fresh_machine import Wizard, fresh_machine
-from tests.support.page_house import PASSWORD
+from tests.support.page_harness import PASSWORD
 from tests.support.world import SECRET
 from tillbridge.config import load
 from tillbridge.sandbox import SandboxSettings, start

@@ -8,25 +8,25 @@ import pytest
 import pytest_asyncio
 from playwright.async_api import Browser, expect
 
-from tests.support.page_house import PageHouse, page_house
+from tests.support.page_harness import PageHarness, page_harness
 from tests.support.page_sample import busy, fill_audit
 
 pytestmark = pytest.mark.browser
 
 
 @pytest_asyncio.fixture(loop_scope="session")
-async def house() -> AsyncIterator[PageHouse]:
-    async with page_house() as made:
+async def harness() -> AsyncIterator[PageHarness]:
+    async with page_harness() as made:
         busy(made.control, "anna")
         yield made
 
 
 @pytest.mark.parametrize("scripts", [True, False])
 async def test_the_trail_is_read_page_by_page_and_checked(
-    browser: Browser, house: PageHouse, scripts: bool
+    browser: Browser, harness: PageHarness, scripts: bool
 ) -> None:
     page = await browser.new_page(java_script_enabled=scripts)
-    await page.goto(house.url + "/diagnostics")
+    await page.goto(harness.url + "/diagnostics")
     await page.get_by_role("link", name="Who did what").click()
     rows = page.locator("#audit tbody tr")
     await expect(rows).to_have_count(50)
@@ -41,17 +41,17 @@ async def test_the_trail_is_read_page_by_page_and_checked(
 
 
 async def test_it_is_saved_as_a_file_that_a_spreadsheet_may_open(
-    browser: Browser, house: PageHouse
+    browser: Browser, harness: PageHarness
 ) -> None:
-    fill_audit(house.control, '=HYPERLINK("http://evil.example")')
+    fill_audit(harness.control, '=HYPERLINK("http://evil.example")')
     page = await browser.new_page()
-    await page.goto(house.url + "/diagnostics/audit")
+    await page.goto(harness.url + "/diagnostics/audit")
     async with page.expect_download() as download:
         await page.get_by_role("link", name="Save as CSV").click()
     assert (await download.value).suggested_filename == "tillbridge-audit.csv"
     await page.close()
 
-    answer = await house.get("/diagnostics/audit.csv")
+    answer = await harness.get("/diagnostics/audit.csv")
     assert answer.headers["Content-Type"] == "text/csv; charset=utf-8"
     rows = list(csv.DictReader(io.StringIO(answer.text.removeprefix("\ufeff"))))
     assert [row["number"] for row in rows] == [str(number) for number in range(60, 0, -1)]
@@ -60,11 +60,11 @@ async def test_it_is_saved_as_a_file_that_a_spreadsheet_may_open(
     assert rows[0]["done"] == "no"
 
 
-async def test_a_chain_that_is_broken_says_where_and_what_to_do(house: PageHouse) -> None:
+async def test_a_chain_that_is_broken_says_where_and_what_to_do(harness: PageHarness) -> None:
     async def broken() -> dict:
         return {"ok": False, "text": "Broken at 7.", "fix": "Compare it with the back-up."}
 
-    house.control.audit.verify = broken  # type: ignore[method-assign]  # one answer of many
-    page = await house.get("/diagnostics/audit?check=1")
+    harness.control.audit.verify = broken  # type: ignore[method-assign]  # one answer of many
+    page = await harness.get("/diagnostics/audit?check=1")
     assert "Broken at 7." in page.text
     assert "Compare it with the back-up." in page.text

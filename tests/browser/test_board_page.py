@@ -8,7 +8,7 @@ import pytest_asyncio
 from playwright.async_api import Browser, expect
 
 from tests.support.bridge_process import until
-from tests.support.page_house import PASSWORD, PageHouse, page_house, users
+from tests.support.page_harness import PASSWORD, PageHarness, page_harness, users
 from tests.support.page_sample import busy
 from tests.support.world import make_world
 from tillbridge.web.authenticator import AccessRules
@@ -17,8 +17,8 @@ pytestmark = pytest.mark.browser
 
 
 @pytest_asyncio.fixture(loop_scope="session")
-async def house() -> AsyncIterator[PageHouse]:
-    async with page_house() as made:
+async def harness() -> AsyncIterator[PageHarness]:
+    async with page_harness() as made:
         busy(made.control, "x")
         base = made.control.items.menu[0]
         made.control.items.menu = [
@@ -29,12 +29,12 @@ async def house() -> AsyncIterator[PageHouse]:
 
 
 async def test_two_keystrokes_find_an_item_and_the_keyboard_takes_it_off(
-    browser: Browser, house: PageHouse
+    browser: Browser, harness: PageHarness
 ) -> None:
     page = await browser.new_page()
     loads: list[str] = []
     page.on("load", lambda loaded: loads.append(loaded.url))
-    await page.goto(house.url + "/86")
+    await page.goto(harness.url + "/86")
     await page.keyboard.type("pm")
     await expect(page.locator("#found details")).to_have_count(1)
     await expect(page.locator("#found")).to_contain_text("Pizza Margherita")
@@ -48,32 +48,32 @@ async def test_two_keystrokes_find_an_item_and_the_keyboard_takes_it_off(
             break
     await page.keyboard.press("Enter")
     await expect(page.locator(".flash")).to_contain_text("Did 86.")
-    assert house.control.asked[-1] == ("86", "main", "p0", "1h")
+    assert harness.control.asked[-1] == ("86", "main", "p0", "1h")
     await page.close()
 
 
 async def test_an_item_is_found_and_taken_off_with_scripts_off(
-    browser: Browser, house: PageHouse
+    browser: Browser, harness: PageHarness
 ) -> None:
     page = await browser.new_page(java_script_enabled=False)
-    await page.goto(house.url + "/86")
+    await page.goto(harness.url + "/86")
     await page.locator("#find").fill("co")
     await page.get_by_role("button", name="Find").click()
     await expect(page.locator("#found details")).to_have_count(1)
     await page.locator("#found summary").click()
     await page.get_by_role("button", name="Off until tomorrow's opening").click()
     await expect(page.locator(".flash")).to_contain_text("Did 86.")
-    assert house.control.asked[-1] == ("86", "main", "p2", "opening")
+    assert harness.control.asked[-1] == ("86", "main", "p2", "opening")
     await page.get_by_role("button", name="Back on sale").first.click()
-    assert ("restore", "main", "x") in house.control.asked
+    assert ("restore", "main", "x") in harness.control.asked
     await page.close()
 
 
 async def test_who_only_looks_finds_but_takes_nothing_off(browser: Browser) -> None:
-    async with page_house(AccessRules(users=users())) as house:
-        busy(house.control, "x")
+    async with page_harness(AccessRules(users=users())) as harness:
+        busy(harness.control, "x")
         page = await browser.new_page()
-        await page.goto(house.url + "/86")
+        await page.goto(harness.url + "/86")
         await page.get_by_label("Name").fill("lou")
         await page.get_by_label("Password").fill(PASSWORD)
         await page.keyboard.press("Enter")
@@ -84,9 +84,9 @@ async def test_who_only_looks_finds_but_takes_nothing_off(browser: Browser) -> N
 
 
 @pytest.mark.parametrize("width", [360, 800, 1280])
-async def test_what_is_tapped_is_large(browser: Browser, house: PageHouse, width: int) -> None:
+async def test_what_is_tapped_is_large(browser: Browser, harness: PageHarness, width: int) -> None:
     page = await browser.new_page(viewport={"width": width, "height": 800})
-    await page.goto(house.url + "/86")
+    await page.goto(harness.url + "/86")
     await page.locator("#found summary").first.click()
     small = await page.evaluate(
         "[...document.querySelectorAll('#found summary, .until button, .stopped button')]"

@@ -8,7 +8,7 @@ import pytest
 import pytest_asyncio
 from playwright.async_api import Browser, expect
 
-from tests.support.page_house import PASSWORD, PageHouse, page_house, users
+from tests.support.page_harness import PASSWORD, PageHarness, page_harness, users
 from tests.support.page_sample import busy
 from tillbridge.model.instant import to_iso
 from tillbridge.web.authenticator import AccessRules
@@ -17,15 +17,15 @@ pytestmark = pytest.mark.browser
 
 
 @pytest_asyncio.fixture(loop_scope="session")
-async def house() -> AsyncIterator[PageHouse]:
-    async with page_house() as made:
+async def harness() -> AsyncIterator[PageHarness]:
+    async with page_harness() as made:
         busy(made.control, "the till said no")
         yield made
 
 
-def under_way(house: PageHouse) -> dict[str, Any]:
+def under_way(harness: PageHarness) -> dict[str, Any]:
     """The report as it is while two links are still looked at."""
-    report = house.control.diagnostics.report
+    report = harness.control.diagnostics.report
     running = [
         {"name": "till", "store": "main", "title": "the till"},
         {"name": "disk", "store": "", "title": "the disk"},
@@ -35,32 +35,32 @@ def under_way(house: PageHouse) -> dict[str, Any]:
 
 @pytest.mark.parametrize("scripts", [True, False])
 async def test_an_examination_tells_what_is_wrong_and_what_to_do(
-    browser: Browser, house: PageHouse, scripts: bool
+    browser: Browser, harness: PageHarness, scripts: bool
 ) -> None:
-    house.control.diagnostics.began_at = None
+    harness.control.diagnostics.began_at = None
     page = await browser.new_page(java_script_enabled=scripts)
-    await page.goto(house.url)
+    await page.goto(harness.url)
     await page.get_by_role("link", name="Diagnostics", exact=True).click()
     await expect(page.locator("#report")).to_contain_text("Nothing was examined")
-    house.control.diagnostics.began_at = to_iso(house.control.now_ms)
+    harness.control.diagnostics.began_at = to_iso(harness.control.now_ms)
     await page.get_by_role("button", name="Examine every link").click()
     await expect(page.locator("#report h2").first).to_have_text("1 link is broken.")
     await expect(page.locator("#report li")).to_have_count(5)
     broken = page.locator("#report li.bad")
     await expect(broken).to_contain_text("broken")
     await expect(broken.locator(".fix")).to_have_text("the till said no")
-    assert ("doctor",) in house.control.asked
-    assert [each["action"] for each in house.trail.noted] == ["diagnostics.examine"]
+    assert ("doctor",) in harness.control.asked
+    assert [each["action"] for each in harness.trail.noted] == ["diagnostics.examine"]
     await page.close()
 
 
 async def test_results_appear_while_the_rest_is_still_looked_at(
-    browser: Browser, house: PageHouse
+    browser: Browser, harness: PageHarness
 ) -> None:
-    told = house.control.diagnostics
-    done, told.report = told.report, under_way(house)
+    told = harness.control.diagnostics
+    done, told.report = told.report, under_way(harness)
     page = await browser.new_page()
-    await page.goto(house.url + "/diagnostics")
+    await page.goto(harness.url + "/diagnostics")
     await expect(page.locator("#report h2").first).to_have_text(
         "Still looking at: the till, the disk"
     )
@@ -72,10 +72,10 @@ async def test_results_appear_while_the_rest_is_still_looked_at(
 
 
 async def test_the_log_is_filtered_and_new_lines_come_by_themselves(
-    browser: Browser, house: PageHouse
+    browser: Browser, harness: PageHarness
 ) -> None:
     page = await browser.new_page()
-    await page.goto(house.url + "/diagnostics")
+    await page.goto(harness.url + "/diagnostics")
     await page.get_by_role("link", name="Log", exact=True).click()
     lines = page.locator("#log li")
     await expect(lines).to_have_count(3)
@@ -87,8 +87,8 @@ async def test_the_log_is_filtered_and_new_lines_come_by_themselves(
     await expect(page.get_by_label("Text")).to_have_value("till")
     await lines.locator("summary").click()
     await expect(lines.locator("pre")).to_contain_text("the till said no")
-    first = house.control.diagnostics.lines[0]
-    house.control.diagnostics.lines = [{**first, "event": "pos.failed_again"}, first]
+    first = harness.control.diagnostics.lines[0]
+    harness.control.diagnostics.lines = [{**first, "event": "pos.failed_again"}, first]
     await expect(lines).to_have_count(2)
     await expect(lines.first).to_contain_text("pos.failed_again")
     await expect(lines.nth(1).locator("pre")).to_be_visible()  # what was opened stays open
@@ -96,12 +96,12 @@ async def test_the_log_is_filtered_and_new_lines_come_by_themselves(
 
 
 async def test_a_long_log_shows_its_end_and_more_if_asked(
-    browser: Browser, house: PageHouse
+    browser: Browser, harness: PageHarness
 ) -> None:
-    line = house.control.diagnostics.lines[2]
-    house.control.diagnostics.lines = [{**line, "n": number} for number in range(300)]
+    line = harness.control.diagnostics.lines[2]
+    harness.control.diagnostics.lines = [{**line, "n": number} for number in range(300)]
     page = await browser.new_page()
-    await page.goto(house.url + "/diagnostics/logs")
+    await page.goto(harness.url + "/diagnostics/logs")
     await expect(page.locator("#log li")).to_have_count(100)
     await page.get_by_role("link", name="Show more").click()
     await expect(page.locator("#log li")).to_have_count(300)
@@ -109,46 +109,49 @@ async def test_a_long_log_shows_its_end_and_more_if_asked(
 
 
 async def test_a_bundle_is_made_looked_through_and_saved(
-    browser: Browser, house: PageHouse
+    browser: Browser, harness: PageHarness
 ) -> None:
-    ready, house.control.diagnostics.bundled = house.control.diagnostics.bundled, {"state": "none"}
+    ready, harness.control.diagnostics.bundled = (
+        harness.control.diagnostics.bundled,
+        {"state": "none"},
+    )
     page = await browser.new_page()
-    await page.goto(house.url + "/diagnostics")
+    await page.goto(harness.url + "/diagnostics")
     await page.get_by_role("link", name="Support bundle").click()
     await page.get_by_role("button", name="Put a support bundle together").click()
     await expect(page.locator("#bundle")).to_contain_text("It is being put together")
-    house.control.diagnostics.bundled = ready
+    harness.control.diagnostics.bundled = ready
     await expect(page.locator("#files li")).to_have_count(1)
     await expect(page.locator("#files")).to_contain_text("log.jsonl")
     async with page.expect_download() as download:
         await page.get_by_role("link", name="Save tillbridge-support-1.zip").click()
     assert (await download.value).suggested_filename == "tillbridge-support-1.zip"
-    assert [each["action"] for each in house.trail.noted] == ["diagnostics.bundle"]
+    assert [each["action"] for each in harness.trail.noted] == ["diagnostics.bundle"]
     await page.close()
 
 
 async def test_only_a_technician_gets_at_the_bundle() -> None:
-    async with page_house(AccessRules(users=users())) as house:
-        busy(house.control)
+    async with page_harness(AccessRules(users=users())) as harness:
+        busy(harness.control)
         for name, allowed in (("lou", False), ("sam", False), ("tea", True)):
-            await house.sign_in(name, PASSWORD)
-            page = await house.get("/diagnostics")
+            await harness.sign_in(name, PASSWORD)
+            page = await harness.get("/diagnostics")
             assert ("/diagnostics/bundle" in page.text) is allowed
             for path in ("/diagnostics/bundle", "/diagnostics/bundle/file"):
-                assert ((await house.get(path)).status == 200) is allowed, (name, path)
-            made = await house.post("/diagnostics/bundle/make")
+                assert ((await harness.get(path)).status == 200) is allowed, (name, path)
+            made = await harness.post("/diagnostics/bundle/make")
             assert made.status == (303 if allowed else 403)
-            await house.post("/logout")
+            await harness.post("/logout")
 
 
 async def test_a_page_that_nobody_sees_does_not_look_again(
-    browser: Browser, house: PageHouse
+    browser: Browser, harness: PageHarness
 ) -> None:
-    house.control.diagnostics.report = under_way(house)
+    harness.control.diagnostics.report = under_way(harness)
     page = await browser.new_page()
     asked: list[str] = []
     page.on("request", lambda request: asked.append(request.url))
-    await page.goto(house.url + "/diagnostics")
+    await page.goto(harness.url + "/diagnostics")
 
     async def looked(times: int) -> None:
         async with asyncio.timeout(20):
@@ -156,7 +159,7 @@ async def test_a_page_that_nobody_sees_does_not_look_again(
                 await asyncio.sleep(0.05)
 
     await looked(3)
-    await page.goto(house.url + "/store")
+    await page.goto(harness.url + "/store")
     asked.clear()
     await expect(page.locator("h1")).to_have_text("Store")
     assert not [url for url in asked if url.endswith("/diagnostics")]

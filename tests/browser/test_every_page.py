@@ -14,7 +14,7 @@ from playwright.async_api import Browser, CDPSession, Page, Response
 
 from tests.support.every_page import addresses
 from tests.support.hostile import CORPUS, PlantedInTurn
-from tests.support.page_house import PageHouse, page_house
+from tests.support.page_harness import PageHarness, page_harness
 from tests.support.page_sample import busy, crowded
 from tillbridge.stores.consent import CallbackAnswer
 from tillbridge.web.site.book import Page as BookPage
@@ -50,25 +50,27 @@ class Merchant:
 
 
 @asynccontextmanager
-async def furnished(sample: str) -> AsyncIterator[PageHouse]:
-    async with page_house() as house:
-        house.listener._merchant = Merchant()  # type: ignore[assignment]  # does what a page needs
-        SAMPLES[sample](house.control)
-        yield house
+async def furnished(sample: str) -> AsyncIterator[PageHarness]:
+    async with page_harness() as harness:
+        harness.listener._merchant = Merchant()  # type: ignore[assignment]  # does what a page needs
+        SAMPLES[sample](harness.control)
+        yield harness
 
 
-async def otherwise(house: PageHouse) -> list[str]:
+async def otherwise(harness: PageHarness) -> list[str]:
     """The addresses of pages that are not as they are in the first of the samples."""
     async with furnished(FIRST) as first:
-        return [each for each in addresses() if await text(house, each) != await text(first, each)]
+        return [
+            each for each in addresses() if await text(harness, each) != await text(first, each)
+        ]
 
 
-async def text(house: PageHouse, path: str) -> str:
-    return (await house.get(path)).text.replace(house.url, "")
+async def text(harness: PageHarness, path: str) -> str:
+    return (await harness.get(path)).text.replace(harness.url, "")
 
 
-async def visit(page: Page, house: PageHouse, path: str) -> Response:
-    answer = await page.goto(house.url + path)
+async def visit(page: Page, harness: PageHarness, path: str) -> Response:
+    answer = await page.goto(harness.url + path)
     assert answer is not None
     assert answer.status in {200, 400, 404}, path
     assert answer.status == 200 or path.startswith(("/nowhere", "/oauth")), path
@@ -130,16 +132,16 @@ async def test_every_page_is_for_everybody_fits_its_screen_and_is_light(
     Nothing is wider than the screen or too small for a finger, the console stays silent, and
     nothing is loaded from elsewhere or is too large.
     """
-    async with furnished(sample) as house:
+    async with furnished(sample) as harness:
         page = await browser.new_page(viewport={"width": WIDE, "height": 800})
         complaints: list[str] = []
         page.on("console", lambda message: complaints.append(message.text))
         page.on("pageerror", lambda error: complaints.append(str(error)))
         traffic = await Traffic.of(page)
         found: dict[str, list[str]] = {}
-        for path in addresses() if sample == FIRST else await otherwise(house):
-            await visit(page, house, path)
-            faults = traffic.faults(house.url)
+        for path in addresses() if sample == FIRST else await otherwise(harness):
+            await visit(page, harness, path)
+            faults = traffic.faults(harness.url)
             if sample != UNBREAKABLE:
                 await page.evaluate(AXE_SCRIPT)
             for width, scheme, every_rule in LOOKS:
@@ -160,13 +162,13 @@ async def test_no_name_of_an_item_or_a_guest_makes_a_phone_scroll_sideways(
     browser: Browser,
 ) -> None:
     found = {}
-    async with furnished(FIRST) as house:
-        busy(house.control)
+    async with furnished(FIRST) as harness:
+        busy(harness.control)
         page = await browser.new_page(viewport={"width": NARROW, "height": 800})
         for path in addresses():
-            planted = PlantedInTurn(house.control)
-            house.ask(planted)
-            await visit(page, house, path)
+            planted = PlantedInTurn(harness.control)
+            harness.ask(planted)
+            await visit(page, harness, path)
             faults, before = await page.evaluate(WIDER), 0
             while before < planted.used < len(CORPUS):
                 before = planted.used
@@ -181,12 +183,12 @@ async def test_every_page_tells_the_same_without_scripts_and_obeys_the_keyboard(
 ) -> None:
     """The keyboard reaches everything, in order, and shows where it is."""
     found = {}
-    async with furnished(FIRST) as house:
+    async with furnished(FIRST) as harness:
         plain = await browser.new_page(java_script_enabled=False)
         page = await browser.new_page(viewport={"width": WIDE, "height": 800})
         for path in addresses():
-            await visit(page, house, path)
-            await plain.goto(house.url + path)
+            await visit(page, harness, path)
+            await plain.goto(harness.url + path)
             with_scripts = set((await page.inner_text("main")).splitlines())
             faults = list(with_scripts - set((await plain.inner_text("main")).splitlines()))
             faults += await lost_to_the_keyboard(page)

@@ -7,7 +7,7 @@ import pytest
 import pytest_asyncio
 from playwright.async_api import Browser, expect
 
-from tests.support.page_house import PageHouse, page_house
+from tests.support.page_harness import PageHarness, page_harness
 from tests.support.page_sample import busy
 from tests.support.world import World, make_world
 
@@ -15,18 +15,18 @@ pytestmark = pytest.mark.browser
 
 
 @pytest_asyncio.fixture(loop_scope="session")
-async def house() -> AsyncIterator[PageHouse]:
-    async with page_house() as made:
+async def harness() -> AsyncIterator[PageHarness]:
+    async with page_harness() as made:
         busy(made.control, "pizza")
         yield made
 
 
 @pytest.mark.parametrize("scripts", [True, False])
 async def test_a_change_that_waits_is_understood_and_dismissed(
-    browser: Browser, house: PageHouse, scripts: bool
+    browser: Browser, harness: PageHarness, scripts: bool
 ) -> None:
     page = await browser.new_page(java_script_enabled=scripts)
-    await page.goto(house.url + "/menu")
+    await page.goto(harness.url + "/menu")
     await expect(page.locator("#menu-1")).to_contain_text("removes 31 items")
     await expect(page.locator("#menu-1")).to_contain_text("changes 2 items")
     await expect(page.locator("#menu-1 .diff").first).to_contain_text("goes:pizza")
@@ -34,15 +34,15 @@ async def test_a_change_that_waits_is_understood_and_dismissed(
     await expect(page.locator("main")).to_contain_text("not offered again")
     await page.get_by_role("button", name="Dismiss the change").click()
     await expect(page.locator(".flash")).to_contain_text("Did dismiss.")
-    assert house.control.asked[-1] == ("dismiss", "main")
+    assert harness.control.asked[-1] == ("dismiss", "main")
     await page.close()
 
 
 async def test_the_menu_of_a_moment_is_asked_for_from_an_order(
-    browser: Browser, house: PageHouse
+    browser: Browser, harness: PageHarness
 ) -> None:
     page = await browser.new_page()
-    await page.goto(house.url + "/orders/ord_1")
+    await page.goto(harness.url + "/orders/ord_1")
     await expect(page.locator("#ordered")).to_contain_text("the menu had it then: called pizza!")
     await page.get_by_role("link", name="The menu of that moment").click()
     await expect(page.get_by_role("heading", level=1)).to_contain_text("What the storefront had at")
@@ -50,7 +50,7 @@ async def test_the_menu_of_a_moment_is_asked_for_from_an_order(
     await page.get_by_label("As it was at").fill("2026-11-21T18:30")
     await page.get_by_role("button", name="Show").click()
     await expect(page.get_by_role("heading", level=1)).to_contain_text("18:30")
-    await page.goto(house.url + "/stores/main/menu/items?at=yesterday")
+    await page.goto(harness.url + "/stores/main/menu/items?at=yesterday")
     await expect(page.locator("main")).to_contain_text("That is no time")
     await page.close()
 

@@ -8,7 +8,7 @@ import pytest
 import pytest_asyncio
 from playwright.async_api import Browser, expect
 
-from tests.support.page_house import PASSWORD, PageHouse, page_house, users
+from tests.support.page_harness import PASSWORD, PageHarness, page_harness, users
 from tests.support.page_sample import busy
 from tillbridge.web.authenticator import AccessRules
 
@@ -16,26 +16,26 @@ pytestmark = pytest.mark.browser
 
 
 @pytest_asyncio.fixture(loop_scope="session")
-async def house() -> AsyncIterator[PageHouse]:
-    async with page_house() as made:
+async def harness() -> AsyncIterator[PageHarness]:
+    async with page_harness() as made:
         busy(made.control, "ord_1")
         yield made
 
 
-async def change(house: PageHouse) -> None:
+async def change(harness: PageHarness) -> None:
     async with asyncio.timeout(10):
-        while not house.changed:
+        while not harness.changed:
             await asyncio.sleep(0.02)
-    for tell in house.changed:
+    for tell in harness.changed:
         tell()
 
 
 @pytest.mark.parametrize("scripts", [True, False])
 async def test_an_order_is_searched_filtered_and_opened(
-    browser: Browser, house: PageHouse, scripts: bool
+    browser: Browser, harness: PageHarness, scripts: bool
 ) -> None:
     page = await browser.new_page(java_script_enabled=scripts)
-    await page.goto(house.url)
+    await page.goto(harness.url)
     await page.get_by_role("link", name="Orders", exact=True).click()
     await expect(page.locator("#orders tbody tr")).to_have_count(4)
     await page.get_by_label("Search").fill("a-10")
@@ -57,13 +57,13 @@ async def test_an_order_is_searched_filtered_and_opened(
     await page.close()
 
 
-async def test_a_long_list_has_pages(browser: Browser, house: PageHouse) -> None:
-    first = house.control.orders.rows[1]
-    house.control.orders.rows = [
+async def test_a_long_list_has_pages(browser: Browser, harness: PageHarness) -> None:
+    first = harness.control.orders.rows[1]
+    harness.control.orders.rows = [
         {**first, "id": f"o{number}", "order_number": f"N-{number}"} for number in range(120)
     ]
     page = await browser.new_page()
-    await page.goto(house.url + "/orders?q=n-")
+    await page.goto(harness.url + "/orders?q=n-")
     await page.get_by_role("link", name="Further").click()
     await expect(page.locator("#orders")).to_contain_text("page 2 of 3, 120 in all")
     await expect(page.locator("#orders tbody tr").first).to_contain_text("N-50")
@@ -73,27 +73,27 @@ async def test_a_long_list_has_pages(browser: Browser, house: PageHouse) -> None
     await page.close()
 
 
-async def test_a_cancel_asks_before_it_acts(browser: Browser, house: PageHouse) -> None:
+async def test_a_cancel_asks_before_it_acts(browser: Browser, harness: PageHarness) -> None:
     page = await browser.new_page()
-    await page.goto(house.url + "/orders/ord_1")
+    await page.goto(harness.url + "/orders/ord_1")
     await page.get_by_role("link", name="Cancel the order").click()
     await expect(page.locator("main")).to_contain_text("the guest gets the money back")
     await page.get_by_role("link", name="No, go back").click()
-    await expect(page).to_have_url(house.url + "/orders/ord_1")
-    assert not [each for each in house.control.asked if each[0] == "cancel"]
+    await expect(page).to_have_url(harness.url + "/orders/ord_1")
+    assert not [each for each in harness.control.asked if each[0] == "cancel"]
     await page.get_by_role("link", name="Cancel the order").click()
     await page.get_by_label("Why").select_option(label="too much to do")
     await page.get_by_role("button", name="Cancel the order").click()
     await expect(page.locator(".flash")).to_contain_text("Did cancel.")
-    assert ("cancel", "ord_1", "CAPACITY") in house.control.asked
+    assert ("cancel", "ord_1", "CAPACITY") in harness.control.asked
     await page.close()
 
 
 async def test_an_order_is_handled_by_hand_with_the_keyboard_alone(
-    browser: Browser, house: PageHouse
+    browser: Browser, harness: PageHarness
 ) -> None:
     page = await browser.new_page(java_script_enabled=False)
-    await page.goto(house.url + "/orders/ord_1")
+    await page.goto(harness.url + "/orders/ord_1")
     await page.get_by_role("link", name="Handled by hand").focus()
     await page.keyboard.press("Enter")
     await expect(page.locator("main")).to_contain_text("look there before you type it")
@@ -101,31 +101,31 @@ async def test_an_order_is_handled_by_hand_with_the_keyboard_alone(
     await page.keyboard.press("Tab")
     await page.keyboard.press("Enter")
     await expect(page.locator(".flash")).to_contain_text("Did done.")
-    assert ("done", "ord_1", "typed") in house.control.asked
+    assert ("done", "ord_1", "typed") in harness.control.asked
     await page.close()
 
 
 async def test_who_only_looks_sees_neither_notes_nor_buttons(browser: Browser) -> None:
-    async with page_house(AccessRules(users=users())) as house:
-        busy(house.control, "HIDDEN")
+    async with page_harness(AccessRules(users=users())) as harness:
+        busy(harness.control, "HIDDEN")
         page = await browser.new_page()
-        await page.goto(house.url + "/orders/ord_1")
+        await page.goto(harness.url + "/orders/ord_1")
         await page.get_by_label("Name").fill("lou")
         await page.get_by_label("Password").fill(PASSWORD)
         await page.keyboard.press("Enter")
         await expect(page.locator("#ordered")).to_contain_text("shown to staff only")
         await expect(page.locator(".note")).to_have_count(0)
         await expect(page.locator("#stands .button")).to_have_count(0)
-        answer = await page.goto(house.url + "/orders/ord_1/payload")
+        answer = await page.goto(harness.url + "/orders/ord_1/payload")
         assert answer is not None
         assert answer.status == 403
         await page.close()
 
 
 async def test_new_orders_ring_until_somebody_has_seen_them(
-    browser: Browser, house: PageHouse
+    browser: Browser, harness: PageHarness
 ) -> None:
-    house.control.orders.sound = True
+    harness.control.orders.sound = True
     page = await browser.new_page()
     # A browser made to tell of each tone, and to hurry.
     await page.add_init_script(
@@ -135,13 +135,13 @@ async def test_new_orders_ring_until_somebody_has_seen_them(
         "const slow = window.setInterval;"
         "window.setInterval = (work, ms) => slow(work, ms === 4000 ? 50 : ms);"
     )
-    await page.goto(house.url + "/orders")
+    await page.goto(harness.url + "/orders")
     await expect(page.locator("#new-orders")).to_be_empty()
     if await page.locator("#sound-on").is_visible():
         await page.locator("#sound-on").click()
     await expect(page.locator("#sound-off")).to_be_hidden()
-    house.control.orders.unseen = 2
-    await change(house)
+    harness.control.orders.unseen = 2
+    await change(harness)
     await expect(page.locator("#new-orders")).to_contain_text("2 new orders")
     async with asyncio.timeout(10):
         while await page.evaluate("window.rung") < 4:
@@ -153,23 +153,25 @@ async def test_new_orders_ring_until_somebody_has_seen_them(
     await page.close()
 
 
-async def test_without_the_setting_nothing_rings(browser: Browser, house: PageHouse) -> None:
-    house.control.orders.unseen = 2
+async def test_without_the_setting_nothing_rings(browser: Browser, harness: PageHarness) -> None:
+    harness.control.orders.unseen = 2
     page = await browser.new_page()
     asked: list[str] = []
     page.on("request", lambda request: asked.append(request.url))
-    await page.goto(house.url + "/orders")
+    await page.goto(harness.url + "/orders")
     assert not [url for url in asked if "ring.js" in url]
     await expect(page.locator("#new-orders")).to_have_count(0)
     await page.close()
 
 
-async def test_an_order_changes_while_it_is_looked_at(browser: Browser, house: PageHouse) -> None:
+async def test_an_order_changes_while_it_is_looked_at(
+    browser: Browser, harness: PageHarness
+) -> None:
     page = await browser.new_page()
-    await page.goto(house.url + "/orders/ord_1")
+    await page.goto(harness.url + "/orders/ord_1")
     await expect(page.locator("#stands")).to_contain_text("waits for the till")
-    house.control.orders.whole |= {"ticket": "written", "state": "accepted", "wanted": "accepted"}
-    house.control.facts = replace(house.control.facts, version="9")
-    await change(house)
+    harness.control.orders.whole |= {"ticket": "written", "state": "accepted", "wanted": "accepted"}
+    harness.control.facts = replace(harness.control.facts, version="9")
+    await change(harness)
     await expect(page.locator("#stands .badge")).to_have_text("accepted")
     await page.close()

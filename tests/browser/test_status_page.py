@@ -13,7 +13,7 @@ import pytest
 import pytest_asyncio
 from playwright.async_api import Browser, expect
 
-from tests.support.page_house import PASSWORD, PageHouse, page_house, users
+from tests.support.page_harness import PASSWORD, PageHarness, page_harness, users
 from tests.support.page_sample import busy, crowded
 from tests.support.world import make_world
 from tillbridge.core.problems import OpenProblem
@@ -24,37 +24,39 @@ pytestmark = pytest.mark.browser
 
 
 @pytest_asyncio.fixture(loop_scope="session")
-async def house() -> AsyncIterator[PageHouse]:
-    async with page_house() as made:
+async def harness() -> AsyncIterator[PageHarness]:
+    async with page_harness() as made:
         busy(made.control, LONG)
         yield made
 
 
-async def change(house: PageHouse) -> None:
+async def change(harness: PageHarness) -> None:
     """Tell the page's streams that something has changed, as the ledger does."""
     async with asyncio.timeout(10):
-        while not house.changed:
+        while not harness.changed:
             await asyncio.sleep(0.02)
-    for tell in house.changed:
+    for tell in harness.changed:
         tell()
 
 
-async def test_a_problem_appears_and_goes_by_itself(browser: Browser, house: PageHouse) -> None:
-    before = house.control.facts
-    house.control.facts = replace(before, problems=())
+async def test_a_problem_appears_and_goes_by_itself(browser: Browser, harness: PageHarness) -> None:
+    before = harness.control.facts
+    harness.control.facts = replace(before, problems=())
     page = await browser.new_page()
-    await page.goto(house.url)
+    await page.goto(harness.url)
     await expect(page.get_by_role("heading", level=1)).to_have_text("All is well")
-    offline = OpenProblem("pos.offline", "main", "", house.control.now_ms, {"detail": "unplugged"})
-    house.control.facts = replace(before, problems=(offline,))
-    await change(house)
+    offline = OpenProblem(
+        "pos.offline", "main", "", harness.control.now_ms, {"detail": "unplugged"}
+    )
+    harness.control.facts = replace(before, problems=(offline,))
+    await change(harness)
     await expect(page.get_by_role("heading", level=1)).to_have_text("Needs help now")
     await expect(page.locator("#problems")).to_contain_text(
         "The till takes no orders now: unplugged"
     )
     await expect(page).to_have_title("Down · tillbridge")
-    house.control.facts = replace(before, problems=())
-    await change(house)
+    harness.control.facts = replace(before, problems=())
+    await change(harness)
     await expect(page.locator("#problems")).to_be_empty()
     await page.close()
 
@@ -84,32 +86,32 @@ async def test_a_broken_export_is_told_while_one_looks_and_so_is_its_end(
 
 
 async def test_what_is_typed_or_focused_outlives_a_refresh(
-    browser: Browser, house: PageHouse
+    browser: Browser, harness: PageHarness
 ) -> None:
     page = await browser.new_page()
-    await page.goto(house.url)
+    await page.goto(harness.url)
     button = page.get_by_role("link", name="Review the change")
     await button.focus()
-    house.control.facts = replace(
-        house.control.facts, version="9.9.9", problems=house.control.facts.problems[1:]
+    harness.control.facts = replace(
+        harness.control.facts, version="9.9.9", problems=harness.control.facts.problems[1:]
     )
-    await change(house)
+    await change(harness)
     await expect(page.locator("#problems li")).to_have_count(3)
     await expect(button).to_be_focused()
     await page.close()
 
 
 async def test_what_is_opened_stays_open_when_the_page_refreshes(
-    browser: Browser, house: PageHouse
+    browser: Browser, harness: PageHarness
 ) -> None:
-    crowded(house.control, "Pizza")
+    crowded(harness.control, "Pizza")
     page = await browser.new_page()
-    await page.goto(house.url + "/menu")
+    await page.goto(harness.url + "/menu")
     shut, opened = (page.locator(".diff").nth(place) for place in (0, 5))
     await shut.locator("summary").click()
     await opened.locator("summary").click()
-    house.control.menu.shown["accepted"] = 77
-    await change(house)
+    harness.control.menu.shown["accepted"] = 77
+    await change(harness)
     await expect(page.locator("main")).to_contain_text("77 items")
     assert await shut.get_attribute("open") is None
     assert await opened.get_attribute("open") == ""
@@ -117,11 +119,11 @@ async def test_what_is_opened_stays_open_when_the_page_refreshes(
     await page.close()
 
 
-async def test_a_bridge_that_is_gone_is_told(browser: Browser, house: PageHouse) -> None:
+async def test_a_bridge_that_is_gone_is_told(browser: Browser, harness: PageHarness) -> None:
     page = await browser.new_page()
-    await page.goto(house.url)
-    await change(house)
-    await house.listener.close()
+    await page.goto(harness.url)
+    await change(harness)
+    await harness.listener.close()
     await expect(page.locator("#not-live")).to_contain_text("The bridge has not answered since")
     heading = page.get_by_role("heading", level=1)
     await expect(heading).to_have_text(
@@ -135,28 +137,28 @@ async def test_a_bridge_that_is_gone_is_told(browser: Browser, house: PageHouse)
 
 
 async def test_a_bridge_that_is_back_has_its_colours_again(
-    browser: Browser, house: PageHouse
+    browser: Browser, harness: PageHarness
 ) -> None:
-    house.control.facts = replace(house.control.facts, problems=())
+    harness.control.facts = replace(harness.control.facts, problems=())
     page = await browser.new_page()
-    await page.goto(house.url)
+    await page.goto(harness.url)
     await page.route("**/*", lambda route: route.abort())
-    await change(house)
+    await change(harness)
     heading = page.get_by_role("heading", level=1)
     await expect(heading).to_have_text(re.compile("has not answered"))
     await page.unroute("**/*")
-    await change(house)
+    await change(harness)
     await expect(heading).to_have_text("All is well")
     await expect(page).to_have_title("OK · tillbridge")
     await expect(page.locator("body")).not_to_have_class(re.compile("stale"))
     await page.close()
 
 
-async def test_a_hidden_page_keeps_no_stream(browser: Browser, house: PageHouse) -> None:
+async def test_a_hidden_page_keeps_no_stream(browser: Browser, harness: PageHarness) -> None:
     page = await browser.new_page()
-    await page.goto(house.url)
-    await change(house)
-    hub = house.listener._hub
+    await page.goto(harness.url)
+    await change(harness)
+    hub = harness.listener._hub
     assert hub is not None
     await page.evaluate(
         "Object.defineProperty(document, 'hidden', {value: true});"
@@ -170,7 +172,7 @@ async def test_a_hidden_page_keeps_no_stream(browser: Browser, house: PageHouse)
 
 
 async def test_a_browser_without_events_refreshes_by_itself(
-    browser: Browser, house: PageHouse
+    browser: Browser, harness: PageHarness
 ) -> None:
     page = await browser.new_page()
     await page.add_init_script(
@@ -178,29 +180,29 @@ async def test_a_browser_without_events_refreshes_by_itself(
         "const slow = window.setInterval;"
         "window.setInterval = (work, ms) => slow(work, ms > 9000 ? 100 : ms);"
     )
-    await page.goto(house.url)
-    house.control.facts = replace(house.control.facts, problems=())
+    await page.goto(harness.url)
+    harness.control.facts = replace(harness.control.facts, problems=())
     await expect(page.get_by_role("heading", level=1)).to_have_text("All is well")
     await page.close()
 
 
 async def test_everything_is_read_and_done_with_scripts_off(
-    browser: Browser, house: PageHouse
+    browser: Browser, harness: PageHarness
 ) -> None:
     page = await browser.new_page(java_script_enabled=False)
-    await page.goto(house.url)
+    await page.goto(harness.url)
     await expect(page.get_by_role("heading", level=1)).to_have_text("Needs help now")
     await expect(page.get_by_role("img", name="Orders by the hour")).to_be_visible()
     await page.get_by_role("link", name="Review the change").click()
     await page.get_by_role("button", name="Release it").click()
     await expect(page.locator(".flash")).to_contain_text("Did approve.")
-    assert house.control.asked[-1] == ("approve", "main")
+    assert harness.control.asked[-1] == ("approve", "main")
     await page.close()
 
 
-async def test_an_action_is_done_by_keyboard_alone(browser: Browser, house: PageHouse) -> None:
+async def test_an_action_is_done_by_keyboard_alone(browser: Browser, harness: PageHarness) -> None:
     page = await browser.new_page()
-    await page.goto(house.url)
+    await page.goto(harness.url)
     await page.keyboard.press("Tab")
     await expect(page.get_by_text("To the content")).to_be_focused()
     reached = ""
@@ -233,9 +235,9 @@ async def test_an_action_is_done_by_keyboard_alone(browser: Browser, house: Page
 
 
 async def test_signing_in_and_out_in_a_browser(browser: Browser) -> None:
-    async with page_house(AccessRules(users=users())) as house:
+    async with page_harness(AccessRules(users=users())) as harness:
         page = await browser.new_page()
-        await page.goto(house.url + "/stores/main/connect")
+        await page.goto(harness.url + "/stores/main/connect")
         await page.get_by_label("Name").fill("tea")
         await page.get_by_label("Password").fill("wrong")
         await page.keyboard.press("Enter")
@@ -246,23 +248,23 @@ async def test_signing_in_and_out_in_a_browser(browser: Browser) -> None:
         await expect(page.get_by_role("button", name="Connect main")).to_be_visible()
         await page.get_by_role("button", name="Sign out").click()
         await expect(page.get_by_label("Password")).to_be_visible()
-        await page.goto(house.url)
+        await page.goto(harness.url)
         await expect(page.get_by_label("Password")).to_be_visible()
         await page.close()
 
 
-async def test_another_sites_form_does_nothing(browser: Browser, house: PageHouse) -> None:
+async def test_another_sites_form_does_nothing(browser: Browser, harness: PageHarness) -> None:
     page = await browser.new_page()
     await page.route(
         "http://evil.example/",
         lambda route: route.fulfill(
             content_type="text/html",
-            body=f"<form method=post action='{house.url}/orders/x/retry'>"
+            body=f"<form method=post action='{harness.url}/orders/x/retry'>"
             "<button>Win</button></form>",
         ),
     )
     await page.goto("http://evil.example/")
     await page.get_by_role("button").click()
     await expect(page.locator("main")).to_contain_text("nothing was done")
-    assert house.control.asked == []
+    assert harness.control.asked == []
     await page.close()

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from tests.support.catalogue_house import ShelfPos, Tracker, WallClock, store_settings
+from tests.support.catalogue_harness import ShelfPos, Tracker, WallClock, store_settings
 from tests.support.catalogues import dishes
 from tests.support.held_service import HeldService
 from tests.support.store_context import store_context

@@ -58,7 +58,7 @@ def test_a_generated_adapter_passes_its_own_tests(package: Path) -> None:
     ],
     ids=["lint", "format"],
 )
-def test_what_is_generated_is_as_clean_as_the_house(package: Path, tool: list[str]) -> None:
+def test_what_is_generated_is_as_clean_as_the_harness(package: Path, tool: list[str]) -> None:
     done = subprocess.run(
         [
             sys.executable,

@@ -56,34 +56,34 @@ async def probed(folder: Path) -> AsyncIterator[Probed]:
 
 
 async def test_a_dead_address_is_told_once_it_failed_twice_in_a_row(tmp_path: Path) -> None:
-    async with probed(tmp_path) as house:
-        assert await house.sees(DEAD) == [5]  # asked again soon, and nobody is told
-        assert not house.told
-        assert await house.sees(DEAD) == [300]
-        assert house.told
-        await house.sees(REACHED)
-        assert not house.told
+    async with probed(tmp_path) as harness:
+        assert await harness.sees(DEAD) == [5]  # asked again soon, and nobody is told
+        assert not harness.told
+        assert await harness.sees(DEAD) == [300]
+        assert harness.told
+        await harness.sees(REACHED)
+        assert not harness.told
 
 
 async def test_one_failure_between_two_good_probes_is_nothing(tmp_path: Path) -> None:
-    async with probed(tmp_path) as house:
-        await house.sees(REACHED, DEAD, REACHED, DEAD, REACHED)
-        assert not house.told
+    async with probed(tmp_path) as harness:
+        await harness.sees(REACHED, DEAD, REACHED, DEAD, REACHED)
+        assert not harness.told
 
 
 async def test_when_the_address_last_led_here_is_kept_for_the_page(tmp_path: Path) -> None:
-    async with probed(tmp_path) as house:
-        await house.sees(REACHED)
-        fact = await house.bench.ledger.read(lambda db: get_fact(db, "", ADDRESS_FACT))
-        assert fact == {"ok_at": house.bench.service.clock.now_ms(), "cause": "reached"}
+    async with probed(tmp_path) as harness:
+        await harness.sees(REACHED)
+        fact = await harness.bench.ledger.read(lambda db: get_fact(db, "", ADDRESS_FACT))
+        assert fact == {"ok_at": harness.bench.service.clock.now_ms(), "cause": "reached"}
 
 
 async def test_without_a_verdict_what_was_known_stands(tmp_path: Path) -> None:
-    async with probed(tmp_path) as house:
-        await house.sees(UNCLEAR, UNCLEAR, UNCLEAR)
-        assert not house.told
-        await house.sees(DEAD, DEAD, UNCLEAR)
-        assert house.told
+    async with probed(tmp_path) as harness:
+        await harness.sees(UNCLEAR, UNCLEAR, UNCLEAR)
+        assert not harness.told
+        await harness.sees(DEAD, DEAD, UNCLEAR)
+        assert harness.told
 
 
 @pytest.mark.parametrize(

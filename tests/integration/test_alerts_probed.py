@@ -8,7 +8,7 @@ from pydantic import SecretStr
 
 from tests.integration.test_alerts_sent import email_way, webhook_way
 from tests.support.bridge_process import free_port
-from tests.support.mail_house import Hook, mail_server, web_hook
+from tests.support.mail_harness import Hook, mail_server, web_hook
 from tillbridge.alerts.channels import AppriseChannel, HeartbeatProbe, NotSent, reach
 from tillbridge.config import AppriseSettings
 from tillbridge.core.errors import ConfigError

@@ -17,7 +17,7 @@ import pytest
 from pydantic import SecretStr
 
 from tests.support.bridge_process import free_port, until
-from tests.support.mail_house import Hook, MailServer, mail_server, web_hook
+from tests.support.mail_harness import Hook, MailServer, mail_server, web_hook
 from tests.support.service_link import HandClock
 from tillbridge.alerts.channels import (
     AppriseChannel,

@@ -11,8 +11,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from sqlalchemy import create_engine
 
-from tests.support.ledger_house import StoppedClock, opened
-from tests.support.pretend_control import PretendControl
+from tests.support.fake_control import FakeControl
+from tests.support.ledger_harness import StoppedClock, opened
 from tillbridge import operations
 from tillbridge.core.actor import Actor, Role, acting_as
 from tillbridge.core.errors import BridgeError, ConfigError
@@ -134,7 +134,7 @@ async def test_every_operation_that_acts_leaves_an_entry_and_no_reading_does(
     tmp_path: Path,
 ) -> None:
     async with opened(tmp_path) as ledger:
-        dispatcher = PretendControl().dispatcher(AuditTrail(ledger, StoppedClock()))
+        dispatcher = FakeControl().dispatcher(AuditTrail(ledger, StoppedClock()))
         for name, given in (
             ("items.off", {"store": "main"}),
             ("menu.plan", {"store": "main"}),
@@ -157,7 +157,7 @@ async def test_every_operation_that_acts_leaves_an_entry_and_no_reading_does(
 
 async def test_what_failed_is_written_down_as_failed(tmp_path: Path) -> None:
     async with opened(tmp_path) as ledger:
-        inner = PretendControl()
+        inner = FakeControl()
         inner.failure = BridgeError("No.")
         dispatcher = inner.dispatcher(AuditTrail(ledger, StoppedClock()))
         with pytest.raises(BridgeError):
@@ -213,7 +213,7 @@ async def test_before_it_is_set_up_only_the_trail_can_be_read(tmp_path: Path) ->
 
 async def test_a_role_that_may_not_does_nothing(tmp_path: Path) -> None:
     async with opened(tmp_path) as ledger:
-        inner = PretendControl()
+        inner = FakeControl()
         dispatcher = inner.dispatcher(AuditTrail(ledger, StoppedClock()))
         for role in (None, Role.ANYBODY, Role.LOOK):
             with pytest.raises(Forbidden):

@@ -4,7 +4,7 @@ import asyncio
 from pathlib import Path
 from typing import Any
 
-from tests.support.catalogue_house import CatalogueHouse, catalogue_house
+from tests.support.catalogue_harness import CatalogueHarness, catalogue_harness
 from tests.support.catalogues import dishes
 from tillbridge.model.catalogue import Availability, Catalogue
 
@@ -14,11 +14,11 @@ OFF = Availability(available=False)
 class Gate:
     """Holds up the next reading of the menu until it is opened."""
 
-    def __init__(self, house: CatalogueHouse) -> None:
+    def __init__(self, harness: CatalogueHarness) -> None:
         self.reached = asyncio.Event()
         self._opened = asyncio.Event()
-        self._read = house.pos.read_catalogue
-        house.pos.read_catalogue = self._held_up  # type: ignore[method-assign] # a slow till
+        self._read = harness.pos.read_catalogue
+        harness.pos.read_catalogue = self._held_up  # type: ignore[method-assign] # a slow till
 
     async def _held_up(self) -> Catalogue:
         self.reached.set()
@@ -29,17 +29,17 @@ class Gate:
         self._opened.set()
 
 
-async def started(house: CatalogueHouse, count: int = 4) -> None:
+async def started(harness: CatalogueHarness, count: int = 4) -> None:
     """Put the first menu on sale."""
-    house.pos.menu = dishes(count)
-    await house.flow.push_again()
-    await house.flow._availability.step()
-    await house.calls()
+    harness.pos.menu = dishes(count)
+    await harness.flow.push_again()
+    await harness.flow._availability.step()
+    await harness.calls()
 
 
-async def said(house: CatalogueHouse, external_id: str) -> list[bool]:
+async def said(harness: CatalogueHarness, external_id: str) -> list[bool]:
     """Return what the bridge said of an item's availability, in order."""
-    log = (await house.linked.driver.control("GET", "/requests")).body["requests"]
+    log = (await harness.linked.driver.control("GET", "/requests")).body["requests"]
     return [
         item["available"]
         for each in log
@@ -54,90 +54,90 @@ def _items_in(body: dict[str, Any]) -> list[dict[str, Any]]:
     return listed + [item for menu in body.get("menus", []) for item in menu["items"]]
 
 
-async def under_way(house: CatalogueHouse, external_id: str) -> None:
+async def under_way(harness: CatalogueHarness, external_id: str) -> None:
     """Wait until a menu call that says something of the item is on its way."""
     async with asyncio.timeout(20):
-        while not any(external_id in each for each in house.flow._ctx.calls._menu):
+        while not any(external_id in each for each in harness.flow._ctx.calls._menu):
             await asyncio.sleep(0.005)
 
 
-async def sold_out(house: CatalogueHouse, external_id: str) -> None:
+async def sold_out(harness: CatalogueHarness, external_id: str) -> None:
     """Let the POS say that an item is sold out, and the availability lane hear of it."""
-    house.pos.words = {external_id: OFF}
-    house.flow.availability_changed()
-    await house.flow._availability.step()
+    harness.pos.words = {external_id: OFF}
+    harness.flow.availability_changed()
+    await harness.flow._availability.step()
 
 
 async def test_what_sells_out_while_the_menu_is_read_does_not_come_back_with_it(
     tmp_path: Path,
 ) -> None:
-    async with catalogue_house(tmp_path) as house:
-        await started(house)
-        house.pos.menu = dishes(4, p1={"name": "New"}, p2={"name": "New"})
-        gate = Gate(house)
-        pushing = asyncio.create_task(house.flow._menu.step())
+    async with catalogue_harness(tmp_path) as harness:
+        await started(harness)
+        harness.pos.menu = dishes(4, p1={"name": "New"}, p2={"name": "New"})
+        gate = Gate(harness)
+        pushing = asyncio.create_task(harness.flow._menu.step())
         await gate.reached.wait()
-        await sold_out(house, "p1")
+        await sold_out(harness, "p1")
         gate.open()
         await pushing
-        assert set(await said(house, "p1")) == {False}
-        await house.calls()
-        await house.flow._availability.step()
-        assert await house.calls() == []
+        assert set(await said(harness, "p1")) == {False}
+        await harness.calls()
+        await harness.flow._availability.step()
+        assert await harness.calls() == []
 
 
 async def test_what_is_back_while_the_menu_is_read_is_told_once(tmp_path: Path) -> None:
-    async with catalogue_house(tmp_path) as house:
-        await started(house)
-        await sold_out(house, "p1")
-        await house.calls()
-        gate = Gate(house)
-        reading = asyncio.create_task(house.flow._menu.step())
+    async with catalogue_harness(tmp_path) as harness:
+        await started(harness)
+        await sold_out(harness, "p1")
+        await harness.calls()
+        gate = Gate(harness)
+        reading = asyncio.create_task(harness.flow._menu.step())
         await gate.reached.wait()
-        house.pos.words = {}
-        house.flow.availability_changed()
-        telling = asyncio.create_task(house.flow._availability.step())
+        harness.pos.words = {}
+        harness.flow.availability_changed()
+        telling = asyncio.create_task(harness.flow._availability.step())
         gate.open()
         await asyncio.gather(reading, telling)
-        await house.flow._availability.step()
-        assert await said(house, "p1") == [True]
+        await harness.flow._availability.step()
+        assert await said(harness, "p1") == [True]
 
 
 async def test_what_sells_out_between_two_calls_of_a_plan_is_right_in_the_later_one(
     tmp_path: Path,
 ) -> None:
-    async with catalogue_house(tmp_path, batch_max_items=10) as house:
-        await started(house, 30)
+    async with catalogue_harness(tmp_path, batch_max_items=10) as harness:
+        await started(harness, 30)
         delay = {"path": "/batch$", "action": "delay", "delay_s": 0.3, "count": 1}
-        await house.linked.driver.control("POST", "/faults", delay)
+        await harness.linked.driver.control("POST", "/faults", delay)
         names: dict[str, dict[str, object]] = {
             f"p{number}": {"description": "New"} for number in range(1, 31)
         }
-        house.pos.menu = dishes(30, **names)
-        pushing = asyncio.create_task(house.flow._menu.step())
-        await under_way(house, "p1")
-        await sold_out(house, "p30")  # which the third call is about
-        assert await said(house, "p30") == [False]
+        harness.pos.menu = dishes(30, **names)
+        pushing = asyncio.create_task(harness.flow._menu.step())
+        await under_way(harness, "p1")
+        await sold_out(harness, "p30")  # which the third call is about
+        assert await said(harness, "p30") == [False]
         await pushing
-        assert (await house.on_sale())["p30"]["description"] == "New"
-        assert await said(house, "p30") == [False, False]
-        await house.calls()
-        await house.flow._availability.step()
-        assert await house.calls() == []
+        assert (await harness.on_sale())["p30"]["description"] == "New"
+        assert await said(harness, "p30") == [False, False]
+        await harness.calls()
+        await harness.flow._availability.step()
+        assert await harness.calls() == []
 
 
 async def test_a_word_that_clashes_with_a_push_under_way_is_told_again_after_it(
     tmp_path: Path,
 ) -> None:
-    async with catalogue_house(tmp_path) as house:
-        await started(house)
+    async with catalogue_harness(tmp_path) as harness:
+        await started(harness)
         delay = {"path": "/batch$", "action": "delay", "delay_s": 0.3, "count": 1}
-        await house.linked.driver.control("POST", "/faults", delay)
-        house.pos.menu = dishes(4, p1={"name": "New"}, p2={"name": "New"})
-        pushing = asyncio.create_task(house.flow._menu.step())
-        await under_way(house, "p1")
-        await sold_out(house, "p1")
+        await harness.linked.driver.control("POST", "/faults", delay)
+        harness.pos.menu = dishes(4, p1={"name": "New"}, p2={"name": "New"})
+        pushing = asyncio.create_task(harness.flow._menu.step())
+        await under_way(harness, "p1")
+        await sold_out(harness, "p1")
         await pushing
-        await house.flow._availability.step()
-        assert not (await house.on_sale())["p1"]["available"]
-        assert (await said(house, "p1"))[-1] is False
+        await harness.flow._availability.step()
+        assert not (await harness.on_sale())["p1"]["available"]
+        assert (await said(harness, "p1"))[-1] is False

@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.fake_control import FakeControl
 from tests.support.fork_server import run
-from tests.support.pretend_control import PretendControl
 from tillbridge.core.clock import Clock
 from tillbridge.core.errors import BridgeError, Unreachable
 from tillbridge.core.metrics import Metrics
@@ -71,9 +71,9 @@ def program(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Program:
 
 
 @pytest.fixture
-async def bridge(program: Program) -> AsyncIterator[PretendControl]:
+async def bridge(program: Program) -> AsyncIterator[FakeControl]:
     """A running bridge, as far as commands can tell."""
-    control = PretendControl()
+    control = FakeControl()
     dispatcher = control.dispatcher()
     listener = StatusListener(
         dispatcher, Authenticator(AccessRules(), Clock()), token=TOKEN, metrics=Metrics()
@@ -144,7 +144,7 @@ async def test_status_reads_the_ledger_while_the_bridge_is_down(program: Program
     ],
 )
 async def test_status_asks_the_running_bridge(
-    program: Program, bridge: PretendControl, problems: tuple[OpenProblem, ...], code: int
+    program: Program, bridge: FakeControl, problems: tuple[OpenProblem, ...], code: int
 ) -> None:
     from dataclasses import replace
 
@@ -167,7 +167,7 @@ async def test_status_of_a_damaged_ledger_is_down(
 
 
 async def test_status_says_how_long_ago_each_link_answered(
-    program: Program, bridge: PretendControl
+    program: Program, bridge: FakeControl
 ) -> None:
     from dataclasses import replace
 
@@ -195,9 +195,7 @@ async def test_a_control_file_left_by_a_crash_does_not_mislead(program: Program)
         assert "not running" in ran.out
 
 
-async def test_an_item_is_86ed_until_what_was_typed(
-    program: Program, bridge: PretendControl
-) -> None:
+async def test_an_item_is_86ed_until_what_was_typed(program: Program, bridge: FakeControl) -> None:
     ran = await program("item", "86", "main", "B/1", "--until", "2099-06-01T18:30")
     assert (ran.code, ran.out) == (0, "Did 86.\n")
     assert bridge.asked == [("86", "main", "B/1", "2099-06-01T18:30")]
@@ -211,13 +209,13 @@ async def test_a_time_that_is_none_is_bad_usage(program: Program) -> None:
     assert "soon is no time" in ran.err
 
 
-async def test_menu_commands_reach_the_bridge(program: Program, bridge: PretendControl) -> None:
+async def test_menu_commands_reach_the_bridge(program: Program, bridge: FakeControl) -> None:
     assert (await program("menu", "push", "main", "--full")).code == 0
     assert (await program("menu", "approve", "main")).code == 0
     assert bridge.asked == [("push", "main", True), ("approve", "main")]
 
 
-async def test_a_plan_is_shown_as_a_difference(program: Program, bridge: PretendControl) -> None:
+async def test_a_plan_is_shown_as_a_difference(program: Program, bridge: FakeControl) -> None:
     bridge.menu.planned = {
         "kind": "held",
         "held": ["Too many prices moved."],
@@ -238,13 +236,13 @@ async def test_a_plan_is_shown_as_a_difference(program: Program, bridge: Pretend
     assert json.loads((await program("menu", "plan", "main", "--json")).out) == bridge.menu.planned
 
 
-async def test_a_menu_in_step_is_said_to_be(program: Program, bridge: PretendControl) -> None:
+async def test_a_menu_in_step_is_said_to_be(program: Program, bridge: FakeControl) -> None:
     ran = await program("menu", "plan", "main")
     assert ran.out == "Nothing to push: the service has the menu as the till has it.\n"
 
 
 async def test_orders_are_retried_and_cancelled_with_a_code(
-    program: Program, bridge: PretendControl
+    program: Program, bridge: FakeControl
 ) -> None:
     assert (await program("orders", "retry", "ord_1")).code == 0
     assert (await program("orders", "cancel", "ord_1", "--reason", "CAPACITY")).code == 0
@@ -261,7 +259,7 @@ async def test_orders_are_retried_and_cancelled_with_a_code(
     ],
 )
 async def test_a_failure_is_two_lines_and_an_exit_code(
-    program: Program, bridge: PretendControl, failure: BridgeError, code: int
+    program: Program, bridge: FakeControl, failure: BridgeError, code: int
 ) -> None:
     bridge.failure = failure
     ran = await program("orders", "retry", "ord_1")
@@ -271,7 +269,7 @@ async def test_a_failure_is_two_lines_and_an_exit_code(
 
 
 async def test_connect_prints_the_address_and_waits_for_the_merchant(
-    program: Program, bridge: PretendControl
+    program: Program, bridge: FakeControl
 ) -> None:
     done = {"done": True, "ok": True, "text": "main is connected.", "webhook_url": "https://w/x"}
     bridge.connected = [{"done": False}, done]
@@ -284,7 +282,7 @@ async def test_connect_prints_the_address_and_waits_for_the_merchant(
 
 
 async def test_connect_that_the_merchant_declines_fails(
-    program: Program, bridge: PretendControl
+    program: Program, bridge: FakeControl
 ) -> None:
     bridge.connected = [{"done": True, "ok": False, "text": "Declined.", "fix": "Ask again."}]
     ran = await program("connect", "main", "--no-browser")

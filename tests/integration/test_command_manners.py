@@ -15,7 +15,7 @@ from sqlalchemy import Connection, insert
 
 from tests.support import fork_server
 from tests.support.bridge_process import free_port
-from tests.support.ledger_house import opened
+from tests.support.ledger_harness import opened
 from tillbridge.cli.say import progress
 from tillbridge.ledger.models import MenuItem, OrderRow
 from tillbridge.ledger.problems import open_problem

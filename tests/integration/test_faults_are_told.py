@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from tests.integration.test_stores_standing import Bench, standing
-from tests.support.page_house import page_house
+from tests.support.page_harness import page_harness
 from tests.support.surfaces import disagreements, surfaces
 from tillbridge.core.errors import ConsentLost, ServiceDown, Unreachable
 from tillbridge.daemon.checks import AddressProbe, DiskCheck, ServiceProbe
@@ -54,8 +54,8 @@ class Service:
 async def agree(bench: Bench, *codes: str) -> None:
     problems = bench.tracker.current()
     assert [each.code for each in problems] == list(codes)
-    async with page_house() as house:
-        assert disagreements(await surfaces(house, problems), problems) == []
+    async with page_harness() as harness:
+        assert disagreements(await surfaces(harness, problems), problems) == []
 
 
 # -- the service

@@ -14,7 +14,7 @@ import structlog
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from tests.support.catalogue_house import store_settings
+from tests.support.catalogue_harness import store_settings
 from tests.support.forgetful_service import ForgetfulService
 from tests.support.hostile_values import TEXTS, VALUES, or_anything
 from tests.support.store_context import store_context

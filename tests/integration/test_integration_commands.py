@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.integration.test_command_line import TOKEN, Program
-from tests.support.pretend_control import PretendControl
+from tests.support.fake_control import FakeControl
 from tillbridge.core.clock import Clock
 from tillbridge.core.metrics import Metrics
 from tillbridge.web.authenticator import AccessRules, Authenticator
@@ -25,8 +25,8 @@ def program(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Program:
 
 
 @pytest.fixture
-async def bridge(program: Program) -> AsyncIterator[PretendControl]:
-    control = PretendControl()
+async def bridge(program: Program) -> AsyncIterator[FakeControl]:
+    control = FakeControl()
     dispatcher = control.dispatcher()
     listener = StatusListener(
         dispatcher, Authenticator(AccessRules(), Clock()), token=TOKEN, metrics=Metrics()
@@ -40,7 +40,7 @@ async def bridge(program: Program) -> AsyncIterator[PretendControl]:
 
 
 async def test_what_differs_is_shown_beside_what_is_configured(
-    program: Program, bridge: PretendControl
+    program: Program, bridge: FakeControl
 ) -> None:
     bridge.integration.shown["plan"] = {"kind": "change", "lines": ["webhook_url: a -> b"]}
     done = await program("integration", "show", "main")
@@ -52,7 +52,7 @@ async def test_what_differs_is_shown_beside_what_is_configured(
 
 @pytest.mark.parametrize("action", ["rotate-secret", "remove", "reintegrate"])
 async def test_what_cannot_be_undone_wants_a_word_and_takes_yes_for_one(
-    program: Program, bridge: PretendControl, action: str
+    program: Program, bridge: FakeControl, action: str
 ) -> None:
     refused = await program("integration", action, "main")
     assert refused.code == 2
@@ -65,7 +65,7 @@ async def test_what_cannot_be_undone_wants_a_word_and_takes_yes_for_one(
     assert did in bridge.asked
 
 
-async def test_removing_tells_what_it_does_here(program: Program, bridge: PretendControl) -> None:
+async def test_removing_tells_what_it_does_here(program: Program, bridge: FakeControl) -> None:
     told = (await program("integration", "remove", "main")).err
     for words in ("2 orders are not over", "no longer pushed", "The ledger keeps", "24 hours"):
         assert words in told
@@ -76,7 +76,7 @@ async def test_removing_tells_what_it_does_here(program: Program, bridge: Preten
     ("kind", "code"), [("nothing", 0), ("change", 0), ("reintegrate", 2), ("rotate", 2)]
 )
 async def test_applying_asks_only_where_a_new_integration_is_due(
-    program: Program, bridge: PretendControl, kind: str, code: int
+    program: Program, bridge: FakeControl, kind: str, code: int
 ) -> None:
     bridge.integration.shown["plan"] = {"kind": kind, "lines": ["a: b -> c"], "costs": ["It ..."]}
     done = await program("integration", "apply", "main")
@@ -87,7 +87,7 @@ async def test_applying_asks_only_where_a_new_integration_is_due(
 
 @pytest.mark.parametrize(("word", "code"), [("y\n", 0), ("n\n", 1)])
 async def test_a_person_on_a_terminal_is_asked(
-    program: Program, bridge: PretendControl, word: str, code: int
+    program: Program, bridge: FakeControl, word: str, code: int
 ) -> None:
     ours, theirs = pytest.importorskip("pty").openpty()
     process = await asyncio.create_subprocess_exec(

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 from sqlalchemy import Connection
 
-from tests.support.ledger_house import opened
+from tests.support.ledger_harness import opened
 from tillbridge.ledger import menu
 from tillbridge.ledger.menu_codec import AcceptedItem
 from tillbridge.ledger.search import find_items, fold, rank_of

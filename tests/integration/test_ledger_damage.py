@@ -16,7 +16,7 @@ import pytest
 from sqlalchemy import Connection, insert, select
 from sqlmodel import col
 
-from tests.support.ledger_house import StoppedClock, delivery, opened
+from tests.support.ledger_harness import StoppedClock, delivery, opened
 from tillbridge.core.errors import LedgerError
 from tillbridge.ledger import facts, recover
 from tillbridge.ledger.database import LEDGER_FILE

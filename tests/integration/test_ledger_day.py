@@ -4,7 +4,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from tests.support.ledger_house import StoppedClock, delivery, opened
+from tests.support.ledger_harness import StoppedClock, delivery, opened
 from tillbridge.daemon.checks import keep_downtime
 from tillbridge.ledger.day import HOUR_MS, read_day
 from tillbridge.ledger.facts import put_fact

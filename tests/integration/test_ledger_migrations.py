@@ -13,7 +13,7 @@ from alembic.autogenerate import compare_metadata
 from alembic.migration import MigrationContext
 from sqlalchemy import Connection, create_engine, inspect
 
-from tests.support.ledger_house import delivery, opened
+from tests.support.ledger_harness import delivery, opened
 from tillbridge.core.errors import LedgerError
 from tillbridge.ledger import migrate
 from tillbridge.ledger.backup import back_ups

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.ledger_house import opened
+from tests.support.ledger_harness import opened
 from tillbridge.core.errors import LedgerError, LedgerLocked, LedgerUnwritable
 from tillbridge.ledger import facts
 from tillbridge.ledger.database import LEDGER_FILE, close_to_others

@@ -12,7 +12,7 @@ from sqlalchemy import select
 from sqlmodel import col
 
 from tests.support import ledger_sender
-from tests.support.ledger_house import StoppedClock, delivery, opened
+from tests.support.ledger_harness import StoppedClock, delivery, opened
 from tests.support.preloaded import preloaded
 from tillbridge.core.errors import LedgerUnwritable
 from tillbridge.ledger.models import Delivery

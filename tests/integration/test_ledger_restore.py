@@ -11,7 +11,7 @@ import pytest
 from sqlalchemy import Connection, func, insert, select
 from sqlmodel import col
 
-from tests.support.ledger_house import StoppedClock, delivery, opened
+from tests.support.ledger_harness import StoppedClock, delivery, opened
 from tillbridge.config import BridgeSettings
 from tillbridge.core.errors import ConfigError, LedgerError, LedgerLocked
 from tillbridge.daemon.checks import keep_budget

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sqlalchemy import Connection, func, select
 
-from tests.support.ledger_house import delivery, opened
+from tests.support.ledger_harness import delivery, opened
 from tillbridge.core.errors import LedgerError
 from tillbridge.ledger import facts, orders
 from tillbridge.ledger.models import Delivery, Fact

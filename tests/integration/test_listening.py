@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from tests.integration.test_receiver_tls import connected, serving
-from tests.support.receiver_house import answer, event, head
+from tests.support.receiver_harness import answer, event, head
 from tillbridge.core.network import Acceptor, listening_sockets
 
 
@@ -42,14 +42,14 @@ async def strangers(port: int, count: int) -> AsyncIterator[None]:
 
 
 async def test_handshakes_that_never_end_keep_no_delivery_out(tmp_path: Path) -> None:
-    async with serving(tmp_path, max_connections=30) as house:
-        async with strangers(house.receiver.port, 40):
+    async with serving(tmp_path, max_connections=30) as harness:
+        async with strangers(harness.receiver.port, 40):
             for _ in range(5):
-                async with connected(house) as (reader, writer, _shown):
+                async with connected(harness) as (reader, writer, _shown):
                     body = event()
                     writer.write(head(body) + body)
                     assert (await answer(reader)).status == 200
-        assert len(await house.kept()) == 5
+        assert len(await harness.kept()) == 5
 
 
 async def test_handshakes_count_as_connections() -> None:

@@ -6,9 +6,9 @@ from pathlib import Path
 
 from sqlalchemy import Connection
 
-from tests.support.catalogue_house import catalogue_house
+from tests.support.catalogue_harness import catalogue_harness
 from tests.support.catalogues import dishes
-from tests.support.ledger_house import opened
+from tests.support.ledger_harness import opened
 from tillbridge.ledger import menu
 from tillbridge.ledger.menu_codec import AcceptedItem
 from tillbridge.ledger.menu_past import ids_ever, items_then, off_since
@@ -62,18 +62,18 @@ async def test_the_menu_of_a_moment_is_remembered(tmp_path: Path) -> None:
 
 
 async def test_how_long_an_86_takes_to_reach_the_storefront_is_known(tmp_path: Path) -> None:
-    async with catalogue_house(tmp_path) as house:
-        house.pos.menu = dishes(3)
-        await house.flow.push_again()
-        at = house.clock.now_ms()
-        await house.flow.take_off("p1", until=None, by="page:anna")
-        before = (await house.ask(get_overrides))["p1"]
+    async with catalogue_harness(tmp_path) as harness:
+        harness.pos.menu = dishes(3)
+        await harness.flow.push_again()
+        at = harness.clock.now_ms()
+        await harness.flow.take_off("p1", until=None, by="page:anna")
+        before = (await harness.ask(get_overrides))["p1"]
         assert (before.by, before.sent_at) == ("page:anna", None)
-        await house.flow._availability.step()
-        after = (await house.ask(get_overrides))["p1"]
+        await harness.flow._availability.step()
+        after = (await harness.ask(get_overrides))["p1"]
         assert after.sent_at is not None
         assert at <= before.at <= after.sent_at
-        assert (await house.on_sale())["p1"]["available"] is False
-        await house.flow.take_off("p1", until=at + 3_600_000, by="page:bob")
-        again = (await house.ask(get_overrides))["p1"]
+        assert (await harness.on_sale())["p1"]["available"] is False
+        await harness.flow.take_off("p1", until=at + 3_600_000, by="page:bob")
+        again = (await harness.ask(get_overrides))["p1"]
         assert again.sent_at == again.at, "it was off already"

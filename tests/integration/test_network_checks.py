@@ -16,7 +16,7 @@ import pytest
 
 from tests.support.bridge_process import free_port
 from tests.support.certificates import authority, make_pair
-from tests.support.receiver_house import receiving
+from tests.support.receiver_harness import receiving
 from tillbridge.config import Settings
 from tillbridge.core.clock import Clock
 from tillbridge.diagnostics.checks.public import check_names, check_public
@@ -243,9 +243,9 @@ async def public_of(examined: Subject, port: int, **diagnostics: object) -> Find
 
 
 async def test_the_nonce_comes_back_through_the_real_receiver(tmp_path: Path) -> None:
-    async with receiving(tmp_path / "data") as house:
-        examined = subject(tmp_path, echo=house.receiver.echo)
-        finding = await public_of(examined, house.receiver.port)
+    async with receiving(tmp_path / "data") as harness:
+        examined = subject(tmp_path, echo=harness.receiver.echo)
+        finding = await public_of(examined, harness.receiver.port)
     assert (finding.level, finding.details["cause"]) == (Level.OK, "reached")
 
 

@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sqlalchemy import Connection, create_engine
 
-from tests.support.page_house import PageHouse, page_house
+from tests.support.page_harness import PageHarness, page_harness
 from tillbridge.adapter import AdapterContext
 from tillbridge.cli.order_reading import FoundOrder
 from tillbridge.cli.orders import _show, _whole
@@ -125,8 +125,8 @@ def runner() -> Iterator[asyncio.Runner]:
 
 
 @pytest.fixture(scope="module")
-def house(runner: asyncio.Runner) -> Iterator[PageHouse]:
-    entered = page_house()
+def harness(runner: asyncio.Runner) -> Iterator[PageHarness]:
+    entered = page_harness()
     yield runner.run(entered.__aenter__())
     runner.run(entered.__aexit__(None, None, None))
 
@@ -135,13 +135,13 @@ SOME = settings(max_examples=25, deadline=None)
 FEW = settings(max_examples=8, deadline=None)  # a ticket is drawn
 
 
-def test_no_page_breaks(house: PageHouse, runner: asyncio.Runner) -> None:
+def test_no_page_breaks(harness: PageHarness, runner: asyncio.Runner) -> None:
     async def look(connection: Connection, row: OrderRow) -> None:
         shown = views.whole_order(connection, row)
         listed = {**views.order_view(row), "new": True, **views._worth(row)}
-        house.control.orders.whole, house.control.orders.rows = shown, [listed]
+        harness.control.orders.whole, harness.control.orders.rows = shown, [listed]
         for path in ("/orders", "/orders/ord_1", "/orders/ord_1/payload", "/orders.csv"):
-            answer = await house.get(path)
+            answer = await harness.get(path)
             assert answer.status == 200, path
 
     @SOME

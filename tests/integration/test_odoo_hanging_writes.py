@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.order_house import House, Life
+from tests.support.order_harness import Harness, Life
 from tillbridge.pos.runner import PosRunner
 from tillbridge_odoo.emulated.shop import Shop as Restaurant
 from tillbridge_odoo.rig import OdooRig
@@ -56,7 +56,7 @@ def restaurant(tmp_path: Path) -> Iterator[Restaurant]:
 
 
 @asynccontextmanager
-async def life_with(house: House, restaurant: Restaurant, mode: str) -> AsyncIterator[Life]:
+async def life_with(harness: Harness, restaurant: Restaurant, mode: str) -> AsyncIterator[Life]:
     """One life of the bridge on the emulated Odoo."""
     pos = restaurant.open(orders=mode, timeout_s=_TIMEOUT_S, late_s=_LATE_S)
     runner = PosRunner(
@@ -65,9 +65,9 @@ async def life_with(house: House, restaurant: Restaurant, mode: str) -> AsyncIte
         adapter="odoo",
         ticket_timeout_s=5,
     )
-    house.till = runner  # type: ignore[assignment] # whatever writes tickets
+    harness.till = runner  # type: ignore[assignment] # whatever writes tickets
     try:
-        async with house.life() as life:
+        async with harness.life() as life:
             yield life
     finally:
         runner.close()
@@ -88,22 +88,22 @@ async def test_one_order_is_left_of_all_that_were_written(
     soup = restaurant.product("Soup", 4.5)
     mode = "paid" if row.paid else "draft"
     item = {"product_name": "Soup", "external_id": f"tmpl-{soup}", "quantity": 1, "unit_price": 450}
-    house = House(tmp_path, accept_within_s=120 / _TIMES_AS_SHORT)
+    harness = Harness(tmp_path, accept_within_s=120 / _TIMES_AS_SHORT)
     restaurant.server.hang_writes()
     release = asyncio.get_running_loop().call_later(
         row.hangs_s / _TIMES_AS_SHORT, restaurant.server.carry_out_writes
     )
-    async with life_with(house, restaurant, mode) as life:
+    async with life_with(harness, restaurant, mode) as life:
         await life.order("ord_1", items=[item])
         if row.killed:
             await asyncio.sleep(0.05)
         else:
             await ended(life, restaurant)
     if row.killed:
-        async with life_with(house, restaurant, mode) as life:
+        async with life_with(harness, restaurant, mode) as life:
             await ended(life, restaurant)
     release.cancel()
-    cancelled = house.service.states["ord_1"] == "cancelled"
+    cancelled = harness.service.states["ord_1"] == "cancelled"
     assert live(restaurant) == ([] if cancelled else [mode])
     paid = sum(each["amount"] for each in restaurant.store.all("pos.payment"))
     assert paid == (0 if cancelled or mode == "draft" else 4.5)

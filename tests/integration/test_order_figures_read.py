@@ -4,7 +4,7 @@ from pathlib import Path
 
 from sqlalchemy import Connection, insert
 
-from tests.support.ledger_house import opened
+from tests.support.ledger_harness import opened
 from tillbridge.ledger.models import OrderRow
 from tillbridge.ledger.orders import log_event
 from tillbridge.ledger.snapshot import read_figures, take_figures

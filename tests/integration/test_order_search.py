@@ -5,7 +5,7 @@ from typing import Any
 
 from sqlalchemy import Connection, insert
 
-from tests.support.ledger_house import opened
+from tests.support.ledger_harness import opened
 from tillbridge.ledger import orders
 from tillbridge.ledger.models import LogEntry, OrderRow
 from tillbridge.ledger.orders import OrderFilter, log_event

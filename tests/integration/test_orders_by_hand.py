@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.order_house import House
+from tests.support.order_harness import Harness
 from tillbridge.adapter import PosOffline, TicketOutcomeUnknown
 from tillbridge.core.errors import BridgeError, ServiceDown
 from tillbridge.ledger.models import TicketState
@@ -15,8 +15,8 @@ from tillbridge.orders.state import ByHand
 
 
 @pytest.fixture
-def house(tmp_path: Path) -> House:
-    return House(tmp_path)
+def harness(tmp_path: Path) -> Harness:
+    return Harness(tmp_path)
 
 
 async def refuse(order: Order) -> None:
@@ -27,9 +27,9 @@ async def gone(order: Order) -> None:
     raise PosOffline("unplugged")
 
 
-async def test_an_order_typed_into_the_till_is_accepted_and_never_written(house: House) -> None:
-    house.till.on_write = refuse
-    async with house.life() as life:
+async def test_an_order_typed_into_the_till_is_accepted_and_never_written(harness: Harness) -> None:
+    harness.till.on_write = refuse
+    async with harness.life() as life:
         await life.order("ord_1")
         await life.until(lambda: "order.not_written" in life.problems())
         text = await life.flow.done("ord_1", "typed", by="page:anna")
@@ -38,10 +38,10 @@ async def test_an_order_typed_into_the_till_is_accepted_and_never_written(house:
         assert (row.ticket, row.ticket_reference) == (TicketState.WRITTEN, "by hand")
         assert row.last_failure, "why the till did not have it stays"
         await life.until(lambda: "order.not_written" not in life.problems())
-        house.till.on_write = None
+        harness.till.on_write = None
         await life.order("ord_2")
         await life.until_told("ord_2", "accepted")
-        assert house.till.written == ["ord_2"]
+        assert harness.till.written == ["ord_2"]
         entries = await life.ledger.read(lambda each: read_log(each, "main", "ord_1"))
         handled = next(each for each in entries if each.event == "order.handled")
         assert handled.detail == {"how": "typed", "by": "page:anna"}
@@ -49,7 +49,7 @@ async def test_an_order_typed_into_the_till_is_accepted_and_never_written(house:
 
 @pytest.mark.parametrize("how", ["typed", "settled"])
 async def test_an_order_seen_to_while_the_till_refuses_it_is_told_no_more(
-    house: House, how: ByHand
+    harness: Harness, how: ByHand
 ) -> None:
     asked, go_on = asyncio.Event(), asyncio.Event()
 
@@ -58,11 +58,11 @@ async def test_an_order_seen_to_while_the_till_refuses_it_is_told_no_more(
         await go_on.wait()
         raise TicketOutcomeUnknown("no paper")
 
-    house.till.on_write = refuse
-    async with house.life() as life:
+    harness.till.on_write = refuse
+    async with harness.life() as life:
         await life.order("ord_1")
         await life.until(lambda: "order.not_written" in life.problems())
-        house.till.on_write = refuse_at_last
+        harness.till.on_write = refuse_at_last
         await asked.wait()
         await life.flow.done("ord_1", how, by="page:anna")
         go_on.set()
@@ -70,38 +70,40 @@ async def test_an_order_seen_to_while_the_till_refuses_it_is_told_no_more(
         assert "order.not_written" not in life.problems()
 
 
-async def test_an_order_that_is_settled_is_left_alone_even_after_a_restart(house: House) -> None:
-    house.till.on_write = gone
-    async with house.life() as life:
+async def test_an_order_that_is_settled_is_left_alone_even_after_a_restart(
+    harness: Harness,
+) -> None:
+    harness.till.on_write = gone
+    async with harness.life() as life:
         await life.order("ord_1")
-        await life.until(lambda: "offline" in house.effects.presence)
+        await life.until(lambda: "offline" in harness.effects.presence)
         await life.flow.done("ord_1", "settled", by="page:anna")
         assert (await life.until_closed("ord_1")).service_state is OrderState.CREATED
-    house.till.on_write = None
-    async with house.life() as life:
+    harness.till.on_write = None
+    async with harness.life() as life:
         await life.order("ord_2")
         await life.until_told("ord_2", "accepted")
-        assert house.till.written == ["ord_2"]
-        assert house.service.states["ord_1"] == "created"
+        assert harness.till.written == ["ord_2"]
+        assert harness.service.states["ord_1"] == "created"
         with pytest.raises(BridgeError, match="over already"):
             await life.flow.done("ord_1", "settled", by="page:anna")
 
 
-async def test_an_order_that_was_settled_may_be_tried_again(house: House) -> None:
-    house.till.on_write = gone
-    async with house.life() as life:
+async def test_an_order_that_was_settled_may_be_tried_again(harness: Harness) -> None:
+    harness.till.on_write = gone
+    async with harness.life() as life:
         await life.order("ord_1")
-        await life.until(lambda: "offline" in house.effects.presence)
+        await life.until(lambda: "offline" in harness.effects.presence)
         await life.flow.done("ord_1", "settled", by="page:anna")
-        house.till.on_write = None
+        harness.till.on_write = None
         await life.flow.retry("ord_1", by="page:bob")
         row = await life.until_told("ord_1", "accepted")
         assert row.ticket is TicketState.WRITTEN
-        assert house.till.written == ["ord_1"]
+        assert harness.till.written == ["ord_1"]
 
 
-async def test_what_the_till_has_cannot_be_typed_again(house: House) -> None:
-    async with house.life() as life:
+async def test_what_the_till_has_cannot_be_typed_again(harness: Harness) -> None:
+    async with harness.life() as life:
         await life.order("ord_1")
         await life.until_told("ord_1", "accepted")
         with pytest.raises(BridgeError, match="does not wait for the till"):
@@ -110,9 +112,9 @@ async def test_what_the_till_has_cannot_be_typed_again(house: House) -> None:
             await life.flow.done("ord_9", "typed", by="page:anna")
 
 
-async def test_the_life_tells_who_cancelled_and_what_the_service_answered(house: House) -> None:
-    async with house.life() as life:
-        house.service.fails = ServiceDown("down", status=503)
+async def test_the_life_tells_who_cancelled_and_what_the_service_answered(harness: Harness) -> None:
+    async with harness.life() as life:
+        harness.service.fails = ServiceDown("down", status=503)
         await life.order("ord_1")
 
         async def untold() -> bool:
@@ -120,7 +122,7 @@ async def test_the_life_tells_who_cancelled_and_what_the_service_answered(house:
 
         await life.until(untold)
         await life.flow.cancel("ord_1", ReasonCode.CAPACITY, by="page:anna")
-        house.service.fails = None
+        harness.service.fails = None
         life.flow.service_back()
         await life.until_closed("ord_1")
         entries = await life.ledger.read(lambda each: read_log(each, "main", "ord_1"))

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.support.order_house import STORE, House, Life
+from tests.support.order_harness import STORE, Harness, Life
 from tillbridge.core import supervision
 from tillbridge.core.problems import OpenProblem
 from tillbridge.model.order import Order, ReasonCode
@@ -15,9 +15,9 @@ from tillbridge.orders import intake, reconciler
 
 
 @pytest.fixture
-def house(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> House:
+def harness(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Harness:
     monkeypatch.setattr(supervision, "FIRST_PAUSE_S", 0.02)
-    return House(tmp_path)
+    return Harness(tmp_path)
 
 
 def set_aside(life: Life) -> list[OpenProblem]:
@@ -36,14 +36,14 @@ def poisoned(function: Callable[..., Any], is_poison: Callable[..., bool]) -> Ca
 
 
 async def test_an_order_that_cannot_be_written_is_set_aside_and_written_once_it_can(
-    house: House,
+    harness: Harness,
 ) -> None:
     async def poison(order: Order) -> None:
         if order.id == "ord_1":
             raise OverflowError("no such number")
 
-    house.till.on_write = poison
-    async with house.life() as life:
+    harness.till.on_write = poison
+    async with harness.life() as life:
         await life.order("ord_1")
         await life.order("ord_2")
         await life.until_told("ord_2", "accepted")
@@ -55,21 +55,21 @@ async def test_an_order_that_cannot_be_written_is_set_aside_and_written_once_it_
             "ord_1",
         )
         assert problem.detail["step"] == "writer"
-        house.till.on_write = None
+        harness.till.on_write = None
         await life.until_told("ord_1", "accepted")
         await life.until(lambda: not set_aside(life))
-    assert house.till.written == ["ord_2", "ord_1"]
+    assert harness.till.written == ["ord_2", "ord_1"]
 
 
 async def test_a_delivery_that_cannot_be_taken_in_waits_and_the_others_are_taken_in(
-    house: House, monkeypatch: pytest.MonkeyPatch
+    harness: Harness, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with monkeypatch.context() as patch:
         created = poisoned(
             intake._created, lambda _connection, _settings, order, *_rest: order.id == "ord_1"
         )
         patch.setattr(intake, "_created", created)
-        async with house.life() as life:
+        async with harness.life() as life:
             await life.order("ord_1")
             await life.order("ord_2")
             await life.order("ord_3")
@@ -83,18 +83,18 @@ async def test_a_delivery_that_cannot_be_taken_in_waits_and_the_others_are_taken
             patch.undo()
             await life.until_told("ord_1", "accepted")
             await life.until(lambda: not set_aside(life))
-    assert sorted(house.till.written) == ["ord_1", "ord_2", "ord_3"]
+    assert sorted(harness.till.written) == ["ord_1", "ord_2", "ord_3"]
 
 
 async def test_an_order_the_service_cannot_be_told_of_does_not_silence_the_others(
-    house: House,
+    harness: Harness,
 ) -> None:
-    async with house.life() as life:
-        house.service.fails = KeyError("a defect of ours")
+    async with harness.life() as life:
+        harness.service.fails = KeyError("a defect of ours")
         await life.order("ord_1")
         await life.until(lambda: set_aside(life))
         assert set_aside(life)[0].detail["step"] == "notifier"
-        house.service.fails = None
+        harness.service.fails = None
         await life.order("ord_2")
         await life.until_told("ord_2", "accepted")
         await life.until_told("ord_1", "accepted")
@@ -102,30 +102,30 @@ async def test_an_order_the_service_cannot_be_told_of_does_not_silence_the_other
 
 
 async def test_what_is_new_of_an_order_is_reported_at_once_after_a_failure_nobody_foresaw(
-    house: House, monkeypatch: pytest.MonkeyPatch
+    harness: Harness, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(supervision, "FIRST_PAUSE_S", 300)
-    async with house.life() as life:
-        house.service.fails = KeyError("a defect of ours")
+    async with harness.life() as life:
+        harness.service.fails = KeyError("a defect of ours")
         await life.order("ord_1")
         await life.until(lambda: set_aside(life))
-        house.service.fails = None
+        harness.service.fails = None
         await life.flow.cancel("ord_1", ReasonCode.OTHER)
         await life.until_told("ord_1", "cancelled")
 
 
 async def test_an_order_that_is_reopened_during_a_call_gets_no_second_one_beside_it(
-    house: House, monkeypatch: pytest.MonkeyPatch
+    harness: Harness, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     called, answered = [], asyncio.Event()
 
     async def slow(order_id: str) -> None:
         called.append(order_id)
         await answered.wait()
-        house.service.states[order_id] = "accepted"
+        harness.service.states[order_id] = "accepted"
 
-    async with house.life() as life:
-        monkeypatch.setattr(house.service, "accept", slow)
+    async with harness.life() as life:
+        monkeypatch.setattr(harness.service, "accept", slow)
         await life.order("ord_1")
         await life.until(lambda: called)
         await life.flow.done("ord_1", "settled")
@@ -138,7 +138,7 @@ async def test_an_order_that_is_reopened_during_a_call_gets_no_second_one_beside
 
 
 async def test_news_that_cannot_be_kept_does_not_stop_other_news(
-    house: House, monkeypatch: pytest.MonkeyPatch
+    harness: Harness, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with monkeypatch.context() as patch:
         keep = poisoned(
@@ -146,12 +146,12 @@ async def test_news_that_cannot_be_kept_does_not_stop_other_news(
             lambda _connection, _store, update, *_: update.order_id == "ord_1",
         )
         patch.setattr(reconciler, "commit_update", keep)
-        async with house.life() as life:
+        async with harness.life() as life:
             for order in ("ord_1", "ord_2"):
                 await life.order(order)
                 await life.until_told(order, "accepted")
-            house.till.tells("ord_1", "preparing")
-            house.till.tells("ord_2", "preparing")
+            harness.till.tells("ord_1", "preparing")
+            harness.till.tells("ord_2", "preparing")
             await life.until_told("ord_2", "preparing")
             assert [each.detail["step"] for each in set_aside(life)] == ["updates"]
             patch.undo()
@@ -160,35 +160,35 @@ async def test_news_that_cannot_be_kept_does_not_stop_other_news(
 
 
 async def test_a_step_that_fails_as_a_whole_leaves_the_others_at_work(
-    house: House, monkeypatch: pytest.MonkeyPatch
+    harness: Harness, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async def broken() -> None:
         raise RuntimeError("the probe is broken")
 
-    async with house.life() as life:
-        monkeypatch.setattr(house.till, "health", broken)
+    async with harness.life() as life:
+        monkeypatch.setattr(harness.till, "health", broken)
         await life.until(lambda: "store.step_failed" in life.problems())
         await life.order("ord_1")
         await life.until_told("ord_1", "accepted")
 
 
 async def test_an_effect_that_fails_does_not_cost_the_order(
-    house: House, monkeypatch: pytest.MonkeyPatch
+    harness: Harness, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def broken(_taken: object) -> None:
         raise RuntimeError("not my day")
 
-    async with house.life() as life:
-        monkeypatch.setattr(house.effects, "taken_in", broken)
+    async with harness.life() as life:
+        monkeypatch.setattr(harness.effects, "taken_in", broken)
         await life.order("ord_1")
         await life.until_told("ord_1", "accepted")
         assert "store.step_failed" in life.problems()
 
 
 async def test_an_order_committed_and_not_handed_on_is_handed_on_again(
-    house: House, monkeypatch: pytest.MonkeyPatch
+    harness: Harness, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async with house.life() as life:
+    async with harness.life() as life:
         with monkeypatch.context() as patch:
             take = poisoned(life.flow._writer.take, lambda change: change.after.order_id == "ord_1")
             patch.setattr(life.flow._writer, "take", take)

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.order_house import House, Till
+from tests.support.order_harness import Harness, Till
 from tillbridge.adapter import (
     ItemUnavailable,
     PosFailure,
@@ -21,18 +21,18 @@ LOOK_FIRST = NOT_IN_TILL | {TicketMark.TILL_MAY_HAVE_IT}
 
 
 @pytest.fixture
-def house(tmp_path: Path) -> House:
-    house = House(tmp_path)
-    house.paper = Till()
-    house.paper.marks_tickets = True
-    house.paper_after_s = 0.3
-    return house
+def harness(tmp_path: Path) -> Harness:
+    harness = Harness(tmp_path)
+    harness.paper = Till()
+    harness.paper.marks_tickets = True
+    harness.paper_after_s = 0.3
+    return harness
 
 
 @pytest.fixture
-def paper(house: House) -> Till:
-    assert house.paper is not None
-    return house.paper
+def paper(harness: Harness) -> Till:
+    assert harness.paper is not None
+    return harness.paper
 
 
 async def gone(_order: Order) -> None:
@@ -55,8 +55,10 @@ async def no_paper(_order: Order) -> None:
     raise PosOffline("The printer is out of paper: put in a new roll.")
 
 
-async def test_an_order_the_till_takes_never_sees_the_printer(house: House, paper: Till) -> None:
-    async with house.life() as life:
+async def test_an_order_the_till_takes_never_sees_the_printer(
+    harness: Harness, paper: Till
+) -> None:
+    async with harness.life() as life:
         await life.order("ord_1")
         await life.until_told("ord_1", "accepted")
         assert paper.written == []
@@ -64,29 +66,29 @@ async def test_an_order_the_till_takes_never_sees_the_printer(house: House, pape
 
 
 async def test_what_a_till_that_is_off_cannot_take_is_printed_and_accepted(
-    house: House, paper: Till
+    harness: Harness, paper: Till
 ) -> None:
-    house.till.on_write = gone
-    async with house.life() as life:
+    harness.till.on_write = gone
+    async with harness.life() as life:
         await life.order("ord_1")
         row = await life.until_told("ord_1", "accepted")
         assert paper.marked == [("ord_1", NOT_IN_TILL)]
         assert row.ticket_reference == "not in till"
         await life.until(lambda: "order.not_in_till" in life.problems())
         assert "order.on_paper" in await life.events("ord_1")
-        house.till.on_write = None  # the till is back: it is not written there by itself
+        harness.till.on_write = None  # the till is back: it is not written there by itself
         await life.order("ord_2")
         await life.until_told("ord_2", "accepted")
-        assert house.till.written == ["ord_2"]
+        assert harness.till.written == ["ord_2"]
         assert paper.written == ["ord_1"], "once"
 
 
 async def test_a_refusal_in_the_tills_words_goes_to_paper_at_once(
-    house: House, paper: Till
+    harness: Harness, paper: Till
 ) -> None:
-    house.paper_after_s = 100
-    house.till.on_write = refuses
-    async with house.life() as life:
+    harness.paper_after_s = 100
+    harness.till.on_write = refuses
+    async with harness.life() as life:
         await life.order("ord_1")
         await life.until_told("ord_1", "accepted")
         assert paper.marked == [("ord_1", NOT_IN_TILL)]
@@ -96,44 +98,44 @@ async def test_a_refusal_in_the_tills_words_goes_to_paper_at_once(
 
 
 async def test_an_answer_of_the_kitchen_is_not_overruled_by_paper(
-    house: House, paper: Till
+    harness: Harness, paper: Till
 ) -> None:
-    house.till.on_write = sold_out
-    async with house.life() as life:
+    harness.till.on_write = sold_out
+    async with harness.life() as life:
         await life.order("ord_1")
         await life.until_closed("ord_1")
-        assert house.service.cancels[0][1] is ReasonCode.ITEM_OUT_OF_STOCK
+        assert harness.service.cancels[0][1] is ReasonCode.ITEM_OUT_OF_STOCK
         assert paper.written == []
 
 
-async def test_where_the_till_may_have_it_the_paper_says_so(house: House, paper: Till) -> None:
-    house.till.on_written = unheard
-    house.till.find_fails = PosOffline("off")
-    async with house.life() as life:
+async def test_where_the_till_may_have_it_the_paper_says_so(harness: Harness, paper: Till) -> None:
+    harness.till.on_written = unheard
+    harness.till.find_fails = PosOffline("off")
+    async with harness.life() as life:
         await life.order("ord_1")
         await life.until_told("ord_1", "accepted")
         assert paper.marked == [("ord_1", LOOK_FIRST)]
 
 
-async def test_a_till_that_has_it_after_all_saves_the_paper(house: House, paper: Till) -> None:
-    house.till.on_written = unheard
-    house.order_settings |= {"retry_s": 30.0, "retry_cap_s": 30.0}
-    async with house.life() as life:
+async def test_a_till_that_has_it_after_all_saves_the_paper(harness: Harness, paper: Till) -> None:
+    harness.till.on_written = unheard
+    harness.order_settings |= {"retry_s": 30.0, "retry_cap_s": 30.0}
+    async with harness.life() as life:
         await life.order("ord_1")
         await life.until_told("ord_1", "accepted")
         assert paper.written == []
-        assert house.till.written == ["ord_1"]
+        assert harness.till.written == ["ord_1"]
 
 
-async def test_the_problem_stays_until_somebody_has_typed_it(house: House, paper: Till) -> None:
-    house.till.on_write = gone
-    async with house.life() as life:
+async def test_the_problem_stays_until_somebody_has_typed_it(harness: Harness, paper: Till) -> None:
+    harness.till.on_write = gone
+    async with harness.life() as life:
         await life.order("ord_1")
         await life.until_told("ord_1", "accepted")
         await life.deliver("order.delivered", {"id": "ord_1"})
         await life.until_closed("ord_1")
         assert "order.not_in_till" in life.problems(), "the books of the till still lack it"
-    async with house.life() as life:
+    async with harness.life() as life:
         assert "order.not_in_till" in life.problems(), "a restart makes nobody type it"
         await life.flow.done("ord_1", "typed", by="page:anna")
         assert "order.not_in_till" not in life.problems()
@@ -145,11 +147,11 @@ async def test_the_problem_stays_until_somebody_has_typed_it(house: House, paper
 
 
 async def test_where_a_person_confirms_paper_alone_accepts_nothing(
-    house: House, paper: Till
+    harness: Harness, paper: Till
 ) -> None:
-    house.order_settings["accept"] = "when_confirmed"
-    house.till.on_write = gone
-    async with house.life() as life:
+    harness.order_settings["accept"] = "when_confirmed"
+    harness.till.on_write = gone
+    async with harness.life() as life:
         await life.order("ord_1")
         await life.until(lambda: "order.not_in_till" in life.problems())
         row = await life.row("ord_1")
@@ -160,117 +162,117 @@ async def test_where_a_person_confirms_paper_alone_accepts_nothing(
 
 
 async def test_a_printer_without_paper_is_tried_again_and_the_till_too(
-    house: House, paper: Till
+    harness: Harness, paper: Till
 ) -> None:
-    house.till.on_write = gone
+    harness.till.on_write = gone
     paper.on_write = no_paper
-    async with house.life() as life:
+    async with harness.life() as life:
         await life.order("ord_1")
         await life.until(lambda: len(paper.marked) >= 2)
-        house.till.on_write = None
+        harness.till.on_write = None
         await life.until_told("ord_1", "accepted")
-        assert house.till.written == ["ord_1"]
+        assert harness.till.written == ["ord_1"]
         assert paper.written == []
 
 
 async def test_with_neither_till_nor_paper_the_order_is_cancelled_in_time(
-    house: House, paper: Till
+    harness: Harness, paper: Till
 ) -> None:
-    house.order_settings["accept_within_s"] = 1.0
-    house.till.on_write = gone
+    harness.order_settings["accept_within_s"] = 1.0
+    harness.till.on_write = gone
     paper.on_write = no_paper
-    async with house.life() as life:
+    async with harness.life() as life:
         await life.order("ord_1")
         await life.until_closed("ord_1")
-        assert house.service.cancels[0][1] is ReasonCode.POS_OFFLINE
+        assert harness.service.cancels[0][1] is ReasonCode.POS_OFFLINE
         assert "order.not_in_till" not in life.problems()
 
 
-async def test_a_crash_after_the_print_prints_nothing_twice(house: House, paper: Till) -> None:
-    house.till.on_write = gone
+async def test_a_crash_after_the_print_prints_nothing_twice(harness: Harness, paper: Till) -> None:
+    harness.till.on_write = gone
 
     async def power_cut(_order: Order) -> None:
         raise TicketOutcomeUnknown("the power went")
 
     paper.on_written = power_cut
     paper.find_fails = None
-    house.order_settings |= {"retry_s": 30.0, "retry_cap_s": 30.0}
-    async with house.life() as life:
+    harness.order_settings |= {"retry_s": 30.0, "retry_cap_s": 30.0}
+    async with harness.life() as life:
         await life.order("ord_1")
         await life.until(lambda: paper.written)
-    async with house.life() as life:
+    async with harness.life() as life:
         await life.until_told("ord_1", "accepted")
         assert paper.written == ["ord_1"]
         await life.until(lambda: "order.not_in_till" in life.problems())
 
 
-async def test_a_crash_before_anybody_was_told_is_made_good(house: House, paper: Till) -> None:
-    house.till.on_write = gone
-    async with house.life() as life:
+async def test_a_crash_before_anybody_was_told_is_made_good(harness: Harness, paper: Till) -> None:
+    harness.till.on_write = gone
+    async with harness.life() as life:
         await life.order("ord_1")
         await life.until_told("ord_1", "accepted")
         life.tracker.close("order.not_in_till", "main", "ord_1")  # as if it had never been opened
-    async with house.life() as life:
+    async with harness.life() as life:
         await life.until(lambda: "order.not_in_till" in life.problems())
         (problem,) = [each for each in life.tracker.current() if each.code == "order.not_in_till"]
         assert "the till is off" in problem.text
 
 
 async def test_a_crash_after_somebody_has_typed_it_leaves_no_problem(
-    house: House, paper: Till
+    harness: Harness, paper: Till
 ) -> None:
-    house.till.on_write = gone
-    async with house.life() as life:
+    harness.till.on_write = gone
+    async with harness.life() as life:
         await life.order("ord_1")
         await life.until_told("ord_1", "accepted")
         await life.flow.done("ord_1", "typed", by="page:anna")
         # as if its end had not reached the disk
         life.tracker.open("order.not_in_till", "main", "ord_1", order="ord_1", why="?")
-    async with house.life() as life:
+    async with harness.life() as life:
         await life.until(lambda: "order.not_in_till" not in life.problems())
 
 
 async def test_paper_of_which_nobody_knows_is_printed_again_with_both_marks(
-    house: House, paper: Till
+    harness: Harness, paper: Till
 ) -> None:
-    house.till.on_write = gone
+    harness.till.on_write = gone
 
     async def breaks_off(_order: Order) -> None:
         paper.find_fails, paper.on_written = TicketOutcomeUnknown("nobody knows"), None
-        house.till.on_write = None  # back, but the kitchen may be cooking from the paper
+        harness.till.on_write = None  # back, but the kitchen may be cooking from the paper
         raise TicketOutcomeUnknown("The connection broke off in the middle of a ticket.")
 
     paper.on_written = breaks_off
-    async with house.life() as life:
+    async with harness.life() as life:
         await life.order("ord_1")
         await life.until_told("ord_1", "accepted")
         marks = paper.marked[-1][1]
         assert marks == NOT_IN_TILL | {TicketMark.POSSIBLE_DUPLICATE}
-        assert house.till.written == []
+        assert harness.till.written == []
 
 
-async def test_a_cancelled_order_on_paper_is_told_on_paper(house: House, paper: Till) -> None:
-    house.till.on_write = gone
-    async with house.life() as life:
+async def test_a_cancelled_order_on_paper_is_told_on_paper(harness: Harness, paper: Till) -> None:
+    harness.till.on_write = gone
+    async with harness.life() as life:
         await life.order("ord_1")
         await life.until_told("ord_1", "accepted")
         await life.flow.cancel("ord_1", ReasonCode.OTHER, by="page:anna")
         row = await life.until_closed("ord_1")
         assert paper.withdrawn == ["ord_1"]
-        assert house.till.withdrawn == [], "the till never had it"
+        assert harness.till.withdrawn == [], "the till never had it"
         assert row.ticket is TicketState.WITHDRAWN
         await life.until(lambda: "order.not_in_till" not in life.problems())
 
 
-async def test_an_old_order_is_not_printed_without_a_person(house: House, paper: Till) -> None:
+async def test_an_old_order_is_not_printed_without_a_person(harness: Harness, paper: Till) -> None:
     paper.hold_older_than_s = 1800.0
-    house.order_settings["accept_within_s"] = 86_400
-    house.till.on_write = gone
-    async with house.life() as life:
-        house.clock.wall_s = -3600
+    harness.order_settings["accept_within_s"] = 86_400
+    harness.till.on_write = gone
+    async with harness.life() as life:
+        harness.clock.wall_s = -3600
         data = life.data("ord_1")
-        house.clock.wall_s = 0
-        house.service.states["ord_1"] = "created"
+        harness.clock.wall_s = 0
+        harness.service.states["ord_1"] = "created"
         await life.deliver("order.created", data)
         await life.until(lambda: "order.held" in life.problems())
         assert paper.written == []
@@ -280,23 +282,23 @@ async def test_an_old_order_is_not_printed_without_a_person(house: House, paper:
 
 
 async def test_a_printer_that_could_not_stand_in_is_told_beforehand(
-    house: House, paper: Till
+    harness: Harness, paper: Till
 ) -> None:
     paper.online = False
-    async with house.life() as life:
+    async with harness.life() as life:
         await life.until(lambda: "fallback.offline" in life.problems())
         assert "pos.offline" not in life.problems()
     paper.online = True
-    async with house.life() as life:
+    async with harness.life() as life:
         await life.until(lambda: "fallback.offline" not in life.problems())
 
 
 async def test_a_printer_that_is_no_longer_configured_is_no_problem(
-    house: House, paper: Till
+    harness: Harness, paper: Till
 ) -> None:
     paper.online = False
-    async with house.life() as life:
+    async with harness.life() as life:
         await life.until(lambda: "fallback.offline" in life.problems())
-    house.paper = None
-    async with house.life() as life:
+    harness.paper = None
+    async with harness.life() as life:
         await life.until(lambda: "fallback.offline" not in life.problems())

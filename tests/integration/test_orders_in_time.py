@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.order_house import STORE, House
+from tests.support.order_harness import STORE, Harness
 from tillbridge.adapter import Advice, PosOffline, TicketOutcomeUnknown
 from tillbridge.ledger import menu
 from tillbridge.ledger.menu_codec import AcceptedItem
@@ -16,96 +16,96 @@ from tillbridge.orders.repository import see
 
 
 @pytest.fixture
-def house(tmp_path: Path) -> House:
-    return House(tmp_path, accept_within_s=1)
+def harness(tmp_path: Path) -> Harness:
+    return Harness(tmp_path, accept_within_s=1)
 
 
 async def test_an_order_the_till_was_offline_for_is_cancelled_when_its_time_is_up(
-    house: House,
+    harness: Harness,
 ) -> None:
-    house.till.online = False
-    async with house.life() as life:
+    harness.till.online = False
+    async with harness.life() as life:
         await life.order("ord_1")
         row = await life.until_told("ord_1", "cancelled")
         assert row.closed_at is not None
         assert row.ticket is TicketState.REFUSED
-        house.till.online = True
+        harness.till.online = True
         await life.until(lambda: life.flow.pos_online)
-    assert house.till.written == []
-    assert house.service.cancels[0][1] is ReasonCode.POS_OFFLINE
+    assert harness.till.written == []
+    assert harness.service.cancels[0][1] is ReasonCode.POS_OFFLINE
 
 
 async def test_a_till_that_has_the_ticket_after_all_keeps_it_although_time_is_up(
-    house: House,
+    harness: Harness,
 ) -> None:
     async def no_answer(_order: Order) -> None:
         raise TicketOutcomeUnknown("no answer")
 
-    house.till.on_written = no_answer
-    house.till.find_fails = TicketOutcomeUnknown("still no answer")
-    house.order_settings["retry_s"] = 60
-    async with house.life() as life:
+    harness.till.on_written = no_answer
+    harness.till.find_fails = TicketOutcomeUnknown("still no answer")
+    harness.order_settings["retry_s"] = 60
+    async with harness.life() as life:
         await life.order("ord_1")
-        await life.until(lambda: house.till.written)
-        house.till.find_fails = None
+        await life.until(lambda: harness.till.written)
+        harness.till.find_fails = None
         await life.until_told("ord_1", "accepted")
-    assert house.service.cancels == []
-    assert house.till.written == ["ord_1"]
+    assert harness.service.cancels == []
+    assert harness.till.written == ["ord_1"]
 
 
 async def test_a_ticket_of_unknown_outcome_is_taken_back_once_the_till_can_say(
-    house: House,
+    harness: Harness,
 ) -> None:
     async def no_answer(_order: Order) -> None:
-        house.till.online = False
+        harness.till.online = False
         raise TicketOutcomeUnknown("no answer")
 
-    house.till.on_written = no_answer
-    house.till.find_fails = PosOffline("off")
-    async with house.life() as life:
+    harness.till.on_written = no_answer
+    harness.till.find_fails = PosOffline("off")
+    async with harness.life() as life:
         await life.order("ord_1")
         row = await life.until_told("ord_1", "cancelled")
         assert row.closed_at is None, "the till may have it"
-        house.till.find_fails = None
-        house.till.online = True
-        await life.until(lambda: house.till.withdrawn == ["ord_1"])
-    assert house.service.cancels[0][1] is ReasonCode.POS_OFFLINE
+        harness.till.find_fails = None
+        harness.till.online = True
+        await life.until(lambda: harness.till.withdrawn == ["ord_1"])
+    assert harness.service.cancels[0][1] is ReasonCode.POS_OFFLINE
 
 
-async def test_an_order_the_kitchen_confirms_is_accepted_then(house: House) -> None:
-    house.order_settings["accept"] = "when_confirmed"
-    house.order_settings["accept_within_s"] = 60
-    async with house.life() as life:
+async def test_an_order_the_kitchen_confirms_is_accepted_then(harness: Harness) -> None:
+    harness.order_settings["accept"] = "when_confirmed"
+    harness.order_settings["accept_within_s"] = 60
+    async with harness.life() as life:
         await life.order("ord_1")
-        await life.until(lambda: house.till.written)
-        assert house.service.calls == []
-        house.till.tells("ord_1", "accepted")
+        await life.until(lambda: harness.till.written)
+        assert harness.service.calls == []
+        harness.till.tells("ord_1", "accepted")
         await life.until_told("ord_1", "accepted")
 
 
 async def test_an_order_the_kitchen_does_not_confirm_is_cancelled_and_taken_back(
-    house: House,
+    harness: Harness,
 ) -> None:
-    house.order_settings |= {"accept": "when_confirmed", "unconfirmed_reason": "CAPACITY"}
-    async with house.life() as life:
+    harness.order_settings |= {"accept": "when_confirmed", "unconfirmed_reason": "CAPACITY"}
+    async with harness.life() as life:
         await life.order("ord_1")
         await life.until_told("ord_1", "cancelled")
-        await life.until(lambda: house.till.withdrawn == ["ord_1"])
-    assert house.till.written == ["ord_1"]
-    assert house.service.cancels[0][1] is ReasonCode.CAPACITY
+        await life.until(lambda: harness.till.withdrawn == ["ord_1"])
+    assert harness.till.written == ["ord_1"]
+    assert harness.service.cancels[0][1] is ReasonCode.CAPACITY
 
 
 async def test_a_clock_that_jumps_ahead_while_the_bridge_runs_cancels_nothing(
     tmp_path: Path,
 ) -> None:
-    house = House(tmp_path, accept_within_s=60)
-    house.till.online = False
-    async with house.life() as life:
+    harness = Harness(tmp_path, accept_within_s=60)
+    harness.till.online = False
+    async with harness.life() as life:
         await life.order("ord_1")
         await life.until(lambda: life.row("ord_1"))
-        house.clock.wall_s = 100_000
+        harness.clock.wall_s = 100_000
         await asyncio.sleep(0.2)  # several rounds of everything
-        house.till.online = True
+        harness.till.online = True
         await life.until_told("ord_1", "accepted")
 
 
@@ -113,37 +113,37 @@ async def test_a_clock_that_jumps_ahead_while_the_bridge_runs_cancels_nothing(
 async def test_a_clock_that_jumped_while_the_bridge_was_down_cancels_nothing_at_once(
     tmp_path: Path, jump_s: float
 ) -> None:
-    house = House(tmp_path, accept_within_s=60)
-    house.till.online = False
-    async with house.life() as life:
+    harness = Harness(tmp_path, accept_within_s=60)
+    harness.till.online = False
+    async with harness.life() as life:
         await life.order("ord_1")
         await life.until(lambda: life.row("ord_1"))
-    house.clock.wall_s = jump_s
-    house.till.online = True
-    async with house.life() as life:
+    harness.clock.wall_s = jump_s
+    harness.till.online = True
+    async with harness.life() as life:
         await life.until_told("ord_1", "accepted")
 
 
 async def test_an_order_the_till_stays_offline_for_is_cancelled_in_the_next_life(
-    house: House,
+    harness: Harness,
 ) -> None:
-    house.order_settings["accept_within_s"] = 60
-    house.till.online = False
-    async with house.life() as life:
+    harness.order_settings["accept_within_s"] = 60
+    harness.till.online = False
+    async with harness.life() as life:
         await life.order("ord_1")
         await life.until(lambda: life.row("ord_1"))
-    house.clock.wall_s = -100_000
-    house.order_settings["accept_within_s"] = 0.3
-    async with house.life() as life:
+    harness.clock.wall_s = -100_000
+    harness.order_settings["accept_within_s"] = 0.3
+    async with harness.life() as life:
         await life.until_told("ord_1", "cancelled")
 
 
-async def accepted_menu(house: House) -> None:
-    house.order_settings["accept_within_s"] = 60
-    async with house.life() as life:
+async def accepted_menu(harness: Harness) -> None:
+    harness.order_settings["accept_within_s"] = 60
+    async with harness.life() as life:
         soup = Item("soup", "Soup", 450)
         accepted = AcceptedItem.of(soup, soup, None)
-        at = house.clock.now_ms()
+        at = harness.clock.now_ms()
         await life.ledger.write(lambda each: menu.acknowledge_items(each, STORE, [accepted], at=at))
 
 
@@ -152,9 +152,9 @@ def line(external_id: str, price: int) -> dict:
     return thing | {"quantity": 1}
 
 
-async def test_odd_items_and_prices_are_written_and_warned_of(house: House) -> None:
-    await accepted_menu(house)
-    async with house.life() as life:
+async def test_odd_items_and_prices_are_written_and_warned_of(harness: Harness) -> None:
+    await accepted_menu(harness)
+    async with harness.life() as life:
         await life.order("ord_1", items=[line("soup", 450)], currency="USD")
         await life.until_told("ord_1", "accepted")
         assert life.problems() == set()
@@ -162,30 +162,32 @@ async def test_odd_items_and_prices_are_written_and_warned_of(house: House) -> N
         await life.until_told("ord_2", "accepted")
         assert life.problems() == {"order.unknown_item", "order.price_differs"}
         assert "order.check_found" in await life.events("ord_2")
-    assert house.till.written == ["ord_1", "ord_2"]
+    assert harness.till.written == ["ord_1", "ord_2"]
 
 
-async def test_odd_items_and_prices_are_cancelled_where_the_policy_says_so(house: House) -> None:
-    await accepted_menu(house)
-    house.order_settings |= {"unknown_item": "cancel", "price_differs": "cancel"}
-    async with house.life() as life:
+async def test_odd_items_and_prices_are_cancelled_where_the_policy_says_so(
+    harness: Harness,
+) -> None:
+    await accepted_menu(harness)
+    harness.order_settings |= {"unknown_item": "cancel", "price_differs": "cancel"}
+    async with harness.life() as life:
         await life.order("ord_1", items=[line("lobster", 1)])
         await life.order("ord_2", items=[line("soup", 1)])
         await life.until_told("ord_1", "cancelled")
         row = await life.until_told("ord_2", "cancelled")
         assert row.closed_at is not None
-    assert {order: code for order, code, _ in house.service.cancels} == {
+    assert {order: code for order, code, _ in harness.service.cancels} == {
         "ord_1": ReasonCode.ITEM_OUT_OF_STOCK,
         "ord_2": ReasonCode.PRICE_MISMATCH,
     }
-    assert house.till.written == []
-    assert house.effects.resyncs == 1
+    assert harness.till.written == []
+    assert harness.effects.resyncs == 1
 
 
 async def test_another_currency_is_told_once_for_all_orders_until_it_is_mended(
-    house: House,
+    harness: Harness,
 ) -> None:
-    async with house.life() as life:
+    async with harness.life() as life:
         await life.order("ord_1", order_number="1001", currency="EUR")
         await life.until_told("ord_1", "accepted")
         (problem,) = life.tracker.current()
@@ -199,36 +201,36 @@ async def test_another_currency_is_told_once_for_all_orders_until_it_is_mended(
         (problem,) = life.tracker.current()
         assert problem.text.startswith("2 orders are in EUR")
         assert "(1001, 1002)" in problem.text
-    house.currency = "EUR"
-    async with house.life() as life:
+    harness.currency = "EUR"
+    async with harness.life() as life:
         await life.until(lambda: life.problems() == set())
 
 
 @pytest.mark.parametrize("how", ["seen", "a day later"])
 async def test_another_currency_that_somebody_has_seen_is_no_problem(
-    house: House, how: str
+    harness: Harness, how: str
 ) -> None:
-    async with house.life() as life:
+    async with harness.life() as life:
         await life.order("ord_1", currency="EUR")
         await life.until_told("ord_1", "accepted")
         if how == "seen":
             present = life.tracker.current()
             await life.ledger.write(lambda each: see(each, present, 1, by="anna"))
         else:
-            house.clock.both_s = 25 * 3600
+            harness.clock.both_s = 25 * 3600
             await life.flow.tidy()
         assert life.problems() == set()
 
 
-async def test_an_order_nobody_heard_of_for_a_day_is_closed(house: House) -> None:
-    async with house.life() as life:
+async def test_an_order_nobody_heard_of_for_a_day_is_closed(harness: Harness) -> None:
+    async with harness.life() as life:
         await life.order("ord_1")
         await life.until_told("ord_1", "accepted")
         await life.flow.tidy()
         row = await life.row("ord_1")
         assert row is not None
         assert row.closed_at is None
-        house.clock.both_s = 25 * 3600
+        harness.clock.both_s = 25 * 3600
         await life.flow.tidy()
         row = await life.row("ord_1")
         assert row is not None
@@ -236,14 +238,14 @@ async def test_an_order_nobody_heard_of_for_a_day_is_closed(house: House) -> Non
         assert row.desired_state is OrderState.ACCEPTED
 
 
-async def test_what_the_till_says_of_itself_is_handed_on_once(house: House) -> None:
-    house.till.closed = "Hall has no open session."
-    house.till.advice = (Advice("Tips get lost.", "Switch Tips on."),)
-    async with house.life() as life:
-        await life.until(lambda: house.effects.closed == ["Hall has no open session."])
+async def test_what_the_till_says_of_itself_is_handed_on_once(harness: Harness) -> None:
+    harness.till.closed = "Hall has no open session."
+    harness.till.advice = (Advice("Tips get lost.", "Switch Tips on."),)
+    async with harness.life() as life:
+        await life.until(lambda: harness.effects.closed == ["Hall has no open session."])
         (problem,) = life.tracker.current()
         assert (problem.code, problem.fix) == ("pos.setup", "Switch Tips on.")
         assert "Tips get lost." in problem.text
-        house.till.closed, house.till.advice = "", ()
-        await life.until(lambda: house.effects.closed == ["Hall has no open session.", ""])
+        harness.till.closed, harness.till.advice = "", ()
+        await life.until(lambda: harness.effects.closed == ["Hall has no open session.", ""])
         await life.until(lambda: not life.problems())

@@ -10,7 +10,7 @@ from sqlalchemy import Connection
 
 from tests.support import fork_server
 from tests.support.bridge_process import free_port
-from tests.support.ledger_house import opened
+from tests.support.ledger_harness import opened
 from tillbridge.ledger.models import OrderRow
 from tillbridge.ledger.orders import find_called
 from tillbridge.ledger.problems import open_problems

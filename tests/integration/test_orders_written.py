@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.order_house import STORE, House
+from tests.support.order_harness import STORE, Harness
 from tillbridge.adapter import (
     ItemUnavailable,
     PosOffline,
@@ -19,40 +19,40 @@ from tillbridge.model.order import Order, OrderState, ReasonCode
 
 
 @pytest.fixture
-def house(tmp_path: Path) -> House:
-    return House(tmp_path)
+def harness(tmp_path: Path) -> Harness:
+    return Harness(tmp_path)
 
 
-async def test_an_order_becomes_a_ticket_and_is_accepted(house: House) -> None:
-    async with house.life() as life:
+async def test_an_order_becomes_a_ticket_and_is_accepted(harness: Harness) -> None:
+    async with harness.life() as life:
         await life.order("ord_1")
         row = await life.until_told("ord_1", "accepted")
-        assert house.till.written == ["ord_1"]
+        assert harness.till.written == ["ord_1"]
         assert row.ticket_reference == "#1"
         assert row.closed_at is None
         assert await life.events("ord_1") == ["order.received", "order.written", "order.accepted"]
 
 
-async def test_orders_are_written_in_the_order_they_were_received(house: House) -> None:
+async def test_orders_are_written_in_the_order_they_were_received(harness: Harness) -> None:
     ids = [f"ord_{number}" for number in range(30)]
-    async with house.life() as life:
+    async with harness.life() as life:
         for order_id in ids:
             await life.order(order_id)
         await life.until_told("ord_29", "accepted")
-    assert house.till.written == ids
+    assert harness.till.written == ids
 
 
-async def test_what_was_committed_before_the_start_is_written(house: House) -> None:
-    async with house.life() as life:
+async def test_what_was_committed_before_the_start_is_written(harness: Harness) -> None:
+    async with harness.life() as life:
         life.task.cancel()
         await life.order("ord_1")
-    assert house.till.written == []
-    async with house.life() as life:
+    assert harness.till.written == []
+    async with harness.life() as life:
         await life.until_told("ord_1", "accepted")
 
 
-async def test_a_redelivered_order_is_written_once(house: House) -> None:
-    async with house.life() as life:
+async def test_a_redelivered_order_is_written_once(harness: Harness) -> None:
+    async with harness.life() as life:
         await life.order("ord_1")
         await life.until_told("ord_1", "accepted")
         await life.order("ord_1", total_amount=99)  # another event, the same order
@@ -61,172 +61,178 @@ async def test_a_redelivered_order_is_written_once(house: House) -> None:
         row = await life.row("ord_1")
         assert row is not None
         assert "total_amount" not in row.payload
-    assert house.till.written == ["ord_1", "ord_2"]
+    assert harness.till.written == ["ord_1", "ord_2"]
 
 
 async def test_a_crash_between_the_tills_write_and_its_mark_writes_no_second_ticket(
-    house: House,
+    harness: Harness,
 ) -> None:
     async def die(_order: Order) -> None:
         asyncio.get_running_loop().call_soon(written.set)
         await asyncio.sleep(60)
 
     written = asyncio.Event()
-    house.till.on_written = die
-    async with house.life() as life:
+    harness.till.on_written = die
+    async with harness.life() as life:
         await life.order("ord_1")
         await written.wait()
-    house.till.on_written = None
-    async with house.life() as life:
+    harness.till.on_written = None
+    async with harness.life() as life:
         await life.until_told("ord_1", "accepted")
-    assert house.till.written == ["ord_1"]
-    assert house.till.asked == ["ord_1"]
+    assert harness.till.written == ["ord_1"]
+    assert harness.till.asked == ["ord_1"]
 
 
-async def test_a_crash_before_the_tills_write_loses_no_order(house: House) -> None:
+async def test_a_crash_before_the_tills_write_loses_no_order(harness: Harness) -> None:
     async def die(_order: Order) -> None:
         asyncio.get_running_loop().call_soon(begun.set)
         await asyncio.sleep(60)
 
     begun = asyncio.Event()
-    house.till.on_write = die
-    async with house.life() as life:
+    harness.till.on_write = die
+    async with harness.life() as life:
         await life.order("ord_1")
         await begun.wait()
-    house.till.on_write = None
-    async with house.life() as life:
+    harness.till.on_write = None
+    async with harness.life() as life:
         await life.until_told("ord_1", "accepted")
-    assert house.till.written == ["ord_1"]
+    assert harness.till.written == ["ord_1"]
 
 
-async def test_a_write_whose_outcome_is_unknown_is_asked_for_first(house: House) -> None:
+async def test_a_write_whose_outcome_is_unknown_is_asked_for_first(harness: Harness) -> None:
     async def times_out_once(_order: Order) -> None:
-        house.till.on_written = None
+        harness.till.on_written = None
         raise TicketOutcomeUnknown("no answer in 20 s")
 
-    house.till.on_written = times_out_once
-    async with house.life() as life:
+    harness.till.on_written = times_out_once
+    async with harness.life() as life:
         await life.order("ord_1")
         row = await life.until_told("ord_1", "accepted")
         assert row.last_failure == ""
         assert "order.wait" in await life.events("ord_1")
-    assert house.till.written == ["ord_1"]
+    assert harness.till.written == ["ord_1"]
 
 
-async def test_one_order_in_trouble_does_not_hold_up_those_behind_it(house: House) -> None:
+async def test_one_order_in_trouble_does_not_hold_up_those_behind_it(harness: Harness) -> None:
     async def only_the_first(order: Order) -> None:
         if order.id == "ord_1":
             raise TicketOutcomeUnknown("slow")
 
-    house.till.on_write = only_the_first
-    async with house.life() as life:
+    harness.till.on_write = only_the_first
+    async with harness.life() as life:
         await life.order("ord_1")
         await life.order("ord_2")
         await life.until_told("ord_2", "accepted")
         await life.until(lambda: "order.not_written" in life.problems())
-        house.till.on_write = None
+        harness.till.on_write = None
         await life.until_told("ord_1", "accepted")
         await life.until(lambda: "order.not_written" not in life.problems())
 
 
 async def test_an_order_that_alone_fails_as_offline_does_not_hold_up_the_others(
-    house: House,
+    harness: Harness,
 ) -> None:
     async def only_the_first(order: Order) -> None:
         if order.id == "ord_1":
             raise PosOffline("locked file")
 
-    house.till.on_write = only_the_first
-    async with house.life() as life:
+    harness.till.on_write = only_the_first
+    async with harness.life() as life:
         for number in range(1, 5):
             await life.order(f"ord_{number}")
         for number in range(2, 5):
             await life.until_told(f"ord_{number}", "accepted")
 
 
-async def test_while_the_till_is_offline_orders_wait_and_then_come_in_order(house: House) -> None:
-    house.till.online = False
-    async with house.life() as life:
+async def test_while_the_till_is_offline_orders_wait_and_then_come_in_order(
+    harness: Harness,
+) -> None:
+    harness.till.online = False
+    async with harness.life() as life:
         for order_id in ("ord_1", "ord_2", "ord_3"):
             await life.order(order_id)
         await life.until(lambda: life.row("ord_3"))
         await life.until(lambda: "pos.offline" in life.problems())
         assert not life.flow.pos_online
-        assert house.till.written == []
-        house.till.online = True
+        assert harness.till.written == []
+        harness.till.online = True
         await life.until_told("ord_3", "accepted")
         await life.until(lambda: life.flow.pos_online)
         await life.until(lambda: "pos.offline" not in life.problems())
         health = await life.ledger.read(lambda each: get_fact(each, STORE, "pos_health"))
         assert health["online"] is True
-    assert house.till.written == ["ord_1", "ord_2", "ord_3"]
-    assert house.effects.presence == ["offline", "online"]
+    assert harness.till.written == ["ord_1", "ord_2", "ord_3"]
+    assert harness.effects.presence == ["offline", "online"]
 
 
 async def test_a_write_that_finds_the_till_offline_is_told_although_probes_are_good(
-    house: House,
+    harness: Harness,
 ) -> None:
     async def folder_is_gone(_order: Order) -> None:
         raise PosOffline("no such folder", fix="Mount the share.")
 
-    house.till.on_write = folder_is_gone
-    async with house.life() as life:
+    harness.till.on_write = folder_is_gone
+    async with harness.life() as life:
         await life.order("ord_1")
         await life.until(lambda: "pos.offline" in life.problems())
         await asyncio.sleep(0.15)  # three good probes
         (told,) = [each for each in life.tracker.current() if each.code == "pos.offline"]
         assert told.text == "The till takes no orders now: no such folder"
         assert told.fix.startswith("Mount the share. Orders wait"), "the cause's own remedy"
-        assert house.effects.presence == ["online", "offline"]
-        house.till.on_write = None
+        assert harness.effects.presence == ["online", "offline"]
+        harness.till.on_write = None
         await life.until_told("ord_1", "accepted")
-    assert house.effects.presence == ["online", "offline", "online"]
-    assert house.till.written == ["ord_1"]
+    assert harness.effects.presence == ["online", "offline", "online"]
+    assert harness.till.written == ["ord_1"]
 
 
-async def test_an_item_that_is_out_cancels_the_order_and_is_taken_off_sale(house: House) -> None:
+async def test_an_item_that_is_out_cancels_the_order_and_is_taken_off_sale(
+    harness: Harness,
+) -> None:
     async def sold_out(_order: Order) -> None:
         raise ItemUnavailable("soup is out", external_ids=["soup"])
 
-    house.till.on_write = sold_out
-    async with house.life() as life:
+    harness.till.on_write = sold_out
+    async with harness.life() as life:
         await life.order("ord_1")
         row = await life.until_told("ord_1", "cancelled")
         assert row.closed_at is not None
         assert row.ticket is TicketState.REFUSED
-    assert house.service.cancels == [("ord_1", ReasonCode.ITEM_OUT_OF_STOCK, "soup is out")]
-    assert house.effects.out == ["soup"]
-    assert house.till.withdrawn == []
+    assert harness.service.cancels == [("ord_1", ReasonCode.ITEM_OUT_OF_STOCK, "soup is out")]
+    assert harness.effects.out == ["soup"]
+    assert harness.till.withdrawn == []
 
 
-async def test_a_price_the_till_does_not_share_cancels_and_resyncs(house: House) -> None:
+async def test_a_price_the_till_does_not_share_cancels_and_resyncs(harness: Harness) -> None:
     async def other_price(_order: Order) -> None:
         raise PriceMismatch
 
-    house.till.on_write = other_price
-    async with house.life() as life:
+    harness.till.on_write = other_price
+    async with harness.life() as life:
         await life.order("ord_1")
         await life.until_told("ord_1", "cancelled")
-    assert house.effects.resyncs == 1
+    assert harness.effects.resyncs == 1
 
 
 async def test_after_a_lost_ledger_the_till_is_asked_before_anything_is_written(
-    house: House,
+    harness: Harness,
 ) -> None:
-    async with house.life() as life:
-        at = house.clock.now_ms()
+    async with harness.life() as life:
+        at = harness.clock.now_ms()
         await life.ledger.write(
             lambda each: put_fact(each, "", "rebuilt", {"at_ms": at, "set_aside": "x"}, at=at)
         )
-        house.till.tickets["ord_1"] = "#old"
+        harness.till.tickets["ord_1"] = "#old"
         await life.order("ord_1")
         row = await life.until_told("ord_1", "accepted")
         assert row.ticket_reference == "#old"
-    assert house.till.written == []
+    assert harness.till.written == []
 
 
-async def test_an_order_that_was_delivered_before_it_arrived_is_not_cooked(house: House) -> None:
-    async with house.life() as life:
+async def test_an_order_that_was_delivered_before_it_arrived_is_not_cooked(
+    harness: Harness,
+) -> None:
+    async with harness.life() as life:
         await life.deliver("order.delivered", {"id": "ord_1"})
         await life.order("ord_1")
         row = await life.until(lambda: life.row("ord_1"))
@@ -234,11 +240,11 @@ async def test_an_order_that_was_delivered_before_it_arrived_is_not_cooked(house
         assert row.closed_at is not None
         await life.order("ord_2")
         await life.until_told("ord_2", "accepted")
-    assert house.till.written == ["ord_2"]
+    assert harness.till.written == ["ord_2"]
 
 
-async def test_odd_deliveries_hold_up_nothing(house: House) -> None:
-    async with house.life() as life:
+async def test_odd_deliveries_hold_up_nothing(harness: Harness) -> None:
+    async with harness.life() as life:
         await life.deliver("order.created", {"no": "id"})
         await life.deliver("order.created", None)
         await life.deliver("order.delivered", 7)
@@ -256,28 +262,28 @@ async def test_odd_deliveries_hold_up_nothing(house: House) -> None:
 
 
 async def test_nothing_is_written_to_the_till_that_the_ledger_could_not_note_before(
-    house: House, monkeypatch: pytest.MonkeyPatch
+    harness: Harness, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async def refuse(_job: object) -> None:
         refusals.append(1)
         raise LedgerUnwritable("disk full")
 
     refusals: list[int] = []
-    async with house.life() as life:
-        house.till.online = False
+    async with harness.life() as life:
+        harness.till.online = False
         await life.order("ord_1")
         await life.until(lambda: life.row("ord_1"))
         await life.until(lambda: not life.flow.pos_online)
         with monkeypatch.context() as full_disk:
             full_disk.setattr(life.ledger, "write", refuse)
-            house.till.online = True
+            harness.till.online = True
             await life.until(lambda: len(refusals) > 2)
-            assert house.till.written == []
+            assert harness.till.written == []
         await life.until_told("ord_1", "accepted")
 
 
 async def test_a_disk_that_is_full_after_the_write_costs_no_second_ticket(
-    house: House, monkeypatch: pytest.MonkeyPatch
+    harness: Harness, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async def fill_the_disk(_order: Order) -> None:
         full_disk.setattr(life.ledger, "write", refuse)
@@ -287,23 +293,23 @@ async def test_a_disk_that_is_full_after_the_write_costs_no_second_ticket(
         raise LedgerUnwritable("disk full")
 
     refusals: list[int] = []
-    house.till.on_written = fill_the_disk
-    async with house.life() as life:
+    harness.till.on_written = fill_the_disk
+    async with harness.life() as life:
         with monkeypatch.context() as full_disk:
             await life.order("ord_1")
             await life.until(lambda: len(refusals) > 2)
         await life.until_told("ord_1", "accepted")
-    assert house.till.written == ["ord_1"]
+    assert harness.till.written == ["ord_1"]
 
 
-async def test_a_drain_lets_the_write_under_way_end_and_begins_no_other(house: House) -> None:
+async def test_a_drain_lets_the_write_under_way_end_and_begins_no_other(harness: Harness) -> None:
     async def slow(_order: Order) -> None:
         begun.set()
         await go_on.wait()
 
     begun, go_on = asyncio.Event(), asyncio.Event()
-    house.till.on_write = slow
-    async with house.life() as life:
+    harness.till.on_write = slow
+    async with harness.life() as life:
         await life.order("ord_1")
         await life.order("ord_2")
         await begun.wait()
@@ -315,8 +321,8 @@ async def test_a_drain_lets_the_write_under_way_end_and_begins_no_other(house: H
         row = await life.row("ord_1")
         assert row is not None
         assert row.ticket is TicketState.WRITTEN
-    assert house.till.written == ["ord_1"]
-    async with house.life() as life:
+    assert harness.till.written == ["ord_1"]
+    async with harness.life() as life:
         await life.until_told("ord_1", "accepted")
         await life.until_told("ord_2", "accepted")
-    assert house.till.written == ["ord_1", "ord_2"]
+    assert harness.till.written == ["ord_1", "ord_2"]

@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from tests.support.page_house import PASSWORD, PageHouse, page_house, users
+from tests.support.page_harness import PASSWORD, PageHarness, page_harness, users
 from tillbridge.core.actor import Role
 from tillbridge.core.errors import BridgeError
 from tillbridge.web.authenticator import COOKIE, AccessRules
@@ -18,10 +18,10 @@ RETRY = "/orders/ord_1/retry"
 
 
 @pytest.fixture
-async def here() -> AsyncIterator[PageHouse]:
+async def here() -> AsyncIterator[PageHarness]:
     """The page on its own machine, without passwords."""
-    async with page_house() as house:
-        yield house
+    async with page_harness() as harness:
+        yield harness
 
 
 @pytest.fixture(scope="module")
@@ -30,9 +30,9 @@ def rules() -> AccessRules:
 
 
 @pytest.fixture
-async def house(rules: AccessRules) -> AsyncIterator[PageHouse]:
+async def harness(rules: AccessRules) -> AsyncIterator[PageHarness]:
     """The page with a user of each role."""
-    async with page_house(rules) as made:
+    async with page_harness(rules) as made:
         yield made
 
 
@@ -43,7 +43,7 @@ def basic(name: str, password: str = PASSWORD) -> str:
 # -- on its own machine
 
 
-async def test_an_action_asks_acts_and_tells_once(here: PageHouse) -> None:
+async def test_an_action_asks_acts_and_tells_once(here: PageHarness) -> None:
     asked = await here.get(RETRY)
     assert asked.status == 200
     assert "Order ord_1 is tried again at once." in asked.text
@@ -67,14 +67,14 @@ async def test_an_action_asks_acts_and_tells_once(here: PageHouse) -> None:
     ],
 )
 async def test_saying_no_leads_back_to_where_one_was(
-    here: PageHouse, came_from: str, back: str
+    here: PageHarness, came_from: str, back: str
 ) -> None:
     headers = {"Referer": came_from.format(url=here.url)} if came_from else {}
     page = await here.get("/stores/main/menu/approve", **headers)
     assert f'<a class="button" href="{back}">No, go back</a>' in page.text
 
 
-async def test_every_write_is_noted_with_who_and_what(here: PageHouse) -> None:
+async def test_every_write_is_noted_with_who_and_what(here: PageHarness) -> None:
     await here.post(RETRY)
     await here.post(PUSH)
     assert here.trail.noted == [
@@ -83,7 +83,7 @@ async def test_every_write_is_noted_with_who_and_what(here: PageHouse) -> None:
     ]
 
 
-async def test_what_failed_is_told_with_its_remedy(here: PageHouse) -> None:
+async def test_what_failed_is_told_with_its_remedy(here: PageHarness) -> None:
     here.control.failure = BridgeError("There is no order <x>.", fix="See which there are.")
     done = await here.post(RETRY)
     here.control.failure = None
@@ -105,7 +105,7 @@ async def test_what_failed_is_told_with_its_remedy(here: PageHouse) -> None:
 )
 @pytest.mark.parametrize("path", [RETRY, PUSH, "/login", "/logout"])
 async def test_a_form_of_another_site_does_nothing(
-    here: PageHouse, path: str, headers: dict[str, str | None]
+    here: PageHarness, path: str, headers: dict[str, str | None]
 ) -> None:
     answer = await here.post(path, headers=headers)
     assert answer.status == 403
@@ -114,7 +114,7 @@ async def test_a_form_of_another_site_does_nothing(
     assert here.trail.noted == []
 
 
-async def test_every_post_of_the_registry_refuses_another_site(here: PageHouse) -> None:
+async def test_every_post_of_the_registry_refuses_another_site(here: PageHarness) -> None:
     for action in filter(lambda each: isinstance(each, Action), everything()):
         path = re.sub(r"\{[a-z_]+\}", "x", action.path)
         assert (await here.post(path, headers={"Sec-Fetch-Site": "cross-site"})).status == 403
@@ -124,7 +124,7 @@ async def test_every_post_of_the_registry_refuses_another_site(here: PageHouse) 
 @pytest.mark.parametrize("header", ["X-Forwarded-For", "Forwarded", "Via", "CF-Ray", "X-Real-IP"])
 @pytest.mark.parametrize("path", ["/", "/api/status", "/metrics", "/events"])
 async def test_through_a_tunnel_nobody_is_the_machines_own(
-    here: PageHouse, path: str, header: str
+    here: PageHarness, path: str, header: str
 ) -> None:
     answer = await here.get(path, **{header: "203.0.113.9"})
     assert answer.status == 403
@@ -134,17 +134,17 @@ async def test_through_a_tunnel_nobody_is_the_machines_own(
 
 
 @pytest.mark.parametrize("method", ["PUT", "DELETE", "PATCH"])
-async def test_other_methods_are_refused(here: PageHouse, method: str) -> None:
+async def test_other_methods_are_refused(here: PageHarness, method: str) -> None:
     async with here.session.request(method, here.url + RETRY) as answer:
         assert answer.status == 405
     assert here.control.asked == []
 
 
-async def test_a_page_cannot_be_written_to(here: PageHouse) -> None:
+async def test_a_page_cannot_be_written_to(here: PageHarness) -> None:
     assert (await here.post("/")).status == 405
 
 
-async def test_what_is_not_there_says_so_in_words(here: PageHouse) -> None:
+async def test_what_is_not_there_says_so_in_words(here: PageHarness) -> None:
     answer = await here.get("/no/such/page")
     assert answer.status == 404
     assert "There is no such page." in answer.text
@@ -157,9 +157,9 @@ async def test_what_is_not_there_says_so_in_words(here: PageHouse) -> None:
 
 @pytest.mark.parametrize("path", ["/", RETRY, "/login?next=/orders"])
 async def test_without_signing_in_there_is_only_the_question_for_it(
-    house: PageHouse, path: str
+    harness: PageHarness, path: str
 ) -> None:
-    answer = await house.get(path)
+    answer = await harness.get(path)
     if path.startswith("/login"):
         assert 'name="password"' in answer.text
     else:
@@ -168,36 +168,36 @@ async def test_without_signing_in_there_is_only_the_question_for_it(
 
 
 @pytest.mark.parametrize("path", ["/api/status", "/metrics", "/events"])
-async def test_programs_are_asked_for_a_password_too(house: PageHouse, path: str) -> None:
-    assert (await house.get(path)).status == 401
+async def test_programs_are_asked_for_a_password_too(harness: PageHarness, path: str) -> None:
+    assert (await harness.get(path)).status == 401
     if path != "/events":
-        assert (await house.get(path, Authorization=basic("lou"))).status == 200
-        assert (await house.get(path, Authorization=basic("lou"))).status == 200
-    assert (await house.get(path, Authorization=basic("lou", "wrong"))).status == 401
-    assert (await house.get(path, Authorization="Basic %%%")).status == 401
+        assert (await harness.get(path, Authorization=basic("lou"))).status == 200
+        assert (await harness.get(path, Authorization=basic("lou"))).status == 200
+    assert (await harness.get(path, Authorization=basic("lou", "wrong"))).status == 401
+    assert (await harness.get(path, Authorization="Basic %%%")).status == 401
 
 
-async def test_signing_in_leads_back_and_signing_out_ends_it(house: PageHouse) -> None:
-    answer = await house.sign_in("tea", to="/stores/main/connect")
+async def test_signing_in_leads_back_and_signing_out_ends_it(harness: PageHarness) -> None:
+    answer = await harness.sign_in("tea", to="/stores/main/connect")
     assert answer.status == 303
     assert answer.headers["Location"] == "/stores/main/connect"
     cookie = answer.headers["Set-Cookie"]
     assert "HttpOnly" in cookie
     assert "SameSite=Lax" in cookie
     assert "Secure" not in cookie
-    assert (await house.get("/")).status == 200
+    assert (await harness.get("/")).status == 200
     secret = re.search(rf"{COOKIE}=([^;]+)", cookie)
     assert secret is not None
-    await house.post("/logout")
-    house.session.cookie_jar.update_cookies({COOKIE: secret[1]})
-    assert (await house.get("/")).status == 303
-    assert [each["action"] for each in house.trail.noted] == ["page.signed_in", "page.signed_out"]
-    assert house.trail.noted[0]["who"] == "page:tea"
+    await harness.post("/logout")
+    harness.session.cookie_jar.update_cookies({COOKIE: secret[1]})
+    assert (await harness.get("/")).status == 303
+    assert [each["action"] for each in harness.trail.noted] == ["page.signed_in", "page.signed_out"]
+    assert harness.trail.noted[0]["who"] == "page:tea"
 
 
-async def test_behind_https_the_cookie_is_for_https_only(house: PageHouse) -> None:
+async def test_behind_https_the_cookie_is_for_https_only(harness: PageHarness) -> None:
     sent = {"name": "tea", "password": PASSWORD}
-    answer = await house.post("/login", sent, {"X-Forwarded-Proto": "https"})
+    answer = await harness.post("/login", sent, {"X-Forwarded-Proto": "https"})
     assert "Secure" in answer.headers["Set-Cookie"]
 
 
@@ -205,83 +205,83 @@ async def test_behind_https_the_cookie_is_for_https_only(house: PageHouse) -> No
     ("name", "password"), [("tea", "not the one"), ("nobody", PASSWORD), ("", "")]
 )
 async def test_a_wrong_name_and_a_wrong_password_read_alike(
-    house: PageHouse, name: str, password: str
+    harness: PageHarness, name: str, password: str
 ) -> None:
-    answer = await house.sign_in(name, password)
+    answer = await harness.sign_in(name, password)
     assert answer.status == 401
     assert "The name or the password is wrong." in answer.text
     assert password == "" or password not in answer.text
     assert "Set-Cookie" not in answer.headers
 
 
-async def test_guessing_is_slowed_down_and_never_shut_out(house: PageHouse) -> None:
+async def test_guessing_is_slowed_down_and_never_shut_out(harness: PageHarness) -> None:
     for _ in range(5):
-        assert (await house.sign_in("tea", "wrong")).status == 401
-    answer = await house.sign_in("tea")
+        assert (await harness.sign_in("tea", "wrong")).status == 401
+    answer = await harness.sign_in("tea")
     assert answer.status == 429
     assert answer.headers["Retry-After"]
-    house.clock.forward(61)
-    assert (await house.sign_in("tea")).status == 303
+    harness.clock.forward(61)
+    assert (await harness.sign_in("tea")).status == 303
 
 
-async def test_a_session_that_is_over_leads_to_the_password(house: PageHouse) -> None:
-    await house.sign_in("lou")
-    house.clock.forward(14_000)
-    assert (await house.get("/")).status == 200
-    house.clock.forward(14_000)
+async def test_a_session_that_is_over_leads_to_the_password(harness: PageHarness) -> None:
+    await harness.sign_in("lou")
+    harness.clock.forward(14_000)
+    assert (await harness.get("/")).status == 200
+    harness.clock.forward(14_000)
     # What refreshes itself is no sign of a person.
-    assert (await house.get("/", **{"X-Live": "1"})).status == 200
-    house.clock.forward(1_000)
-    assert (await house.get("/", **{"X-Live": "1"})).status == 401
-    assert (await house.get("/")).status == 303
+    assert (await harness.get("/", **{"X-Live": "1"})).status == 200
+    harness.clock.forward(1_000)
+    assert (await harness.get("/", **{"X-Live": "1"})).status == 401
+    assert (await harness.get("/")).status == 303
 
 
 @pytest.mark.parametrize(
     ("name", "role"), [("lou", Role.LOOK), ("sam", Role.STAFF), ("tea", Role.TECHNICIAN)]
 )
-async def test_each_role_may_do_its_own(house: PageHouse, name: str, role: Role) -> None:
-    await house.sign_in(name)
+async def test_each_role_may_do_its_own(harness: PageHarness, name: str, role: Role) -> None:
+    await harness.sign_in(name)
     for each in everything():
         path = re.sub(r"\{[a-z_]+\}", "x", each.path)
         if isinstance(each, Action):
-            allowed = (await house.post(path)).status == 303
+            allowed = (await harness.post(path)).status == 303
         else:
-            allowed = (await house.get(path)).status != 403
+            allowed = (await harness.get(path)).status != 403
         assert allowed is (role >= each.role), (name, each.path)
 
 
-async def test_a_button_that_one_may_not_press_is_not_shown(house: PageHouse) -> None:
+async def test_a_button_that_one_may_not_press_is_not_shown(harness: PageHarness) -> None:
     from dataclasses import replace
 
     from tillbridge.core.problems import OpenProblem
 
     held = OpenProblem("menu.held", "main", "menu", 0, {"detail": "much is gone"})
-    house.control.facts = replace(house.control.facts, problems=(held,))
-    await house.sign_in("sam")
-    assert "/stores/main/menu/approve" not in (await house.get("/")).text
-    await house.sign_in("tea")
-    assert "/stores/main/menu/approve" in (await house.get("/")).text
+    harness.control.facts = replace(harness.control.facts, problems=(held,))
+    await harness.sign_in("sam")
+    assert "/stores/main/menu/approve" not in (await harness.get("/")).text
+    await harness.sign_in("tea")
+    assert "/stores/main/menu/approve" in (await harness.get("/")).text
 
 
-async def test_a_tunnel_is_welcome_where_passwords_are_asked_for(house: PageHouse) -> None:
-    await house.sign_in("tea")
-    assert (await house.get("/", **{"X-Forwarded-For": "203.0.113.9"})).status == 200
+async def test_a_tunnel_is_welcome_where_passwords_are_asked_for(harness: PageHarness) -> None:
+    await harness.sign_in("tea")
+    assert (await harness.get("/", **{"X-Forwarded-For": "203.0.113.9"})).status == 200
 
 
 @pytest.mark.parametrize(
     ("host", "known"), [("till.lan:8089", True), ("till.lan", True), ("evil.example", False)]
 )
 async def test_names_of_the_network_are_those_configured(
-    house: PageHouse, host: str, known: bool
+    harness: PageHarness, host: str, known: bool
 ) -> None:
-    assert (await house.get("/login", Host=host)).status == (200 if known else 421)
+    assert (await harness.get("/login", Host=host)).status == (200 if known else 421)
 
 
-async def test_commands_need_no_page_password(house: PageHouse) -> None:
+async def test_commands_need_no_page_password(harness: PageHarness) -> None:
     token = {"Authorization": "Bearer control-token-0123456789"}
-    assert (await house.post("/control/status", headers=token)).status == 200
+    assert (await harness.post("/control/status", headers=token)).status == 200
     wrong = {"Authorization": basic("tea")}
-    assert (await house.post("/control/status", headers=wrong)).status == 401
+    assert (await harness.post("/control/status", headers=wrong)).status == 401
 
 
 @pytest.mark.parametrize("path", ["/login", PUSH])
@@ -295,20 +295,20 @@ async def test_commands_need_no_page_password(house: PageHouse) -> None:
     ],
 )
 async def test_what_no_browser_sends_is_a_bad_request(
-    path: str, content_type: str, house: PageHouse
+    path: str, content_type: str, harness: PageHarness
 ) -> None:
     if path == PUSH:
-        await house.sign_in("tea")
-    headers = {"Origin": house.url, "Content-Type": content_type}
-    async with house.session.post(
-        house.url + path, data=b"name=anna\xff", headers=headers, allow_redirects=False
+        await harness.sign_in("tea")
+    headers = {"Origin": harness.url, "Content-Type": content_type}
+    async with harness.session.post(
+        harness.url + path, data=b"name=anna\xff", headers=headers, allow_redirects=False
     ) as answer:
         assert answer.status in {303, 400, 401}
         assert answer.headers["Server"] == "tillbridge"
 
 
 async def test_a_defect_of_a_page_shows_nothing_of_itself(
-    here: PageHouse, monkeypatch: pytest.MonkeyPatch
+    here: PageHarness, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async def broken(*_arguments: object) -> object:
         raise OverflowError("date value out of range")

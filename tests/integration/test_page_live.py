@@ -6,14 +6,14 @@ from collections.abc import AsyncIterator
 import aiohttp
 import pytest
 
-from tests.support.page_house import PageHouse, page_house, users
+from tests.support.page_harness import PageHarness, page_harness, users
 from tillbridge.web.authenticator import AccessRules
 from tillbridge.web.live import LiveHub
 
 
 @pytest.fixture
-async def house() -> AsyncIterator[PageHouse]:
-    async with page_house() as made:
+async def harness() -> AsyncIterator[PageHarness]:
+    async with page_harness() as made:
         yield made
 
 
@@ -26,11 +26,11 @@ async def event(answer: aiohttp.ClientResponse) -> str:
     return "".join(lines)
 
 
-async def test_a_change_is_told_and_nothing_else(house: PageHouse) -> None:
-    async with house.session.get(house.url + "/events") as answer:
+async def test_a_change_is_told_and_nothing_else(harness: PageHarness) -> None:
+    async with harness.session.get(harness.url + "/events") as answer:
         assert answer.headers["Content-Type"].startswith("text/event-stream")
         assert "event: hello" in await event(answer)
-        (change,) = house.changed
+        (change,) = harness.changed
         change()
         change()
         assert "event: change" in await event(answer)
@@ -40,51 +40,53 @@ async def test_a_change_is_told_and_nothing_else(house: PageHouse) -> None:
 
 
 async def test_an_idle_stream_is_kept_open_by_comments(
-    house: PageHouse, monkeypatch: pytest.MonkeyPatch
+    harness: PageHarness, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    house.listener._hub = LiveHub(beat_s=0.05)
-    async with house.session.get(house.url + "/events") as answer:
+    harness.listener._hub = LiveHub(beat_s=0.05)
+    async with harness.session.get(harness.url + "/events") as answer:
         await event(answer)
         assert await event(answer) == ": here\n"
 
 
-async def test_streams_are_bounded_and_the_rest_is_told_to_stop_asking(house: PageHouse) -> None:
-    opened = [await house.session.get(house.url + "/events") for _ in range(4)]
-    async with house.session.get(house.url + "/events") as answer:
+async def test_streams_are_bounded_and_the_rest_is_told_to_stop_asking(
+    harness: PageHarness,
+) -> None:
+    opened = [await harness.session.get(harness.url + "/events") for _ in range(4)]
+    async with harness.session.get(harness.url + "/events") as answer:
         assert answer.status == 204
     opened[0].close()
-    hub = house.listener._hub
+    hub = harness.listener._hub
     assert hub is not None
     async with asyncio.timeout(5):  # well before the next comment is due
         while hub.streams == 4:
             await asyncio.sleep(0.02)
-    async with house.session.get(house.url + "/events") as answer:
+    async with harness.session.get(harness.url + "/events") as answer:
         assert answer.status == 200
     for each in opened:
         each.close()
 
 
-async def test_streams_end_with_the_bridge(house: PageHouse) -> None:
-    async with house.session.get(house.url + "/events") as answer:
+async def test_streams_end_with_the_bridge(harness: PageHarness) -> None:
+    async with harness.session.get(harness.url + "/events") as answer:
         await event(answer)
         async with asyncio.timeout(3):
-            await house.listener.close()
+            await harness.listener.close()
         with pytest.raises((aiohttp.ClientError, AssertionError)):
             assert await event(answer)
 
 
-async def test_nobody_listens_where_nobody_looks(house: PageHouse) -> None:
-    await house.get("/")
-    assert house.changed == []
-    assert house.listener._hub.streams == 0
+async def test_nobody_listens_where_nobody_looks(harness: PageHarness) -> None:
+    await harness.get("/")
+    assert harness.changed == []
+    assert harness.listener._hub.streams == 0
 
 
 async def test_a_stream_ends_when_its_session_does() -> None:
-    async with page_house(AccessRules(users=users())) as house:
-        await house.sign_in("lou")
-        async with house.session.get(house.url + "/events") as answer:
+    async with page_harness(AccessRules(users=users())) as harness:
+        await harness.sign_in("lou")
+        async with harness.session.get(harness.url + "/events") as answer:
             await event(answer)
-            house.clock.forward(15_000)
-            (change,) = house.changed
+            harness.clock.forward(15_000)
+            (change,) = harness.changed
             change()
             assert "event: ended" in await event(answer)

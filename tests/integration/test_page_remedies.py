@@ -3,7 +3,7 @@
 import html
 from dataclasses import replace
 
-from tests.support.page_house import page_house, users
+from tests.support.page_harness import page_harness, users
 from tillbridge.core.problems import OpenProblem
 from tillbridge.ledger.snapshot import Figures, StoreFigures
 from tillbridge.web.authenticator import AccessRules
@@ -16,9 +16,9 @@ COMMAND = "tillbridge integration apply main"
 
 
 async def test_beside_a_button_stand_words_and_no_command() -> None:
-    async with page_house() as house:
-        house.control.facts = replace(house.control.facts, problems=(DIFFERS, TUNNEL))
-        page = html.unescape((await house.get("/")).text)
+    async with page_harness() as harness:
+        harness.control.facts = replace(harness.control.facts, problems=(DIFFERS, TUNNEL))
+        page = html.unescape((await harness.get("/")).text)
         assert "Look at the difference, and apply what is configured here." in page
         assert COMMAND not in page
         assert 'href="/stores/main/integration/apply"' in page
@@ -26,50 +26,50 @@ async def test_beside_a_button_stand_words_and_no_command() -> None:
 
 
 async def test_who_may_not_press_it_reads_the_command() -> None:
-    async with page_house(AccessRules(users=users())) as house:
-        house.control.facts = replace(house.control.facts, problems=(DIFFERS,))
-        await house.sign_in("lou")
-        page = (await house.get("/")).text
+    async with page_harness(AccessRules(users=users())) as harness:
+        harness.control.facts = replace(harness.control.facts, problems=(DIFFERS,))
+        await harness.sign_in("lou")
+        page = (await harness.get("/")).text
         assert COMMAND in page
         assert "/stores/main/integration/apply" not in page
 
 
 async def test_the_buttons_of_an_integration_ask_and_do_what_the_commands_do() -> None:
-    async with page_house() as house:
-        house.control.facts = replace(house.control.facts, problems=(GONE, SECRET, DIFFERS))
-        house.control.integration.shown["plan"] = {
+    async with page_harness() as harness:
+        harness.control.facts = replace(harness.control.facts, problems=(GONE, SECRET, DIFFERS))
+        harness.control.integration.shown["plan"] = {
             "kind": "change",
             "lines": ["webhook_url: https://a -> https://b"],
             "costs": [],
         }
-        page = (await house.get("/")).text
+        page = (await harness.get("/")).text
         for path, said, did in (
             ("apply", "webhook_url: https://a -&gt; https://b", "integration apply"),
             ("secret", "It is made anew.", "integration rotate-secret"),
             ("anew", "The integration is removed and made anew", "integration reintegrate"),
         ):
             assert f'href="/stores/main/integration/{path}"' in page
-            assert said in (await house.get(f"/stores/main/integration/{path}")).text
-            await house.post(f"/stores/main/integration/{path}")
-            assert house.control.asked[-1] == (did, "main")
+            assert said in (await harness.get(f"/stores/main/integration/{path}")).text
+            await harness.post(f"/stores/main/integration/{path}")
+            assert harness.control.asked[-1] == (did, "main")
 
 
 async def test_what_is_over_once_it_is_seen_has_a_button_that_says_so() -> None:
     detail = {"count": 1, "orders": "1003", "why": "x", "since": "07:53"}
     lost = OpenProblem("order.cancelled", "main", "offline", 1, detail)
-    async with page_house() as house:
-        house.control.facts = replace(house.control.facts, problems=(lost, DIFFERS))
-        page = html.unescape((await house.get("/")).text)
+    async with page_harness() as harness:
+        harness.control.facts = replace(harness.control.facts, problems=(lost, DIFFERS))
+        page = html.unescape((await harness.get("/")).text)
         assert 'press "I have seen it".' in page
         assert page.count(">I have seen it</button>") == 1
         assert page.count(">I see to it</button>") == 1
 
 
 async def test_of_a_cancelled_order_nobody_says_that_it_is_in_the_till() -> None:
-    async with page_house() as house:
-        assert "every order is in the till" in (await house.get("/")).text
+    async with page_harness() as harness:
+        assert "every order is in the till" in (await harness.get("/")).text
         lost = StoreFigures({"24h": Figures(orders=2, lost=2), "7d": Figures(orders=2, lost=2)})
-        house.control.facts = replace(house.control.facts, figures={"main": lost})
-        page = (await house.get("/")).text
+        harness.control.facts = replace(harness.control.facts, figures={"main": lost})
+        page = (await harness.get("/")).text
         assert "every order is in the till" not in page
         assert "2 were cancelled or not written within a day" in page

@@ -2,14 +2,14 @@
 
 from dataclasses import replace
 
-from tests.support.page_house import page_house
+from tests.support.page_harness import page_harness
 from tests.support.page_sample import busy
 
 
 async def test_the_sheet_is_a_file_with_a_code_for_each_table_that_has_one() -> None:
-    async with page_house() as house:
-        busy(house.control, "Terrace")
-        sheet = await house.get("/stores/main/tables/sheet?paper=letter&per_page=8")
+    async with page_harness() as harness:
+        busy(harness.control, "Terrace")
+        sheet = await harness.get("/stores/main/tables/sheet?paper=letter&per_page=8")
         assert sheet.status == 200
         assert sheet.headers["Content-Disposition"] == 'attachment; filename="tables-main.html"'
         assert sheet.text.count("<article") == 1
@@ -17,61 +17,61 @@ async def test_the_sheet_is_a_file_with_a_code_for_each_table_that_has_one() -> 
 
 
 async def test_a_zone_without_codes_says_what_to_do() -> None:
-    async with page_house() as house:
-        busy(house.control, "Terrace")
-        answer = await house.get("/stores/main/tables/sheet?zone=Cellar")
+    async with page_harness() as harness:
+        busy(harness.control, "Terrace")
+        answer = await harness.get("/stores/main/tables/sheet?zone=Cellar")
         assert answer.status >= 400
         assert "Push the floor plan" in answer.text
 
 
 async def test_printed_codes_are_noted_after_a_question() -> None:
-    async with page_house() as house:
-        busy(house.control, "Terrace")
-        question = await house.get("/stores/main/tables/printed")
+    async with page_harness() as harness:
+        busy(harness.control, "Terrace")
+        question = await harness.get("/stores/main/tables/printed")
         assert "counts as printed" in question.text
-        done = await house.post("/stores/main/tables/printed", {})
+        done = await harness.post("/stores/main/tables/printed", {})
         assert done.status == 303
-        assert ("tables printed", "main", {"t1": "c1"}) in house.control.asked
+        assert ("tables printed", "main", {"t1": "c1"}) in harness.control.asked
 
 
 async def test_a_pause_from_the_page_says_who_why_and_until_when() -> None:
-    async with page_house() as house:
-        question = await house.get("/stores/main/pause")
+    async with page_harness() as harness:
+        question = await harness.get("/stores/main/pause")
         assert "for two hours" in question.text
-        done = await house.post("/stores/main/pause", {"until": "2h", "reason": " too  busy "})
+        done = await harness.post("/stores/main/pause", {"until": "2h", "reason": " too  busy "})
         assert done.status == 303
-        (asked,) = [each for each in house.control.asked if each[0] == "pause"]
+        (asked,) = [each for each in harness.control.asked if each[0] == "pause"]
         assert asked[1] == "main"
         assert asked[3] == "too busy"
         assert asked[4] == "2h"
-        await house.post("/stores/main/resume", {})
-        assert any(each[0] == "resume" for each in house.control.asked)
+        await harness.post("/stores/main/resume", {})
+        assert any(each[0] == "resume" for each in harness.control.asked)
 
 
 async def test_what_differs_in_the_taxes_is_told() -> None:
-    async with page_house() as house:
-        house.control.store.differences = ["The till says 10 % on Soup, the service says 9.5 %."]
-        done = await house.post("/stores/main/tax", {})
-        page = await house.get(done.headers["Location"])
+    async with page_harness() as harness:
+        harness.control.store.differences = ["The till says 10 % on Soup, the service says 9.5 %."]
+        done = await harness.post("/stores/main/tax", {})
+        page = await harness.get(done.headers["Location"])
         assert "10 % on Soup" in page.text
 
 
 async def test_the_store_names_its_adapters_with_the_level_each_reaches() -> None:
-    async with page_house() as house:
-        page = await house.get("/store")
+    async with page_harness() as harness:
+        page = await harness.get("/store")
         assert "level silver" in page.text
         tills = [
             {"name": "clover", "level": "bronze", "part": "menu"},
             {"name": "mine", "level": "", "part": "orders"},
         ]
-        house.control.facts = replace(house.control.facts, tills={"main": tills})
-        page = await house.get("/store")
+        harness.control.facts = replace(harness.control.facts, tills={"main": tills})
+        page = await harness.get("/store")
         assert "Adapter for the menu" in page.text
         assert "level bronze" in page.text
         assert "no level" in page.text
 
 
 async def test_a_store_without_an_hours_file_says_where_its_hours_are() -> None:
-    async with page_house() as house:
-        page = (await house.get("/store")).text
+    async with page_harness() as harness:
+        page = (await harness.get("/store")).text
         assert "as at the service; hours_file in bridge.toml would keep them here" in page

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 from structlog.testing import capture_logs
 
-from tests.support.ledger_house import StoppedClock, opened
+from tests.support.ledger_harness import StoppedClock, opened
 from tillbridge.ledger.problems import ProblemTracker, open_problems
 from tillbridge.ledger.writer import Storage
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from sqlalchemy import Connection, create_engine
 from structlog.testing import capture_logs
 
-from tests.support.ledger_house import StoppedClock, opened
+from tests.support.ledger_harness import StoppedClock, opened
 from tillbridge.core.problems import Found, OpenProblem, Scope
 from tillbridge.ledger.models import metadata
 from tillbridge.ledger.problems import (

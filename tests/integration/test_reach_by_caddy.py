@@ -12,7 +12,7 @@ import aiohttp
 import pytest
 
 from tests.support.bridge_process import free_port, until
-from tests.support.receiver_house import event, receiving, sign
+from tests.support.receiver_harness import event, receiving, sign
 from tests.unit.test_reach import PLACE
 from tillbridge.diagnostics.reach import Place, caddy
 
@@ -71,13 +71,13 @@ def session() -> aiohttp.ClientSession:
 async def test_a_delivery_comes_through_and_nothing_else_is_open(
     tmp_path: Path, prefix: str
 ) -> None:
-    async with receiving(tmp_path / "data") as house, session() as http:
+    async with receiving(tmp_path / "data") as harness, session() as http:
         place = replace(
             PLACE,
             host="127.0.0.1",
             port=free_port(),
             prefix=prefix,
-            at_port=house.receiver.port,
+            at_port=harness.receiver.port,
         )
         url = place.public
 
@@ -100,6 +100,6 @@ async def test_a_delivery_comes_through_and_nothing_else_is_open(
                 f"{url}{prefix}/webhooks/main", data=body, headers=headers
             ) as answer:
                 assert answer.status == 200
-            assert len(await house.kept()) == 1
+            assert len(await harness.kept()) == 1
             for path in ("/", "/healthz", f"{prefix}/healthz", "/webhooksx/main", "/api/status"):
                 assert await status(path) == 404, path

@@ -4,16 +4,16 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.receiver_house import receiving
+from tests.support.receiver_harness import receiving
 from tillbridge.receiver.receiver import Echo
 
 
 @pytest.mark.parametrize("at", ["/healthz", "/webhooks/healthz"])
 async def test_a_nonce_comes_back_proven(tmp_path: Path, at: str) -> None:
-    async with receiving(tmp_path) as house:
-        echo = house.receiver.echo
+    async with receiving(tmp_path) as harness:
+        echo = harness.receiver.echo
         nonce = echo.new_nonce()
-        given = await house.send(b"", method="GET", path=f"{at}?nonce={nonce}")
+        given = await harness.send(b"", method="GET", path=f"{at}?nonce={nonce}")
         text = given.body.decode()
         assert given.status == 200
         assert text.startswith("ok\n")
@@ -24,8 +24,8 @@ async def test_a_nonce_comes_back_proven(tmp_path: Path, at: str) -> None:
 
 @pytest.mark.parametrize("nonce", ["", "short", "x" * 65, "a" * 20 + "%0d%0a", "a" * 20 + "<b>"])
 async def test_what_is_no_nonce_gets_no_proof(tmp_path: Path, nonce: str) -> None:
-    async with receiving(tmp_path) as house:
-        given = await house.send(b"", method="GET", path=f"/healthz?nonce={nonce}")
+    async with receiving(tmp_path) as harness:
+        given = await harness.send(b"", method="GET", path=f"/healthz?nonce={nonce}")
         assert (given.status, given.body) == (200, b"ok\n")
 
 
@@ -42,6 +42,6 @@ async def test_what_is_no_nonce_gets_no_proof(tmp_path: Path, nonce: str) -> Non
     ],
 )
 async def test_the_internet_sees_nothing_but_webhooks_and_health(tmp_path: Path, path: str) -> None:
-    async with receiving(tmp_path) as house:
+    async with receiving(tmp_path) as harness:
         for method in ("GET", "POST"):
-            assert (await house.send(b"", method=method, path=path)).status == 404
+            assert (await harness.send(b"", method=method, path=path)).status == 404

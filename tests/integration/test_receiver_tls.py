@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.certificates import make_pair
-from tests.support.receiver_house import ReceiverHouse, answer, event, head, receiving
+from tests.support.receiver_harness import ReceiverHarness, answer, event, head, receiving
 from tillbridge.core.errors import ConfigError
 
 DAY_MS = 86_400_000
@@ -18,26 +18,26 @@ DAY_MS = 86_400_000
 @contextlib.asynccontextmanager
 async def serving(
     folder: Path, *, max_connections: int = 256, **pair: object
-) -> AsyncIterator[ReceiverHouse]:
+) -> AsyncIterator[ReceiverHarness]:
     certificate, key = make_pair(folder, **pair)  # type: ignore[arg-type]  # options by name
     async with receiving(
         folder / "data",
         tls_cert=str(certificate),  # type: ignore[arg-type]  # settings are mostly numbers
         tls_key=str(key),  # type: ignore[arg-type]  # (as above)
         max_connections=max_connections,
-    ) as house:
-        yield house
+    ) as harness:
+        yield harness
 
 
 @contextlib.asynccontextmanager
 async def connected(
-    house: ReceiverHouse,
+    harness: ReceiverHarness,
 ) -> AsyncIterator[tuple[asyncio.StreamReader, asyncio.StreamWriter, bytes]]:
     """A TLS connection, and the certificate that it was shown."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.check_hostname = False
     context.verify_mode = ssl.CERT_NONE
-    reader, writer = await asyncio.open_connection("127.0.0.1", house.receiver.port, ssl=context)
+    reader, writer = await asyncio.open_connection("127.0.0.1", harness.receiver.port, ssl=context)
     try:
         shown = writer.get_extra_info("ssl_object").getpeercert(binary_form=True)
         yield reader, writer, shown
@@ -47,8 +47,8 @@ async def connected(
             await writer.wait_closed()
 
 
-async def look(house: ReceiverHouse) -> None:
-    certificate = house.receiver._certificate
+async def look(harness: ReceiverHarness) -> None:
+    certificate = harness.receiver._certificate
     assert certificate is not None
     await certificate.look()
 
@@ -60,24 +60,24 @@ async def deliver(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) ->
 
 
 async def test_a_renewed_certificate_is_served_and_open_connections_go_on(tmp_path: Path) -> None:
-    async with serving(tmp_path) as house, connected(house) as (reader, writer, before):
+    async with serving(tmp_path) as harness, connected(harness) as (reader, writer, before):
         body = event()
         writer.write(head(body) + body[:10])  # a delivery that is under way
         make_pair(tmp_path)
-        await look(house)
-        async with connected(house) as (other_reader, other_writer, after):
+        await look(harness)
+        async with connected(harness) as (other_reader, other_writer, after):
             assert after != before
             assert await deliver(other_reader, other_writer) == 200
         writer.write(body[10:])
         assert (await answer(reader)).status == 200
         assert await deliver(reader, writer) == 200
-        assert len(await house.kept()) == 3
+        assert len(await harness.kept()) == 3
 
 
 @pytest.mark.parametrize("broken", ["half", "foreign key", "gone"])
 async def test_a_broken_pair_keeps_the_old_one_and_is_told(tmp_path: Path, broken: str) -> None:
-    async with serving(tmp_path) as house:
-        async with connected(house) as (_reader, _writer, before):
+    async with serving(tmp_path) as harness:
+        async with connected(harness) as (_reader, _writer, before):
             pass
         path = tmp_path / "server.pem"
         if broken == "half":
@@ -87,28 +87,28 @@ async def test_a_broken_pair_keeps_the_old_one_and_is_told(tmp_path: Path, broke
         else:
             other, _key = make_pair(tmp_path, name="other")
             path.write_bytes(other.read_bytes())
-        await look(house)
-        assert house.tracker.is_open("receiver.certificate_broken")
-        async with connected(house) as (reader, writer, after):
+        await look(harness)
+        assert harness.tracker.is_open("receiver.certificate_broken")
+        async with connected(harness) as (reader, writer, after):
             assert after == before
             assert await deliver(reader, writer) == 200
 
         make_pair(tmp_path)
-        await look(house)
-        assert not house.tracker.is_open("receiver.certificate_broken")
-        async with connected(house) as (_reader, _writer, renewed):
+        await look(harness)
+        assert not harness.tracker.is_open("receiver.certificate_broken")
+        async with connected(harness) as (_reader, _writer, renewed):
             assert renewed != before
 
 
 async def test_the_end_of_the_certificate_is_told_two_weeks_before(tmp_path: Path) -> None:
-    async with serving(tmp_path, days=20_000) as house:
-        certificate = house.receiver._certificate
+    async with serving(tmp_path, days=20_000) as harness:
+        certificate = harness.receiver._certificate
         assert certificate is not None
         for left, ending, expired in ((20, False, False), (13, True, False), (-1, False, True)):
-            house.clock.at_ms = certificate._ends_ms - left * DAY_MS
-            await look(house)
-            assert house.tracker.is_open("receiver.certificate_ending") is ending
-            assert house.tracker.is_open("receiver.certificate_expired") is expired
+            harness.clock.at_ms = certificate._ends_ms - left * DAY_MS
+            await look(harness)
+            assert harness.tracker.is_open("receiver.certificate_ending") is ending
+            assert harness.tracker.is_open("receiver.certificate_expired") is expired
 
 
 async def test_a_receiver_does_not_start_with_a_broken_pair(tmp_path: Path) -> None:
@@ -123,6 +123,6 @@ async def test_a_receiver_does_not_start_with_a_broken_pair(tmp_path: Path) -> N
 
 
 async def test_somebody_who_speaks_plain_http_is_dropped(tmp_path: Path) -> None:
-    async with serving(tmp_path) as house, house.connection() as (reader, writer):
+    async with serving(tmp_path) as harness, harness.connection() as (reader, writer):
         writer.write(b"GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n")
         assert b"200" not in await asyncio.wait_for(reader.read(), 10)

@@ -7,7 +7,7 @@ from typing import Any
 import aiohttp
 import pytest
 
-from tests.support.pretend_control import PretendControl
+from tests.support.fake_control import FakeControl
 from tillbridge.core.clock import Clock
 from tillbridge.core.errors import BridgeError, LedgerError
 from tillbridge.core.metrics import Metrics
@@ -21,7 +21,7 @@ TOKEN = "control-token-0123456789"
 
 
 class Site:
-    def __init__(self, control: PretendControl, session: aiohttp.ClientSession, url: str) -> None:
+    def __init__(self, control: FakeControl, session: aiohttp.ClientSession, url: str) -> None:
         self.control = control
         self.session = session
         self.url = url
@@ -43,7 +43,7 @@ class Site:
 
 @pytest.fixture
 async def site() -> AsyncIterator[Site]:
-    control = PretendControl()
+    control = FakeControl()
 
     async def on_callback(query: Mapping[str, str]) -> CallbackAnswer:
         made.callbacks.append(query)

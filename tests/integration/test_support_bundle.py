@@ -20,7 +20,7 @@ from urllib.parse import quote, quote_plus, unquote_plus
 import pytest
 from sqlalchemy import Connection, insert
 
-from tests.support.ledger_house import delivery, opened
+from tests.support.ledger_harness import delivery, opened
 from tillbridge.config import load
 from tillbridge.core.log import LOG_FOLDER, LogFiles
 from tillbridge.diagnostics.bundle import Bundle, gather

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from tests.support.page_house import page_house
+from tests.support.page_harness import page_harness
 from tests.support.surfaces import disagreements, surfaces
 from tillbridge.core.problems import PROBLEMS, OpenProblem, Severity
 
@@ -22,8 +22,8 @@ def problem(code: str, number: int = 0) -> OpenProblem:
 
 
 async def agree(problems: Sequence[OpenProblem], noted: Sequence[OpenProblem]) -> None:
-    async with page_house() as house:
-        seen = await surfaces(house, problems, noted)
+    async with page_harness() as harness:
+        seen = await surfaces(harness, problems, noted)
         assert disagreements(seen, problems, noted) == []
         leader = seen.status["problems"][0] if problems else None
         unhandled = [each for each in problems if each not in noted]
@@ -53,10 +53,10 @@ async def test_with_nothing_open_all_is_well_everywhere(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("stands", ["consent.expired", "consent.revoked"])
 async def test_no_card_says_days_left_of_a_consent_that_is_gone(stands: str) -> None:
-    async with page_house() as house:
-        facts = house.control.facts.stores["main"].facts
-        facts["consent"] = {"expires_at": house.control.now_ms + 7 * 86_400_000}
-        seen = await surfaces(house, [problem(stands)])
+    async with page_harness() as harness:
+        facts = harness.control.facts.stores["main"].facts
+        facts["consent"] = {"expires_at": harness.control.now_ms + 7 * 86_400_000}
+        seen = await surfaces(harness, [problem(stands)])
         assert seen.status["stores"]["main"]["service"]["consent_days_left"] == 0
         assert "days left" not in seen.page
         assert "days left" not in seen.command
@@ -65,10 +65,10 @@ async def test_no_card_says_days_left_of_a_consent_that_is_gone(stands: str) -> 
 
 async def test_an_acknowledged_problem_neither_leads_nor_colours() -> None:
     old, new = problem("order.price_differs", 60), problem("menu.held")
-    async with page_house() as house:
-        seen = await surfaces(house, [old, new], [old])
+    async with page_harness() as harness:
+        seen = await surfaces(harness, [old, new], [old])
         assert [each["code"] for each in seen.status["problems"]] == [new.code, old.code]
         assert seen.status["verdict"]["text"].startswith("A menu change waits")
-        alone = await surfaces(house, [old], [old])
+        alone = await surfaces(harness, [old], [old])
         assert alone.status["verdict"]["text"].startswith("anna is handling this: ")
         assert alone.heading == "Being handled"

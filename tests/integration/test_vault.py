@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from cryptography.fernet import Fernet
 
-from tests.support.ledger_house import opened
+from tests.support.ledger_harness import opened
 from tillbridge.core.errors import LedgerError, LedgerUnwritable
 from tillbridge.ledger.vault import Vault
 

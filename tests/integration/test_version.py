@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 import tillbridge
-from tests.support.ledger_house import opened
+from tests.support.ledger_harness import opened
 from tillbridge.adapter import API_VERSION
 from tillbridge.core.compatibility import SPECIFICATION, ledger_schemas
 from tillbridge.ledger.migrate import versions

@@ -52,7 +52,7 @@ def machine(tmp_path_factory: pytest.TempPathFactory, pos: Path) -> Iterator[Mac
 numbers = itertools.count()
 
 
-class House:
+class Harness:
     """A shop whose bridge runs as the service of the machine."""
 
     def __init__(self, machine: Machine, world: World, unit: str) -> None:
@@ -118,7 +118,7 @@ class House:
 @asynccontextmanager
 async def opened(
     machine: Machine, pos: Path, *, unit: str = "tillbridge", place: str = ""
-) -> AsyncIterator[House]:
+) -> AsyncIterator[Harness]:
     """Open a shop on the machine: a till's folder, a service here, a bridge there."""
     name = f"shop{next(numbers)}"
     async with make_world(pos / name) as world:
@@ -135,8 +135,8 @@ async def opened(
         ):
             assert old in text
             text = text.replace(old, new)
-        house = House(machine, world, unit)
-        house.systemctl("stop", unit)
+        harness = Harness(machine, world, unit)
+        harness.systemctl("stop", unit)
         machine.run("sh", "-c", f"rm -rf /{DATA}{place}/*")
         config = machine.root / f"etc/tillbridge{place}/bridge.toml"
         config.write_text(text, "utf-8")
@@ -145,147 +145,153 @@ async def opened(
             *("tillbridge", "--config", f"/etc/tillbridge{place}/bridge.toml"),
             *("service", "install", "--no-start", "--name", unit.partition("@")[2]),
         )
-        house.systemctl("start", unit)
+        harness.systemctl("start", unit)
         try:
-            await house.connect(f"/etc/tillbridge{place}/bridge.toml")
+            await harness.connect(f"/etc/tillbridge{place}/bridge.toml")
             await world.menu_is_on_sale()
-            yield house
+            yield harness
         except BaseException as failure:
             told = machine.run("journalctl", "-u", unit, "-n", "60", "-o", "cat", ok=False).stdout
             failure.add_note(told)
             raise
         finally:
-            house.systemctl("stop", unit, ok=False)
+            harness.systemctl("stop", unit, ok=False)
 
 
 @pytest.fixture
-async def house(machine: Machine, pos: Path) -> AsyncIterator[House]:
+async def harness(machine: Machine, pos: Path) -> AsyncIterator[Harness]:
     async with opened(machine, pos) as made:
         yield made
 
 
-async def test_it_is_active_once_it_takes_orders_and_reads_its_credentials(house: House) -> None:
-    world = house.world
-    house.systemctl("restart", house.unit)  # returns when the bridge has told that it is ready
+async def test_it_is_active_once_it_takes_orders_and_reads_its_credentials(
+    harness: Harness,
+) -> None:
+    world = harness.world
+    harness.systemctl("restart", harness.unit)  # returns when the bridge has told that it is ready
     for port in (world.receiver_port, world.page_port):
         async with world.http.get(f"http://127.0.0.1:{port}/healthz") as answer:
             assert answer.status == 200
-    assert "Serving main" in house.systemctl("status", house.unit)
-    await house.all_written_once([await world.order("p1")])
-    data = house.machine.root / DATA
+    assert "Serving main" in harness.systemctl("status", harness.unit)
+    await harness.all_written_once([await world.order("p1")])
+    data = harness.machine.root / DATA
     assert (data / "ledger.vault").exists()
     assert not (data / "ledger.key").exists(), "the key came as a credential"
 
 
-async def test_the_journal_has_the_priority_of_each_line(house: House) -> None:
-    house.machine.run("kill", "-STOP", house.pid)
-    house.machine.run("kill", "-CONT", house.pid)
-    ready = house.machine.run(
-        *("journalctl", "-u", house.unit, "-o", "json", "--output-fields=PRIORITY,MESSAGE"),
+async def test_the_journal_has_the_priority_of_each_line(harness: Harness) -> None:
+    harness.machine.run("kill", "-STOP", harness.pid)
+    harness.machine.run("kill", "-CONT", harness.pid)
+    ready = harness.machine.run(
+        *("journalctl", "-u", harness.unit, "-o", "json", "--output-fields=PRIORITY,MESSAGE"),
         *("--grep", "bridge.ready", "-n", "1"),
     ).stdout
     assert '"PRIORITY":"6"' in ready
     assert '"MESSAGE":"{' in ready, "the mark of the priority is not part of the message"
-    worse = house.machine.run("journalctl", "-u", house.unit, "-p", "warning", "-o", "cat").stdout
+    worse = harness.machine.run(
+        "journalctl", "-u", harness.unit, "-p", "warning", "-o", "cat"
+    ).stdout
     assert "bridge.ready" not in worse
 
 
-async def test_killed_in_the_middle_of_orders_it_comes_back_by_itself(house: House) -> None:
-    orders = [await house.world.order("p1", wait=False) for _ in range(5)]
-    before = house.pid
-    house.machine.run("kill", "-KILL", before)
-    await house.is_back(instead_of=before, within_s=15)
-    await house.all_written_once(orders)
+async def test_killed_in_the_middle_of_orders_it_comes_back_by_itself(harness: Harness) -> None:
+    orders = [await harness.world.order("p1", wait=False) for _ in range(5)]
+    before = harness.pid
+    harness.machine.run("kill", "-KILL", before)
+    await harness.is_back(instead_of=before, within_s=15)
+    await harness.all_written_once(orders)
 
 
-async def test_hung_it_is_back_within_fifteen_seconds(house: House) -> None:
-    first = await house.world.order("p1")
-    before, began = house.pid, time.monotonic()
-    house.machine.run("kill", "-STOP", before)
-    meanwhile = await house.world.order("p2", wait=False)
-    await house.is_back(instead_of=before, within_s=15)
+async def test_hung_it_is_back_within_fifteen_seconds(harness: Harness) -> None:
+    first = await harness.world.order("p1")
+    before, began = harness.pid, time.monotonic()
+    harness.machine.run("kill", "-STOP", before)
+    meanwhile = await harness.world.order("p2", wait=False)
+    await harness.is_back(instead_of=before, within_s=15)
     assert time.monotonic() - began <= 15
-    assert "watchdog" in house.machine.run("journalctl", "-u", house.unit, "-n", "200").stdout
-    await house.all_written_once([first, meanwhile])
+    assert "watchdog" in harness.machine.run("journalctl", "-u", harness.unit, "-n", "200").stdout
+    await harness.all_written_once([first, meanwhile])
 
 
 async def test_stopped_in_the_middle_of_orders_it_ends_in_time_and_takes_them_up(
-    house: House,
+    harness: Harness,
 ) -> None:
-    orders = [await house.world.order("p1", wait=False) for _ in range(5)]
+    orders = [await harness.world.order("p1", wait=False) for _ in range(5)]
     began = time.monotonic()
-    house.systemctl("stop", house.unit)
+    harness.systemctl("stop", harness.unit)
     assert time.monotonic() - began < 10
-    assert house.systemctl("show", "-p", "Result", "--value", house.unit) == "success"
-    orders.append(await house.world.order("p2", wait=False))
-    house.systemctl("start", house.unit)
-    await house.all_written_once(orders)
+    assert harness.systemctl("show", "-p", "Result", "--value", harness.unit) == "success"
+    orders.append(await harness.world.order("p2", wait=False))
+    harness.systemctl("start", harness.unit)
+    await harness.all_written_once(orders)
 
 
-async def test_rebooted_it_starts_with_the_machine(house: House) -> None:
-    assert house.systemctl("is-enabled", house.unit) == "enabled"
-    orders = [await house.world.order("p1", wait=False) for _ in range(3)]
-    before = house.machine.first_process
-    house.systemctl("reboot", ok=False)
+async def test_rebooted_it_starts_with_the_machine(harness: Harness) -> None:
+    assert harness.systemctl("is-enabled", harness.unit) == "enabled"
+    orders = [await harness.world.order("p1", wait=False) for _ in range(3)]
+    before = harness.machine.first_process
+    harness.systemctl("reboot", ok=False)
     await until(
         "the machine is up again",
-        lambda: house.machine.is_up() and house.machine.first_process != before,
+        lambda: harness.machine.is_up() and harness.machine.first_process != before,
         within_s=90,
     )
-    await until("the bridge is active", house.is_active, within_s=30)
-    await house.all_written_once(orders)
+    await until("the bridge is active", harness.is_active, within_s=30)
+    await harness.all_written_once(orders)
 
 
-async def test_it_may_write_its_data_and_the_tills_folders_and_nothing_else(house: House) -> None:
-    inside = ("nsenter", "-t", house.pid, "-m", "--")
-    shop = f"{POS}/{house.world.folder.name}"
+async def test_it_may_write_its_data_and_the_tills_folders_and_nothing_else(
+    harness: Harness,
+) -> None:
+    inside = ("nsenter", "-t", harness.pid, "-m", "--")
+    shop = f"{POS}/{harness.world.folder.name}"
     for place in (f"/{DATA}", f"{shop}/orders", f"{shop}/updates", "/tmp"):
-        house.machine.run(*inside, "touch", f"{place}/may-be-written")
+        harness.machine.run(*inside, "touch", f"{place}/may-be-written")
     for place in ("/usr", "/etc/tillbridge", "/var/lib", "/var/log", "/srv", f"{shop}/export"):
-        done = house.machine.run(*inside, "touch", f"{place}/may-not-be-written", ok=False)
+        done = harness.machine.run(*inside, "touch", f"{place}/may-not-be-written", ok=False)
         assert "Read-only file system" in done.stderr, place
-    assert house.machine.run(*inside, "ls", "-A", "/home").stdout == ""
+    assert harness.machine.run(*inside, "ls", "-A", "/home").stdout == ""
 
 
-async def test_it_reads_its_configuration_anew_when_asked(house: House) -> None:
-    before = house.pid
-    config = house.machine.root / CONFIG
+async def test_it_reads_its_configuration_anew_when_asked(harness: Harness) -> None:
+    before = harness.pid
+    config = harness.machine.root / CONFIG
     text = config.read_text("utf-8")
     config.write_text(text.replace("retry_s = 0.2", "retry_s = 0.4"), "utf-8")
-    house.systemctl("reload", house.unit)
-    await house.world.problem("config.restart_needed")
-    assert house.pid == before
+    harness.systemctl("reload", harness.unit)
+    await harness.world.problem("config.restart_needed")
+    assert harness.pid == before
 
 
-async def test_the_nightly_back_up_can_be_put_back(house: House) -> None:
-    first = await house.world.order("p1")
-    await house.world.reaches(first, "accepted")
-    house.systemctl("start", "tillbridge-backup.service")
-    second = await house.world.order("p2")
-    await house.world.reaches(second, "accepted")
-    house.systemctl("stop", house.unit)
-    (saved,) = (house.machine.root / DATA / "backups").glob("*.db")
-    assert saved.stat().st_uid == (house.machine.root / DATA).stat().st_uid
-    house.machine.run("tillbridge", "restore", "--yes")
-    house.systemctl("start", house.unit)
+async def test_the_nightly_back_up_can_be_put_back(harness: Harness) -> None:
+    first = await harness.world.order("p1")
+    await harness.world.reaches(first, "accepted")
+    harness.systemctl("start", "tillbridge-backup.service")
+    second = await harness.world.order("p2")
+    await harness.world.reaches(second, "accepted")
+    harness.systemctl("stop", harness.unit)
+    (saved,) = (harness.machine.root / DATA / "backups").glob("*.db")
+    assert saved.stat().st_uid == (harness.machine.root / DATA).stat().st_uid
+    harness.machine.run("tillbridge", "restore", "--yes")
+    harness.systemctl("start", harness.unit)
     for order in (first, second):
-        await house.world.control(
+        await harness.world.control(
             "webhooks/redeliver", {"order_id": order, "mode": "new_event_id", "wait": True}
         )
-    await house.all_written_once([first, second])
+    await harness.all_written_once([first, second])
 
 
 async def test_updated_while_it_serves_it_goes_on_in_the_new_version(
-    house: House, tmp_path: Path
+    harness: Harness, tmp_path: Path
 ) -> None:
-    orders = [await house.world.order("p1", wait=False) for _ in range(3)]
+    orders = [await harness.world.order("p1", wait=False) for _ in range(3)]
     newer = build_package(tmp_path, version="0.1.1")
-    Path(house.machine.root / "newer.deb").write_bytes(newer.read_bytes())
-    before = house.pid
-    house.machine.run("dpkg", "--install", "/newer.deb")
-    await house.is_back(instead_of=before, within_s=30)
-    orders.append(await house.world.order("p2"))
-    await house.all_written_once(orders)
+    Path(harness.machine.root / "newer.deb").write_bytes(newer.read_bytes())
+    before = harness.pid
+    harness.machine.run("dpkg", "--install", "/newer.deb")
+    await harness.is_back(instead_of=before, within_s=30)
+    orders.append(await harness.world.order("p2"))
+    await harness.all_written_once(orders)
 
 
 MIGRATION = """
@@ -309,69 +315,69 @@ def with_a_migration_that_fails(package: Path) -> None:
 
 
 async def test_after_an_update_that_fails_the_version_before_serves(
-    house: House, tmp_path: Path
+    harness: Harness, tmp_path: Path
 ) -> None:
     newer = build_package(tmp_path, version="0.1.2")
     with_a_migration_that_fails(newer)
-    Path(house.machine.root / "newer.deb").write_bytes(newer.read_bytes())
-    orders = [await house.world.order("p1", wait=False) for _ in range(3)]
-    before = house.pid
-    done = house.machine.run("dpkg", "--install", "/newer.deb", ok=False)
+    Path(harness.machine.root / "newer.deb").write_bytes(newer.read_bytes())
+    orders = [await harness.world.order("p1", wait=False) for _ in range(3)]
+    before = harness.pid
+    done = harness.machine.run("dpkg", "--install", "/newer.deb", ok=False)
     assert done.returncode != 0
     assert "goes on with it" in done.stderr
-    await house.is_back(instead_of=before, within_s=30)
-    libraries = house.machine.run(
-        "grep", "-o", "/usr/lib/tillbridge/[a-z]*/", f"/proc/{house.pid}/maps"
+    await harness.is_back(instead_of=before, within_s=30)
+    libraries = harness.machine.run(
+        "grep", "-o", "/usr/lib/tillbridge/[a-z]*/", f"/proc/{harness.pid}/maps"
     )
     assert {*libraries.stdout.split()} == {"/usr/lib/tillbridge/previous/"}
-    orders.append(await house.world.order("p2"))
-    await house.all_written_once(orders)
+    orders.append(await harness.world.order("p2"))
+    await harness.all_written_once(orders)
     mended = build_package(tmp_path, version="0.1.3")
-    Path(house.machine.root / "newer.deb").write_bytes(mended.read_bytes())
-    house.machine.run("dpkg", "--install", "/newer.deb")
-    assert not (house.machine.root / "usr/lib/tillbridge/rolled-back").exists()
-    orders.append(await house.world.order("p2"))
-    await house.all_written_once(orders)
+    Path(harness.machine.root / "newer.deb").write_bytes(mended.read_bytes())
+    harness.machine.run("dpkg", "--install", "/newer.deb")
+    assert not (harness.machine.root / "usr/lib/tillbridge/rolled-back").exists()
+    orders.append(await harness.world.order("p2"))
+    await harness.all_written_once(orders)
 
 
 async def test_a_folder_of_the_till_that_the_service_may_not_write_is_told_with_what_to_do(
-    house: House,
+    harness: Harness,
 ) -> None:
-    drop_in = house.machine.root / "etc/systemd/system/tillbridge.service.d"
+    drop_in = harness.machine.root / "etc/systemd/system/tillbridge.service.d"
     shutil.rmtree(drop_in)
-    house.systemctl("daemon-reload")
-    house.systemctl("restart", house.unit)
-    await house.world.problem("pos.offline")
-    assert "service install" in str((await house.world.status())["problems"])
-    house.machine.run("tillbridge", "service", "install")  # while it runs
-    await house.all_written_once([await house.world.order("p1")])
+    harness.systemctl("daemon-reload")
+    harness.systemctl("restart", harness.unit)
+    await harness.world.problem("pos.offline")
+    assert "service install" in str((await harness.world.status())["problems"])
+    harness.machine.run("tillbridge", "service", "install")  # while it runs
+    await harness.all_written_once([await harness.world.order("p1")])
 
 
-async def test_prometheus_hears_of_the_process_from_within_its_walls(house: House) -> None:
-    page = f"http://127.0.0.1:{house.world.page_port}"
-    async with house.world.http.get(f"{page}/metrics") as answer:
+async def test_prometheus_hears_of_the_process_from_within_its_walls(harness: Harness) -> None:
+    page = f"http://127.0.0.1:{harness.world.page_port}"
+    async with harness.world.http.get(f"{page}/metrics") as answer:
         told = await answer.text()
     (began,) = re.findall(r"^process_start_time_seconds (\S+)$", told, re.MULTILINE)
     assert 0 < time.time() - float(began) < 600
 
 
-async def test_the_service_is_shown_and_taken_off(house: House) -> None:
-    shown = house.machine.run("tillbridge", "service", "status").stdout
+async def test_the_service_is_shown_and_taken_off(harness: Harness) -> None:
+    shown = harness.machine.run("tillbridge", "service", "status").stdout
     assert "tillbridge.service: active (running), enabled at start" in shown
-    house.machine.run("tillbridge", "service", "uninstall")
-    assert house.machine.run("tillbridge", "service", "status", ok=False).returncode == 1
-    drop_in = house.machine.root / "etc/systemd/system/tillbridge.service.d"
+    harness.machine.run("tillbridge", "service", "uninstall")
+    assert harness.machine.run("tillbridge", "service", "status", ok=False).returncode == 1
+    drop_in = harness.machine.root / "etc/systemd/system/tillbridge.service.d"
     assert not drop_in.exists()
-    assert (house.machine.root / DATA / "ledger.db").exists()
+    assert (harness.machine.root / DATA / "ledger.db").exists()
 
 
 async def test_a_second_bridge_runs_beside_the_first(
-    house: House, machine: Machine, pos: Path
+    harness: Harness, machine: Machine, pos: Path
 ) -> None:
     folder = machine.root / "etc/tillbridge/bridges/second"
     (folder / "credentials").mkdir(parents=True)
     (folder / "credentials/client_secret").write_text(SECRET + "\n", "utf-8")
     async with opened(machine, pos, unit="tillbridge@second", place="/bridges/second") as another:
         await another.all_written_once([await another.world.order("p1")])
-        await house.all_written_once([await house.world.order("p2")])
+        await harness.all_written_once([await harness.world.order("p2")])
         assert (machine.root / DATA / "bridges/second/ledger.db").exists()

@@ -6,9 +6,9 @@ Texts from outside say `PLANT`; see tests/support/hostile.py.
 from dataclasses import replace
 from pathlib import Path
 
+from tests.support.fake_control import FakeControl
+from tests.support.fake_setup import beside_a_bridge, everything_open
 from tests.support.hostile import PLANT
-from tests.support.pretend_control import PretendControl
-from tests.support.pretend_setup import beside_a_bridge, everything_open
 from tillbridge.core.problems import PROBLEMS, OpenProblem
 from tillbridge.diagnostics.reach import Place, Seen, guidance
 from tillbridge.ledger.day import HOUR_MS, Day, Hour, WaitingOrder
@@ -22,8 +22,8 @@ from tillbridge.stores.closure import ClosureReasons, Pause, to_json
 _MINUTE = 60_000
 
 
-def busy(control: PretendControl, text: str = PLANT) -> None:
-    """Fill a `PretendControl`; `text` stands where text from outside would."""
+def busy(control: FakeControl, text: str = PLANT) -> None:
+    """Fill a `FakeControl`; `text` stands where text from outside would."""
     now = control.now_ms
     problems = (
         OpenProblem("pos.offline", "main", "", now - 4 * _MINUTE, {"detail": text}),
@@ -127,7 +127,7 @@ def _day(now: int, text: str) -> Day:
     return day
 
 
-def fill_orders(control: PretendControl, text: str = PLANT) -> None:
+def fill_orders(control: FakeControl, text: str = PLANT) -> None:
     """Fill the pages of orders: one of each kind, and the first of them whole."""
     now = control.now_ms
     row = OrderRow(
@@ -269,7 +269,7 @@ def fill_orders(control: PretendControl, text: str = PLANT) -> None:
     }
 
 
-def fill_board(control: PretendControl, text: str = PLANT) -> None:
+def fill_board(control: FakeControl, text: str = PLANT) -> None:
     """Fill the 86 board: items of each kind that are off sale, and some that are found."""
     now = control.now_ms
     control.items.ends = {"opening_ms": now + 13 * HOUR_MS, "hour_ms": now + HOUR_MS}
@@ -310,7 +310,7 @@ def fill_board(control: PretendControl, text: str = PLANT) -> None:
     ]
 
 
-def fill_reach(control: PretendControl, text: str = PLANT) -> None:
+def fill_reach(control: FakeControl, text: str = PLANT) -> None:
     """Fill the page of the ways in, with what the real guidance says of a store called so."""
     place = Place(
         host="store.example.com",
@@ -331,7 +331,7 @@ def fill_reach(control: PretendControl, text: str = PLANT) -> None:
     control.diagnostics.ways = guidance(place, look_for=lambda name: Seen(name, running=False))
 
 
-def fill_menu(control: PretendControl, text: str = PLANT) -> None:
+def fill_menu(control: FakeControl, text: str = PLANT) -> None:
     """Fill the pages of the menu: a change that waits, refused items, pushes of each kind."""
     now = control.now_ms
     control.menu.shown = {
@@ -397,8 +397,8 @@ def fill_menu(control: PretendControl, text: str = PLANT) -> None:
     ]
 
 
-def crowded(control: PretendControl, text: str = PLANT) -> None:
-    """Fill a `PretendControl` with more of everything than any page shows at once."""
+def crowded(control: FakeControl, text: str = PLANT) -> None:
+    """Fill a `FakeControl` with more of everything than any page shows at once."""
     busy(control, text)
     now = control.now_ms
     problems = [
@@ -441,7 +441,7 @@ def _figures() -> StoreFigures:
     return StoreFigures(dict.fromkeys(SPANS, week))
 
 
-def fill_diagnostics(control: PretendControl, text: str = PLANT) -> None:
+def fill_diagnostics(control: FakeControl, text: str = PLANT) -> None:
     """An examination with every kind of result, a log, and a bundle that is ready."""
     now = to_iso(control.now_ms - _MINUTE)
     told = control.diagnostics
@@ -477,7 +477,7 @@ def fill_diagnostics(control: PretendControl, text: str = PLANT) -> None:
     }
 
 
-def fill_audit(control: PretendControl, text: str = PLANT) -> None:
+def fill_audit(control: FakeControl, text: str = PLANT) -> None:
     """A trail of more than one page, the newest first."""
     control.audit.entries = [
         {
@@ -495,7 +495,7 @@ def fill_audit(control: PretendControl, text: str = PLANT) -> None:
     ]
 
 
-def fill_community(control: PretendControl, text: str = PLANT) -> None:
+def fill_community(control: FakeControl, text: str = PLANT) -> None:
     """A food hall: two orders over several stores, and two items off sale there."""
     now = control.now_ms
     word = {"item_id": "it_1", "name": text, "at": to_iso(now - HOUR_MS), "by": text}

@@ -13,10 +13,10 @@ from typing import Any
 
 from playwright.async_api import Browser, async_playwright
 
-from tests.support.page_house import page_house
+from tests.support.fake_control import FakeControl
+from tests.support.fake_setup import on_the_way
+from tests.support.page_harness import page_harness
 from tests.support.page_sample import busy, fill_menu, fill_orders
-from tests.support.pretend_control import PretendControl
-from tests.support.pretend_setup import on_the_way
 from tests.support.small_png import small_png
 from tillbridge.core.clock import Clock
 from tillbridge.ledger.snapshot import Held
@@ -67,7 +67,7 @@ GONE = {
 }
 
 
-def fill(control: PretendControl) -> None:
+def fill(control: FakeControl) -> None:
     """Tell what the pictures show."""
     control.now_ms = Clock().now_ms()
     busy(control, TEXT)
@@ -94,7 +94,7 @@ def fill(control: PretendControl) -> None:
     }
 
 
-def tell_one_evening(control: PretendControl) -> None:
+def tell_one_evening(control: FakeControl) -> None:
     """Put plain texts where the sample has one and the same."""
     numbers = ("A-104", "A-103", "A-102", "A-101")
     for row, number in zip(control.orders.rows, numbers, strict=True):
@@ -148,7 +148,7 @@ def menu(line: dict[str, Any]) -> dict[str, Any]:
     return {"name": line["name"], "price": line["unit_price"], "on_sale": True}
 
 
-def tell_one_menu(control: PretendControl, held: str) -> None:
+def tell_one_menu(control: FakeControl, held: str) -> None:
     """Fill the page of the menu with a till that has lost its pizzas."""
     fill_menu(control, "p17")
     hold = control.menu.shown["hold"]
@@ -186,13 +186,13 @@ async def main(folder: Path) -> None:
     chromium = shutil.which("chromium") or shutil.which("chromium-browser")
     if chromium is None:
         sys.exit("There is no Chromium; install the package chromium.")
-    async with page_house(clock=Clock()) as house, async_playwright() as playwright:
-        fill(house.control)
+    async with page_harness(clock=Clock()) as harness, async_playwright() as playwright:
+        fill(harness.control)
         browser = await playwright.chromium.launch(
             executable_path=chromium, args=["--no-sandbox", "--no-proxy-server"]
         )
         for picture in PICTURES:
-            await take(browser, house.url, picture, folder)
+            await take(browser, harness.url, picture, folder)
         await browser.close()
 
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from tests.support.page_house import TOKEN, PageHouse
+from tests.support.page_harness import TOKEN, PageHarness
 from tillbridge.alerts.episodes import Rules, due, follow, key_of
 from tillbridge.alerts.episodes import is_told as is_alerted
 from tillbridge.cli.status import _LEVELS, _show
@@ -52,29 +52,29 @@ def acknowledged(problems: Sequence[OpenProblem], by: str = "anna") -> list[dict
 
 
 async def surfaces(
-    house: PageHouse,
+    harness: PageHarness,
     problems: Sequence[OpenProblem],
     noted: Sequence[OpenProblem] = (),
     checks: Sequence[Check] = (),
 ) -> Surfaces:
     """Return what every surface says while these problems are open."""
-    before = house.control.facts
+    before = harness.control.facts
     fact = acknowledged(noted)
     facts = {**before.facts, ACKNOWLEDGED: fact}
-    house.control.facts = replace(before, problems=tuple(problems), facts=facts)
-    status = await house.control.status()
+    harness.control.facts = replace(before, problems=tuple(problems), facts=facts)
+    status = await harness.control.status()
 
     async def open_problems() -> Sequence[dict[str, Any]]:
-        return list((await house.control.status())["problems"])
+        return list((await harness.control.status())["problems"])
 
     doctor = await Checkup(checks, Clock(), open_problems).run()
     printed = io.StringIO()
     with contextlib.redirect_stdout(printed):
         _show(status)
-    page = (await house.get("/")).text
-    served = await house.get("/api/status")
+    page = (await harness.get("/")).text
+    served = await harness.get("/api/status")
     assert served.status == 200
-    metrics = (await house.get("/metrics", Authorization=f"Bearer {TOKEN}")).text
+    metrics = (await harness.get("/metrics", Authorization=f"Bearer {TOKEN}")).text
     heading = re.search(r"<h1>(?:<span[^>]*></span>)?([^<]*)</h1>", page)
     rules = Rules()
     known = {key_of(p) for p in problems if acknowledgement(fact, p) is not None}

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.support.fake_control import FakeControl
 from tests.support.page_sample import busy
-from tests.support.pretend_control import PretendControl
 from tillbridge.core.problems import OpenProblem
 from tillbridge.core.spans import clock_time
 from tillbridge.ledger.day import Day, WaitingOrder
@@ -170,7 +170,7 @@ def test_everything_drawn_is_inside_the_strip(
 
 
 def test_a_remedy_is_offered_with_what_it_needs() -> None:
-    control = PretendControl()
+    control = FakeControl()
     busy(control, "ord_7")
     problems = document(control.facts, control.now_ms)["problems"]
     offered = {

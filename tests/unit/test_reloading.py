@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tests.support.ledger_house import StoppedClock, opened
+from tests.support.ledger_harness import StoppedClock, opened
 from tillbridge.config import LoadedSettings, Settings, load
 from tillbridge.core.errors import ConfigError
 from tillbridge.daemon.reload import LIVE, Change, Reloader, compare
@@ -71,7 +71,7 @@ def test_every_key_that_counts_at_once_exists(key: str) -> None:
     assert name in type(getattr(settings(), table)).model_fields
 
 
-class House:
+class Harness:
     """A configuration file, and what was applied of it."""
 
     def __init__(self, folder: Path, tracker: ProblemTracker) -> None:
@@ -95,54 +95,54 @@ class House:
 
 
 @pytest.fixture
-async def house(tmp_path: Path) -> AsyncIterator["House"]:
+async def harness(tmp_path: Path) -> AsyncIterator["Harness"]:
     clock = StoppedClock()
     async with opened(tmp_path / "data", clock) as ledger:
         tracker = await ProblemTracker.start(ledger, clock=clock)
-        yield House(tmp_path, tracker)
+        yield Harness(tmp_path, tracker)
         await tracker.settle()
 
 
-async def test_what_waits_for_a_restart_is_named_until_it_is_as_before(house: House) -> None:
-    house.write('listen = "127.0.0.1:8088"', 'listen = "127.0.0.1:9999"')
-    await house.reloader.read()
-    assert house.applied == []
-    assert house.problems() == {"config.restart_needed": {"keys": "receiver.listen"}}
-    house.write("")
-    await house.reloader.read()
-    assert house.problems() == {}
+async def test_what_waits_for_a_restart_is_named_until_it_is_as_before(harness: Harness) -> None:
+    harness.write('listen = "127.0.0.1:8088"', 'listen = "127.0.0.1:9999"')
+    await harness.reloader.read()
+    assert harness.applied == []
+    assert harness.problems() == {"config.restart_needed": {"keys": "receiver.listen"}}
+    harness.write("")
+    await harness.reloader.read()
+    assert harness.problems() == {}
 
 
-async def test_what_counts_at_once_is_applied_once(house: House) -> None:
-    house.write('log_level = "info"', 'log_level = "debug"')
-    await house.reloader.read()
-    await house.reloader.read()
-    assert house.applied == [("bridge.log_level",)]
-    assert house.problems() == {}
+async def test_what_counts_at_once_is_applied_once(harness: Harness) -> None:
+    harness.write('log_level = "info"', 'log_level = "debug"')
+    await harness.reloader.read()
+    await harness.reloader.read()
+    assert harness.applied == [("bridge.log_level",)]
+    assert harness.problems() == {}
 
 
-async def test_a_file_that_is_no_configuration_changes_nothing(house: House) -> None:
-    house.write('log_level = "info"', 'log_level = "loud"')
-    await house.reloader.read()
-    assert house.applied == []
-    assert "log_level" in house.problems()["config.unusable"]["detail"]
-    house.write("")
-    await house.reloader.read()
-    assert house.problems() == {}
+async def test_a_file_that_is_no_configuration_changes_nothing(harness: Harness) -> None:
+    harness.write('log_level = "info"', 'log_level = "loud"')
+    await harness.reloader.read()
+    assert harness.applied == []
+    assert "log_level" in harness.problems()["config.unusable"]["detail"]
+    harness.write("")
+    await harness.reloader.read()
+    assert harness.problems() == {}
 
 
-async def test_a_file_that_is_gone_changes_nothing(house: House) -> None:
-    house.path.unlink()
-    await house.reloader.read()
-    assert "config.unusable" in house.problems()
+async def test_a_file_that_is_gone_changes_nothing(harness: Harness) -> None:
+    harness.path.unlink()
+    await harness.reloader.read()
+    assert "config.unusable" in harness.problems()
 
 
-async def test_what_the_file_points_at_must_be_there(house: House) -> None:
-    house.refuse = True
-    house.write('log_level = "info"', 'log_level = "debug"')
-    await house.reloader.read()
-    assert house.problems()["config.unusable"]["detail"] == "No hash."
-    house.refuse = False
-    await house.reloader.read()
-    assert house.applied == [("bridge.log_level",)]
-    assert house.problems() == {}
+async def test_what_the_file_points_at_must_be_there(harness: Harness) -> None:
+    harness.refuse = True
+    harness.write('log_level = "info"', 'log_level = "debug"')
+    await harness.reloader.read()
+    assert harness.problems()["config.unusable"]["detail"] == "No hash."
+    harness.refuse = False
+    await harness.reloader.read()
+    assert harness.applied == [("bridge.log_level",)]
+    assert harness.problems() == {}

@@ -5,7 +5,7 @@ from dataclasses import replace
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.support.pretend_control import PretendControl
+from tests.support.fake_control import FakeControl
 from tillbridge.ledger.snapshot import StoreSnapshot
 from tillbridge.setup.draft import STEPS, Finding, findings_of, next_step, steps_of
 from tillbridge.status.document import document
@@ -25,7 +25,7 @@ def test_at_most_one_step_is_open_and_it_is_the_first_that_is_not_done(
 
 
 def _findings(snapshot: StoreSnapshot, *, delivered: bool = False) -> dict[str, Finding]:
-    control = PretendControl()
+    control = FakeControl()
     facts = replace(control.facts, stores={"main": snapshot})
     told = overview(document(facts, control.now_ms), facts, control.day, control.now_ms)
     return findings_of(told, "main", base_url="https://service.example/v2", delivered=delivered)
@@ -39,7 +39,7 @@ def test_of_a_new_store_nothing_is_done() -> None:
 
 
 def test_of_a_store_that_works_everything_is() -> None:
-    now = PretendControl().now_ms
+    now = FakeControl().now_ms
     snapshot = StoreSnapshot(
         by_state={"accepted": 3},
         acknowledged_items=80,

@@ -7,7 +7,7 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
-from tests.support.ledger_house import StoppedClock
+from tests.support.ledger_harness import StoppedClock
 from tillbridge.core.errors import ConfigError
 from tillbridge.core.spans import since_ms, until_ms
 from tillbridge.model.instant import to_iso

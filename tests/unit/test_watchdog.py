@@ -11,7 +11,7 @@ times = st.floats(min_value=0, max_value=1e6)
 
 
 @dataclass
-class PretendManager:
+class FakeManager:
     said: list[str] = field(default_factory=list)
 
     def alive(self) -> None:
@@ -35,7 +35,7 @@ def test_a_part_is_stuck_exactly_when_its_patience_is_over(
 
 
 def test_the_watchdog_is_silent_while_a_part_is_stuck_and_comes_back_with_it() -> None:
-    manager, now = PretendManager(), [0.0]
+    manager, now = FakeManager(), [0.0]
     checks = [ProgressCheck("writer", 0.0, 30.0)]
     watchdog = Watchdog(manager, lambda: checks, clock=lambda: now[0])  # type: ignore[arg-type]  # a fake
     watchdog.beat()

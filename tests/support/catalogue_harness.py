@@ -93,7 +93,7 @@ class Tracker:
 
 
 @dataclass(slots=True)
-class CatalogueHouse:
+class CatalogueHarness:
     """Everything together."""
 
     pos: ShelfPos
@@ -147,9 +147,9 @@ def store_settings(**menu: object) -> StoreSettings:
 
 
 @asynccontextmanager
-async def catalogue_house(
+async def catalogue_harness(
     tmp_path: Path, sandbox: SandboxSettings | None = None, **assumptions: object
-) -> AsyncIterator[CatalogueHouse]:
+) -> AsyncIterator[CatalogueHarness]:
     """A connected store whose flow a test drives round by round."""
     clock, tracker, pos = WallClock(), Tracker(), ShelfPos()
     async with linked(sandbox) as bench:
@@ -176,9 +176,9 @@ async def catalogue_house(
                     )
                 )
 
-            house = CatalogueHouse(pos, build(), ledger, tracker, clock, bench, build)
-            await house.calls()
-            yield house
+            harness = CatalogueHarness(pos, build(), ledger, tracker, clock, bench, build)
+            await harness.calls()
+            yield harness
         finally:
             await ledger.close()
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from sqlalchemy import select
 from sqlmodel import col
 
-from tests.support.ledger_house import StoppedClock, opened
+from tests.support.ledger_harness import StoppedClock, opened
 from tillbridge.config import ReceiverSettings
 from tillbridge.ledger.facts import put_fact
 from tillbridge.ledger.ledger import Ledger
@@ -32,7 +32,7 @@ class Answer:
 
 
 @dataclass
-class ReceiverHouse:
+class ReceiverHarness:
     receiver: Receiver
     ledger: Ledger
     tracker: ProblemTracker
@@ -125,7 +125,7 @@ async def receiving(
     success_status: int = 200,
     communities: Mapping[str, str] | None = None,
     **settings: float,
-) -> AsyncIterator[ReceiverHouse]:
+) -> AsyncIterator[ReceiverHarness]:
     """Run a receiver for the stores main and other; both have a secret, `new` has none yet."""
     clock = StoppedClock()
     async with opened(data_dir, clock) as ledger:
@@ -151,7 +151,7 @@ async def receiving(
         )
         await receiver.start()
         try:
-            yield ReceiverHouse(receiver, ledger, tracker, clock, woken)
+            yield ReceiverHarness(receiver, ledger, tracker, clock, woken)
         finally:
             await receiver.stop(2)
             await tracker.settle()

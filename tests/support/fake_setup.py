@@ -1,4 +1,4 @@
-"""The part of a `PretendControl` for setting up."""
+"""The part of a `FakeControl` for setting up."""
 
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -9,7 +9,7 @@ from tillbridge.setup.draft import STEPS, Finding, next_step, steps_of
 Answer = dict[str, Any]
 
 
-class PretendSetup:
+class FakeSetup:
     """Remembers what it was asked; `shown` is what the page gets."""
 
     def __init__(self, told: Callable[..., Answer]) -> None:

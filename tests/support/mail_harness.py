@@ -77,11 +77,11 @@ class MailServer:
 @asynccontextmanager
 async def mail_server() -> AsyncIterator[MailServer]:
     """Run a mail server."""
-    house = MailServer()
-    server = await asyncio.start_server(house.serve, "127.0.0.1", 0)
-    house.port = server.sockets[0].getsockname()[1]
+    harness = MailServer()
+    server = await asyncio.start_server(harness.serve, "127.0.0.1", 0)
+    harness.port = server.sockets[0].getsockname()[1]
     try:
-        yield house
+        yield harness
     finally:
         server.close()
 

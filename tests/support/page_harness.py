@@ -7,8 +7,8 @@ from typing import Any
 
 import aiohttp
 
-from tests.support.ledger_house import StoppedClock
-from tests.support.pretend_control import PretendControl, PretendDispatcher
+from tests.support.fake_control import FakeControl, FakeDispatcher
+from tests.support.ledger_harness import StoppedClock
 from tillbridge.core.actor import Role, current_actor
 from tillbridge.core.clock import Clock
 from tillbridge.core.metrics import Metrics
@@ -21,7 +21,7 @@ TOKEN = "control-token-0123456789"
 
 
 @dataclass
-class PretendTrail:
+class FakeTrail:
     """Remembers what was noted, and by whom."""
 
     noted: list[dict[str, object]] = field(default_factory=list)
@@ -44,20 +44,20 @@ class Answered:
 
 
 @dataclass
-class PageHouse:
+class PageHarness:
     """A listener, and a browser of a kind: it keeps cookies and follows no redirects."""
 
-    control: PretendControl
-    trail: PretendTrail
+    control: FakeControl
+    trail: FakeTrail
     clock: StoppedClock
     listener: StatusListener
     session: aiohttp.ClientSession
     url: str
     changed: list = field(default_factory=list)
 
-    def ask(self, control: Any) -> None:  # noqa: ANN401 -- a PretendControl, or what plants text in its answers
+    def ask(self, control: Any) -> None:  # noqa: ANN401 -- a FakeControl, or what plants text in its answers
         """Let the pages ask this from now on."""
-        self.listener._dispatcher = PretendDispatcher(control, self.trail)
+        self.listener._dispatcher = FakeDispatcher(control, self.trail)
         self.listener._opened_site = None
 
     async def get(self, path: str, **headers: str) -> Answered:
@@ -96,11 +96,11 @@ def users() -> dict[str, User]:
 
 
 @contextlib.asynccontextmanager
-async def page_house(
+async def page_harness(
     access: AccessRules | None = None, *, clock: Clock | None = None
-) -> AsyncIterator[PageHouse]:
+) -> AsyncIterator[PageHarness]:
     """Serve the page; its clock stands still unless another is given."""
-    control, trail, stopped = PretendControl(), PretendTrail(), StoppedClock()
+    control, trail, stopped = FakeControl(), FakeTrail(), StoppedClock()
     changed: list = []
     listener = StatusListener(
         control.dispatcher(trail),
@@ -113,6 +113,6 @@ async def page_house(
     try:
         async with aiohttp.ClientSession(cookie_jar=aiohttp.CookieJar(unsafe=True)) as session:
             url = f"http://{host}:{port}"
-            yield PageHouse(control, trail, stopped, listener, session, url, changed)
+            yield PageHarness(control, trail, stopped, listener, session, url, changed)
     finally:
         await listener.close()

@@ -6,7 +6,7 @@ from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, cast
 
 import tillbridge.operations  # noqa: F401 -- declares what it performs
-from tests.support.pretend_setup import PretendSetup
+from tests.support.fake_setup import FakeSetup
 from tillbridge.core.actor import current_actor
 from tillbridge.core.errors import BridgeError
 from tillbridge.core.operation import Dispatcher, Operation
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 Answer = dict[str, Any]
 
 
-class PretendTables:
+class FakeTables:
     """Its part for tables."""
 
     def __init__(self, told: Callable[..., Answer]) -> None:
@@ -53,7 +53,7 @@ class PretendTables:
         return self._told("tables printed", store, dict(codes))
 
 
-class PretendAudit:
+class FakeAudit:
     """Its part for the audit trail."""
 
     def __init__(self) -> None:
@@ -67,7 +67,7 @@ class PretendAudit:
         return {"ok": True, "text": "Whole.", "entries": 0, "head": "", "broken": None}
 
 
-class PretendDiagnostics:
+class FakeDiagnostics:
     """Its part for the bridge's own health."""
 
     def __init__(self, told: Callable[..., Answer]) -> None:
@@ -130,7 +130,7 @@ class PretendDiagnostics:
         return self.ways
 
 
-class PretendProblems:
+class FakeProblems:
     """Its part for problems."""
 
     def __init__(self, told: Callable[..., Answer]) -> None:
@@ -153,7 +153,7 @@ class PretendProblems:
         return {**self._told("acknowledge", code, store), "acknowledged": 1}
 
 
-class PretendAlerts:
+class FakeAlerts:
     """Its part for alerts."""
 
     def __init__(self, told: Callable[..., Answer]) -> None:
@@ -164,7 +164,7 @@ class PretendAlerts:
         return {**self._told("alerts test"), "ways": [told]}
 
 
-class PretendCommunities:
+class FakeCommunities:
     """Its part for communities."""
 
     def __init__(self, told: Callable[..., Answer]) -> None:
@@ -208,7 +208,7 @@ class PretendCommunities:
         return self._told("community webhook remake", community)
 
 
-class PretendIntegration:
+class FakeIntegration:
     """Its part for integrations."""
 
     def __init__(self, told: Callable[..., Answer]) -> None:
@@ -246,7 +246,7 @@ class PretendIntegration:
         return self._told("integration reintegrate", store)
 
 
-class PretendOrders:
+class FakeOrders:
     """Its part for orders."""
 
     def __init__(self, told: Callable[..., Answer]) -> None:
@@ -309,7 +309,7 @@ class PretendOrders:
         return self._told("done", order_id, how)
 
 
-class PretendItems:
+class FakeItems:
     """Its part for items."""
 
     def __init__(self, told: Callable[..., Answer]) -> None:
@@ -337,7 +337,7 @@ class PretendItems:
         return self._told("restore", store, item)
 
 
-class PretendMenu:
+class FakeMenu:
     """Its part for menus."""
 
     def __init__(self, told: Callable[..., Answer]) -> None:
@@ -394,7 +394,7 @@ def _ms(typed: str) -> int:
     return round(datetime.fromisoformat(typed).timestamp() * 1000)
 
 
-class PretendStore:
+class FakeStore:
     """Its part for a store itself."""
 
     def __init__(self, told: Callable[..., Answer]) -> None:
@@ -421,7 +421,7 @@ class PretendStore:
         return {**self._told("tax", store), "differences": self.differences}
 
 
-class PretendFleet:
+class FakeFleet:
     """Its part for reports to whoever looks after many bridges."""
 
     def __init__(self, told: Callable[..., Answer]) -> None:
@@ -438,10 +438,10 @@ class NoTrail:
         """Do nothing."""
 
 
-class PretendDispatcher(Dispatcher):
-    """Checks as the bridge does, and asks a `PretendControl` instead of one."""
+class FakeDispatcher(Dispatcher):
+    """Checks as the bridge does, and asks a `FakeControl` instead of one."""
 
-    def __init__(self, control: "PretendControl", trail: Any) -> None:  # noqa: ANN401 -- (as above)
+    def __init__(self, control: "FakeControl", trail: Any) -> None:  # noqa: ANN401 -- (as above)
         super().__init__(cast("Bridge", SimpleNamespace(is_set_up=True)), trail)
         self._control = control
 
@@ -545,24 +545,24 @@ PERFORMED: dict[str, Callable[..., Awaitable[Answer]]] = {
 }
 
 
-class PretendControl:
+class FakeControl:
     """Stands for the daemon behind the status listener."""
 
     def __init__(self) -> None:
-        self.tables = PretendTables(self._told)
-        self.integration = PretendIntegration(self._told)
-        self.store = PretendStore(self._told)
-        self.orders = PretendOrders(self._told)
-        self.items = PretendItems(self._told)
-        self.menu = PretendMenu(self._told)
-        self.audit = PretendAudit()
+        self.tables = FakeTables(self._told)
+        self.integration = FakeIntegration(self._told)
+        self.store = FakeStore(self._told)
+        self.orders = FakeOrders(self._told)
+        self.items = FakeItems(self._told)
+        self.menu = FakeMenu(self._told)
+        self.audit = FakeAudit()
         self.day = Day(1_795_287_720_000 - 86_400_000)
-        self.communities = PretendCommunities(self._told)
-        self.diagnostics = PretendDiagnostics(self._told)
-        self.problems = PretendProblems(self._told)
-        self.alerts = PretendAlerts(self._told)
-        self.setup = PretendSetup(self._told)
-        self.fleet = PretendFleet(self._told)
+        self.communities = FakeCommunities(self._told)
+        self.diagnostics = FakeDiagnostics(self._told)
+        self.problems = FakeProblems(self._told)
+        self.alerts = FakeAlerts(self._told)
+        self.setup = FakeSetup(self._told)
+        self.fleet = FakeFleet(self._told)
         self.asked: list[tuple[object, ...]] = []
         self.failure: BridgeError | None = None
         self.facts = BridgeFacts(
@@ -587,7 +587,7 @@ class PretendControl:
 
     def dispatcher(self, trail: Any = None) -> Dispatcher:  # noqa: ANN401 -- what remembers entries
         """Return what performs the operations by asking this."""
-        return PretendDispatcher(self, trail or NoTrail())
+        return FakeDispatcher(self, trail or NoTrail())
 
     async def status(self) -> Answer:
         if self.failure is not None:

@@ -218,7 +218,7 @@ class SetClock(Clock):
         return super().monotonic() + self.both_s
 
 
-class House:
+class Harness:
     """One data directory, and what outlives the process: till, service, clock."""
 
     def __init__(self, data_dir: Path, **order_settings: object) -> None:
@@ -293,25 +293,25 @@ class House:
 
 @dataclass
 class Life:
-    house: House
+    harness: Harness
     ledger: Ledger
     tracker: ProblemTracker
     flow: OrdersFlow
     task: asyncio.Task[None]
 
     async def deliver(self, event_type: str, data: object, event_id: str = "") -> bool:
-        new = await self.ledger.deliver(self.house.delivery(event_type, data, event_id))
+        new = await self.ledger.deliver(self.harness.delivery(event_type, data, event_id))
         self.flow.deliveries_arrived()
         return new
 
     async def order(self, order_id: str, **more: object) -> None:
         """Let the service place an order and deliver it."""
-        state = "accepted" if self.house.auto_accept else "created"
-        self.house.service.states.setdefault(order_id, state)
+        state = "accepted" if self.harness.auto_accept else "created"
+        self.harness.service.states.setdefault(order_id, state)
         await self.deliver("order.created", self.data(order_id, **more))
 
     def data(self, order_id: str, **more: object) -> dict[str, object]:
-        placed = to_iso(self.house.clock.now_ms())
+        placed = to_iso(self.harness.clock.now_ms())
         return {"id": order_id, "order_number": "7", "created_at": placed, "items": []} | more
 
     async def row(self, order_id: str) -> OrderRow | None:

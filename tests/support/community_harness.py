@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from tests.support.catalogue_house import WallClock
+from tests.support.catalogue_harness import WallClock
 from tests.support.sandbox_hall import HALL, SEEDS, Hall, hall_of
 from tillbridge.communities import CommunityContext
 from tillbridge.communities.flow import CommunityFlow
@@ -27,7 +27,7 @@ KEY = "communities/hall"
 
 
 @dataclass
-class CommunityHouse:
+class CommunityHarness:
     hall: Hall
     flow: CommunityFlow
     ledger: Ledger
@@ -63,10 +63,10 @@ class CommunityHouse:
 
 
 @asynccontextmanager
-async def community_house(
+async def community_harness(
     folder: Path, settings: SandboxSettings = SEEDS, **community: object
-) -> AsyncIterator[CommunityHouse]:
-    """A house whose flow is not running; tests do its steps."""
+) -> AsyncIterator[CommunityHarness]:
+    """A harness whose flow is not running; tests do its steps."""
     clock = WallClock()
     async with hall_of(replace(settings, webhook_retry_delays_s=(3600,))) as hall:
         ledger = await Ledger.open(folder, clock=clock)
@@ -103,7 +103,7 @@ async def community_house(
         flow = CommunityFlow(context, hours, public_url=receiver.url)
         flow.subscriber.on_secret = receiver.refresh_community
         try:
-            yield CommunityHouse(hall, flow, ledger, tracker, receiver, woken, clock)
+            yield CommunityHarness(hall, flow, ledger, tracker, receiver, woken, clock)
         finally:
             await receiver.stop(1)
             await link.close()
