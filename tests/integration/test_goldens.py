@@ -367,6 +367,7 @@ async def settled(world: World) -> None:
             store["menu"]["pending"] == 0
             and store["tables"]["active"] == 8
             and store["menu"]["last_synced_at"] is not None
+            and store["store_name"] == "Corner"
         )
 
     await until("everything has reached the service", look)

@@ -277,6 +277,7 @@ async def test_only_what_changed_is_sent_and_a_restart_sends_nothing(tmp_path: P
         assert (await bench.remote())["settings"]["contactDetails"] == {"phone": "+39 02 1234"}
         fact = await bench.fact("store_settings")
         assert (fact["pending"], fact["sent_at"]) == ([], bench.service.clock.now_ms())
+        assert await bench.fact("service_store_name") == "B"  # shown without another look
 
 
 async def test_settings_that_are_refused_stay_to_be_sent(tmp_path: Path) -> None:

@@ -340,7 +340,7 @@ class SettingsFlow:
         if plan.part and store_id is not None:
             await self._store_accepted(plan.accepted, pending=plan.part)
             await self._client.put_settings(store_id, plan.part)
-            await self._store_accepted({**plan.accepted, **plan.part}, sent=True)
+            await self._store_accepted({**plan.accepted, **plan.part}, sent=plan.part)
             log.info("store.settings_sent", store=self._store, keys=sorted(plan.part))
         elif store_id is not None:
             await self._store_accepted(plan.accepted)
@@ -348,7 +348,7 @@ class SettingsFlow:
         self._problems.close("store.settings_not_sent", self._store)
 
     async def _store_accepted(
-        self, accepted: Body, pending: Body | None = None, *, sent: bool = False
+        self, accepted: Body, pending: Body | None = None, *, sent: Body | None = None
     ) -> None:
         at = self._clock.now_ms()
 
@@ -361,6 +361,8 @@ class SettingsFlow:
             }
             if fact != before:
                 put_fact(db, self._store, "store_settings", fact, at=at)
+            if sent and "name" in sent:  # otherwise the next look would bring it
+                put_fact(db, self._store, "service_store_name", sent["name"], at=at)
 
         await self._ledger.write(write)
 
