@@ -27,8 +27,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
 
-# What the interpreter and the loader read before any code of the program runs.
-_READ_AT_START = ("PYTHON", "LD_", "LANG", "LC_")
+# What the interpreter, the loader and libraries read when they are started or imported: aiohttp
+# loads the certificates that it trusts (SSL_CERT_FILE) where it is imported.
+_READ_AT_START = ("PYTHON", "LD_", "LANG", "LC_", "SSL_")
 _starting = threading.Lock()
 
 
