@@ -22,6 +22,7 @@ from tillbridge.sandbox import RunningSandbox, SandboxSettings, start
 
 _SERVICE_PORT, _RECEIVER_PORT, _PAGE_PORT = 9000, 8088, 8089
 _PATIENCE_S = 60.0
+_STOPS_WITHIN_S = 15.0
 _LAST_LINES = 8
 
 _CONFIG = """\
@@ -121,11 +122,14 @@ class Stage:
             await self._bridge.wait()
 
     async def stop_bridge(self) -> int:
-        """Ask the bridge to stop, and return its exit code."""
+        """Ask the bridge to stop, and return its exit code; one that does not obey is killed."""
         if self._bridge is None:
             return 0
         if self._bridge.returncode is None:
             self._bridge.terminate()
+        with contextlib.suppress(TimeoutError):
+            return await asyncio.wait_for(self._bridge.wait(), _STOPS_WITHIN_S)
+        self._bridge.kill()
         return await self._bridge.wait()
 
     async def connect(self) -> None:
