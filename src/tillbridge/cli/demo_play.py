@@ -2,9 +2,10 @@
 
 import asyncio
 import json
+import signal
 import tempfile
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Coroutine
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
@@ -32,12 +33,23 @@ def play(*, once: bool, adapter: str = "") -> int:
         tempfile.TemporaryDirectory(
             prefix="tillbridge-demo-", ignore_cleanup_errors=True
         ) as folder,
-        suppress(KeyboardInterrupt),
+        suppress(KeyboardInterrupt, asyncio.CancelledError),
     ):
-        return asyncio.run(
-            _once(Path(folder), adapter) if once else _until_interrupted(Path(folder), adapter)
-        )
+        playing = _once if once else _until_interrupted
+        return asyncio.run(_until_signalled(playing(Path(folder), adapter)))
     return 0
+
+
+async def _until_signalled(playing: Coroutine[Any, Any, int]) -> int:
+    """Play until it ends, or Ctrl-C, `kill` or a closed terminal ends it; nothing is left."""
+    task = asyncio.current_task()
+    for name in ("SIGINT", "SIGTERM", "SIGHUP"):
+        # Windows: asyncio has no handlers there, and raises KeyboardInterrupt for Ctrl-C.
+        with suppress(NotImplementedError, AttributeError):
+            asyncio.get_running_loop().add_signal_handler(
+                getattr(signal, name), lambda: task and (task.cancelling() or task.cancel())
+            )
+    return await playing
 
 
 async def _once(folder: Path, adapter: str) -> int:
