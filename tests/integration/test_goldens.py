@@ -367,7 +367,7 @@ async def settled(world: World) -> None:
             store["menu"]["pending"] == 0
             and store["tables"]["active"] == 8
             and store["menu"]["last_synced_at"] is not None
-            and store["store_name"] == "Corner"
+            and store["service"]["store_name"] == "Corner"
         )
 
     await until("everything has reached the service", look)
@@ -393,20 +393,20 @@ async def what_is_read(day: Script) -> None:
 async def orders(day: Script) -> None:
     world = day.world
     served = await world.order("p1", "p2")
-    await world.reaches(served, "accepted")
+    await is_known(world, served, "accepted")
     for state in ("preparing", "ready"):
         world.till.tell(served, state)
-        await world.reaches(served, state)
+        await is_known(world, served, state)
     refused = await world.order("p3")
-    await world.reaches(refused, "accepted")
+    await is_known(world, refused, "accepted")
     await day.both("orders", "show", refused)
     await day.run("orders", "retry", refused)
     await day.run("orders", "retry", "ord_nothing")
     await day.run("orders", "cancel", refused, "--reason", "STORE_CLOSED")
     await day.run("orders", "cancel", refused, "--reason", "NONSENSE")
-    await world.reaches(refused, "cancelled")
+    await is_known(world, refused, "cancelled")
     by_hand = await world.order("p4")
-    await world.reaches(by_hand, "accepted")
+    await is_known(world, by_hand, "accepted")
     await day.run("orders", "done", by_hand, "--how", "typed", "--json")
     for each in ("orders list", "orders figures", "problems list"):
         await day.both(*each.split())
@@ -416,6 +416,18 @@ async def orders(day: Script) -> None:
         "problems ack nothing.at.all",
     ):
         await day.run(*each.split())
+
+
+async def is_known(world: World, order: str, state: str) -> None:
+    """Wait until the service has the order in this state, and the bridge has stored that it has."""
+    await world.reaches(order, state)
+
+    async def look() -> bool:
+        show = ("--config", str(world.config), "orders", "show", order, "--json")
+        _code, out, _err = await asyncio.to_thread(invoke, *show)
+        return bool(json.loads(out)["state"] == state)
+
+    await until(f"{order} is known as {state}", look)
 
 
 async def items_and_menu(day: Script) -> None:
