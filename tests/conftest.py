@@ -1,9 +1,13 @@
-"""Hypothesis profiles; a fixture belongs beside the tests that use it, or in tests/support."""
+"""Hypothesis profiles, and what no test leaves behind; other fixtures belong beside their tests."""
 
+import gc
 import os
+from collections.abc import Iterator
 
 import pytest
 from hypothesis import HealthCheck, settings
+
+from tillbridge.core import files
 
 # A test of properties tries a few examples in each of many runs, and many in the run of the night.
 # A deadline per example would make tests fail on a busy machine: pytest-timeout catches hangs.
@@ -16,6 +20,20 @@ settings.register_profile("nightly", settings.get_profile("default"), max_exampl
 settings.load_profile(
     os.environ.get("HYPOTHESIS_PROFILE") or ("ci" if os.environ.get("CI") else "default")
 )
+
+
+@pytest.fixture(autouse=True)
+def _claims_end_with_their_test() -> Iterator[None]:
+    """Forget the files that this test's ledgers claimed: each read of an export looks at all."""
+    before = set(files._folders), set(files._files)
+    yield
+    files._folders.intersection_update(before[0])
+    files._files.intersection_update(before[1])
+
+
+def pytest_collection_finish() -> None:
+    """Leave thousands of collected tests out of every collection of garbage."""
+    gc.freeze()
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
