@@ -13,6 +13,7 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 BELOW = Path("/proc/thread-self/children")
+pytestmark = pytest.mark.xdist_group("usual ports")  # two demos would ask for the same ones
 
 
 def until(what: str, look: Callable[[], bool]) -> None:
