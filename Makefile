@@ -5,9 +5,9 @@
 PYTHON ?= python3
 ARGS ?=
 TILL ?=
-# Two workers more than processors: many tests wait for a process or a disk, and leave theirs idle.
-WORKERS := $(shell expr $$(getconf _NPROCESSORS_ONLN) + 2)
-PYTEST_ARGS ?= -n $(WORKERS) --maxprocesses=6
+# One worker more than processors: many tests wait for a process, and leave theirs idle.
+WORKERS := $(shell expr $$(getconf _NPROCESSORS_ONLN) + 1)
+PYTEST_ARGS ?= -n $(WORKERS) --maxprocesses=5
 UPGRADE ?=
 ARCH ?= amd64
 
