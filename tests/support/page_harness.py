@@ -57,8 +57,7 @@ class PageHarness:
 
     def ask(self, control: Any) -> None:  # noqa: ANN401 -- a FakeControl, or what plants text in its answers
         """Let the pages ask this from now on."""
-        self.listener._dispatcher = FakeDispatcher(control, self.trail)
-        self.listener._opened_site = None
+        self.listener._site.dispatcher = FakeDispatcher(control, self.trail)
 
     async def get(self, path: str, **headers: str) -> Answered:
         return await self._ask("GET", path, headers=headers)

@@ -135,7 +135,7 @@ def test_open_and_past_outages_are_spans() -> None:
         ("pos.offline", False),
     ]
     drawing = drawn(answer["day"])
-    assert [round(each.width) for each in drawing.spans] == [20, 2]
+    assert [round(each["width"]) for each in drawing["spans"]] == [20, 2]
 
 
 @given(
@@ -161,12 +161,12 @@ def test_everything_drawn_is_inside_the_strip(
         ],
     }
     drawing = drawn(day)
-    for bar in drawing.bars:
-        assert 0 <= bar.x <= bar.x + bar.width <= WIDTH
-        assert -0.2 <= bar.failed_y <= bar.orders_y <= HEIGHT
-    for span in drawing.spans:
-        assert 0 <= span.x <= WIDTH
-        assert span.x + span.width <= WIDTH + 2.1
+    for bar in drawing["bars"]:
+        assert 0 <= bar["x"] <= bar["x"] + bar["width"] <= WIDTH
+        assert -0.2 <= bar["failed_y"] <= bar["orders_y"] <= HEIGHT
+    for span in drawing["spans"]:
+        assert 0 <= span["x"] <= WIDTH
+        assert span["x"] + span["width"] <= WIDTH + 2.1
 
 
 def test_a_remedy_is_offered_with_what_it_needs() -> None:

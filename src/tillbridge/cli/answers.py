@@ -49,15 +49,15 @@ def _at(key: str, missing: str = "") -> Callable[[Answer], str]:
 
 
 def _pushes(answer: Answer, given: Arguments) -> None:
-    from tillbridge.web.push_words import how_long, told, what
+    from tillbridge.menu.describe import push_words
 
     _listed(
         "pushes",
         _("Nothing was ever pushed."),
         (_("WHEN"), _at("started_at")),
-        (_("WHAT"), what),
-        (_("ENDED"), told),
-        (_("TOOK"), how_long),
+        (_("WHAT"), lambda each: push_words(each)[0]),
+        (_("ENDED"), lambda each: push_words(each)[1]),
+        (_("TOOK"), lambda each: push_words(each)[2]),
         (_("THE SERVICE SAID"), "message"),
     )(answer, given)
 

@@ -6,6 +6,7 @@ from typing import Any
 from pydantic_core import to_jsonable_python
 
 from tillbridge.core.i18n import _, ngettext
+from tillbridge.core.spans import short_span
 from tillbridge.menu.diff import PART_KINDS, Diff, ItemChange
 from tillbridge.model.catalogue import BadRow, Catalogue, Item
 from tillbridge.model.export_facts import LeftOut
@@ -281,3 +282,42 @@ def listed(names: Sequence[str], most: int = _NAMES_SHOWN) -> str:
     shown = ", ".join(names[:most])
     more = len(names) - most
     return _("{names} and {count} more").format(names=shown, count=more) if more > 0 else shown
+
+
+_PUSH_ENDS: Mapping[str, str] = {
+    "running": _("on its way"),
+    "success": _("taken"),
+    "partial": _("taken in part"),
+    "failed": _("refused"),
+    "lost": _("nobody knows; told again"),
+}
+
+
+def push_words(push: Mapping[str, Any]) -> tuple[str, str, str]:
+    """Return what was pushed, how that ended and how long it took ("" while it is on its way)."""
+    took = "" if push["took_ms"] is None else short_span(push["took_ms"])
+    return (
+        _pushed(push["kind"], push["summary"]),
+        _PUSH_ENDS.get(push["state"], push["state"]),
+        took,
+    )
+
+
+def _pushed(kind: str, summary: Mapping[str, Any]) -> str:
+    numbers = {
+        each: summary[each] if isinstance(summary.get(each), int) else 0
+        for each in ("items", "add", "update", "delete")
+    }
+    if kind == "full":
+        text = ngettext("all of it, {n} item", "all of it, {n} items", numbers["items"])
+        return text.format(n=numbers["items"])
+    if kind == "availability":
+        text = ngettext("{n} item on or off sale", "{n} items on or off sale", numbers["items"])
+        return text.format(n=numbers["items"])
+    if kind == "patch":
+        fields = [FIELD_LABELS.get(each, str(each)) for each in summary.get("fields", ())]
+        name = summary.get("name") or summary.get("item", "?")
+        return _("{name}: {fields}").format(name=name, fields=", ".join(fields))
+    if kind == "batch":
+        return _("{add} new, {update} changed, {delete} removed").format(**numbers)
+    return kind

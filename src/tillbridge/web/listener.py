@@ -1,6 +1,6 @@
 """The second listener: the page, JSON, metrics, the OAuth callback, and commands.
 
-What only some bridges need (pages, passwords, metrics) is imported when it is asked for.
+What only some bridges need (passwords, metrics) is imported when it is asked for.
 """
 
 import asyncio
@@ -10,7 +10,7 @@ import socket
 from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from dataclasses import dataclass
 from json import JSONDecodeError
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast
 
 from aiohttp import web
 
@@ -23,9 +23,7 @@ from tillbridge.core.operation import BadRequest, Dispatcher
 from tillbridge.web.authenticator import Authenticator, Denied, Visitor
 from tillbridge.web.live import LiveHub
 from tillbridge.web.rendering import HEADERS, STATIC, OnCallback, callback_page
-
-if TYPE_CHECKING:
-    from tillbridge.web.site.site import Site
+from tillbridge.web.site.site import Site
 
 
 class HeldAddress:
@@ -99,9 +97,7 @@ class StatusListener:
         self._metrics = metrics
         self._merchant = merchant
         self._is_parting = is_parting
-        self._only_setup = only_setup
         self._token = token
-        self._opened_site: Site | None = None
         self._on_change = on_change  # until somebody looks
         self._hub = LiveHub()
         application = web.Application(middlewares=[self._guarded], client_max_size=65_536)
@@ -117,7 +113,8 @@ class StatusListener:
         )
         if merchant is not None:
             application.router.add_get(merchant.path, self._callback)
-        application.router.add_route("*", "/{path:.*}", self._page)
+        self._site = Site(dispatcher, authenticator, only_setup=only_setup)
+        application.add_routes(self._site.routes())
         self._runner = web.AppRunner(
             application,
             access_log=None,
@@ -194,16 +191,6 @@ class StatusListener:
             # The name by which a command knows what to end with.
             kind = "ConfigError" if isinstance(failure, ConfigError) else type(failure).__name__
             return _refused(409, kind, failure.text, failure.fix)
-
-    async def _page(self, request: web.Request) -> web.StreamResponse:
-        if self._opened_site is None:
-            # Some megabytes that a bridge nobody looks at need not carry.
-            from tillbridge.web.site.site import Site  # noqa: PLC0415 -- see above
-
-            self._opened_site = Site(
-                self._dispatcher, self.authenticator, only_setup=self._only_setup
-            )
-        return await self._opened_site.handle(request)
 
     async def _events(self, request: web.Request) -> web.StreamResponse:
         def welcome() -> bool:

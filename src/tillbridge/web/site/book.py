@@ -1,64 +1,22 @@
 """What a subject of the page is made of: pages, files, and actions that ask before they act."""
 
 import re
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
-from typing import Any, Generic, TypeVar
-from urllib.parse import quote, unquote, urlencode
+from typing import Any
+from urllib.parse import quote, urlencode
 
 from aiohttp import web
 
 from tillbridge import operations
 from tillbridge.core.actor import Actor, Role
-from tillbridge.core.clock import Clock
 from tillbridge.core.operation import Answer, Dispatcher
 from tillbridge.web.authenticator import Visitor
 
 _PART = re.compile(r"\{([a-z_]+)\}")
-
-T = TypeVar("T")
-
-
-@dataclass(frozen=True, slots=True)
-class Found(Generic[T]):
-    """What was found, and the parts of its path, decoded."""
-
-    what: T
-    params: Mapping[str, str]
-
-
-class Routes(Generic[T]):
-    """Paths and what they mean. Raises ValueError for a path that is there twice."""
-
-    def __init__(self, routes: Iterable[tuple[str, T]]) -> None:
-        self._plain: dict[str, T] = {}
-        self._parts: list[tuple[re.Pattern[str], T]] = []
-        seen: set[str] = set()
-        for path, what in routes:
-            shape = _PART.sub("{}", path)
-            if shape in seen:
-                raise ValueError(f"the path {path} is there twice")
-            seen.add(shape)
-            if "{" not in path:
-                self._plain[path] = what
-                continue
-            pattern = "".join(
-                f"(?P<{part}>[^/]+)" if place % 2 else re.escape(part)
-                for place, part in enumerate(_PART.split(path))
-            )
-            self._parts.append((re.compile(pattern), what))
-
-    def find(self, raw_path: str) -> Found[T] | None:
-        """Return what this path (as sent, still escaped) means; None for nothing."""
-        if (plain := self._plain.get(raw_path)) is not None:
-            return Found(plain, {})
-        for pattern, what in self._parts:
-            if match := pattern.fullmatch(raw_path):
-                return Found(
-                    what, {name: unquote(part) for name, part in match.groupdict().items()}
-                )
-        return None
+_DIGITS = 16  # fewer than so many: more is no number of ours
+_PAGES = 100_000
 
 
 def path_of(path: str, params: Mapping[str, object], query: Mapping[str, object] = {}) -> str:
@@ -73,35 +31,57 @@ def parts_of(path: str) -> list[str]:
     return _PART.findall(path)
 
 
+def route_of(path: str) -> str:
+    """Return the path as a route of aiohttp; a part may hold anything, also braces."""
+    return _PART.sub(r"{\1:[^/]+}", path)
+
+
+def link(path: str, **values: object) -> str:
+    """Return a path with its parts; what is no part of it goes behind the question mark."""
+    parts = set(parts_of(path))
+    return path_of(path, values, {name: each for name, each in values.items() if name not in parts})
+
+
 @dataclass(frozen=True, slots=True)
 class Visit:
     """A visitor's request, as a subject needs it.
 
     `params` are the parts of the path in braces, decoded; `query` what follows the question mark;
-    `form` the fields of a POST (the first value of each; `many` has them all).
+    `form` the fields of a POST (the first value of each).
     """
 
     dispatcher: Dispatcher
-    clock: Clock
+    now_ms: int  # this instant
     visitor: Visitor
+    actor: Actor  # the visitor, for as long as this request lasts
     params: Mapping[str, str]
     query: Mapping[str, str]
     form: Mapping[str, str] = field(default_factory=dict)
-    many: Mapping[str, Sequence[str]] = field(default_factory=dict)
-    actor: Actor = field(init=False)
-
-    def __post_init__(self) -> None:
-        # The dataclass is frozen; this is its own making.
-        object.__setattr__(self, "actor", self.visitor.actor)
 
     async def perform(self, name: str, **arguments: object) -> Answer:
         """Return the answer of an operation that the visitor asks for. Raises BridgeError."""
         return await self.dispatcher.perform(name, arguments, self.actor)
 
+    def text(self, name: str, most: int = 100) -> str:
+        """Return what the query has of this name, cut; "" for nothing."""
+        return self.query.get(name, "")[:most]
+
+    def one_of(self, name: str, known: Collection[str]) -> str:
+        """Return which of those known the query names; "" for none of them."""
+        asked = self.query.get(name, "")
+        return asked if asked in known else ""
+
+    def number(self, name: str) -> int | None:
+        """Return a number of the query; None where it is no sensible one."""
+        asked = self.query.get(name, "")
+        is_number = asked.isascii() and asked.isdecimal() and len(asked) < _DIGITS
+        return int(asked) if is_number else None
+
     @property
-    def now_ms(self) -> int:
-        """This instant, ms since the epoch."""
-        return self.clock.now_ms()
+    def page(self) -> int:
+        """Which page of a long list is asked for, from 1."""
+        asked = self.number("page") or 1
+        return asked if asked < _PAGES else 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,15 +125,19 @@ class Field:
 class Question:
     """What is asked before an action: in words, what will happen; `button` says yes.
 
-    `risky` colours the button; `points` are shown as a list.
+    `risky` colours the button; `points` are shown as a list. Parts of the action's path stand in
+    braces in `text` and `button` where the question is the same for all (`about`).
     """
 
     text: str
     button: str
-    title: str = ""
     points: Sequence[str] = ()
     fields: Sequence[Field] = ()
     risky: bool = False
+
+    def about(self, params: Mapping[str, str]) -> "Question":
+        """Return the question with the parts of a path put in."""
+        return replace(self, text=self.text.format(**params), button=self.button.format(**params))
 
 
 Filled = Mapping[str, Any]
@@ -193,7 +177,7 @@ class File:
 class Action:
     """Something to do: POST `path`. Everyone who may must have `role` at least.
 
-    `audit` is its name in the audit trail. GET `path` shows the question of `ask`; without one it
+    `audit` is its name in the audit trail. GET `path` shows the question `ask`; without one it
     acts at a touch (for what is undone as easily). `back` is the page to return to, with the same
     parts in braces.
     """
@@ -203,7 +187,7 @@ class Action:
     audit: str
     role: Role
     do: Do
-    ask: Ask | None = None
+    ask: Question | Ask | None = None
     back: str = ""
     section: str = ""
 
@@ -214,7 +198,7 @@ def performs(
     operation: str,
     *,
     do: Do | None = None,
-    ask: Ask | None = None,
+    ask: Question | Ask | None = None,
     back: str = "",
     section: str = "",
     fixed: Mapping[str, Any] = MappingProxyType({}),

@@ -74,23 +74,16 @@ async def _fill_logs(visit: Visit) -> Filled:
     status = await visit.perform("status")
     stores = list(status["stores"])
     asked = {
-        "level": visit.query.get("level", "") if visit.query.get("level") in _LEVELS else "",
-        "event": visit.query.get("event", "")[:60],
-        "q": visit.query.get("q", "")[:100],
-        "store": visit.query.get("store", "") if visit.query.get("store") in stores else "",
-        "order": visit.query.get("order", "")[:100],
+        "level": visit.one_of("level", _LEVELS),
+        "event": visit.text("event", 60),
+        "text": visit.text("q"),
+        "store": visit.one_of("store", stores),
+        "order": visit.text("order"),
     }
     many = visit.query.get("many") == "1"
-    told = await visit.perform(
-        "diagnostics.logs",
-        level=asked["level"],
-        event=asked["event"],
-        text=asked["q"],
-        store=asked["store"],
-        order=asked["order"],
-        limit=(_MANY if many else _FEW) + 1,
-    )
-    shown = told["lines"][: _MANY if many else _FEW]
+    most = _MANY if many else _FEW
+    told = await visit.perform("diagnostics.logs", **asked, limit=most + 1)
+    shown = told["lines"][:most]
     return {
         "lines": [_line(each) for each in shown],
         "more": not many and len(told["lines"]) > len(shown),
@@ -175,8 +168,7 @@ _MOST = 50_000  # rows of the file; the ledger has the rest
 
 
 async def _fill_audit(visit: Visit) -> Filled:
-    before = visit.query.get("before", "")
-    number = int(before) if before.isascii() and before.isdecimal() and len(before) < 16 else None
+    number = visit.number("before")
     told = await visit.perform("audit.list", limit=_PER_PAGE, before=number)
     entries = told["entries"]
     checks = visit.query.get("check") == "1"

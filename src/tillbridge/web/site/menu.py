@@ -6,11 +6,10 @@ from typing import Any
 
 from tillbridge.core.i18n import _
 from tillbridge.core.spans import clock_time, local_second
-from tillbridge.menu.describe import counted
+from tillbridge.menu.describe import counted, push_words
 from tillbridge.model.instant import from_iso
 from tillbridge.operations import items
-from tillbridge.web.push_words import how_long, told, what
-from tillbridge.web.site.book import Done, Filled, Page, Question, Subject, Visit, path_of, performs
+from tillbridge.web.site.book import Done, Filled, Page, Question, Subject, Visit, link, performs
 
 _LATEST = 8
 _READ_AT_ONCE = 24
@@ -41,14 +40,14 @@ async def _fill_items(visit: Visit) -> Filled:
     found = await visit.perform(
         "menu.items",
         store=store,
-        text=visit.query.get("q", "")[:60],
-        page=_number(visit.query.get("page", "")),
+        text=visit.text("q", 60),
+        page=visit.page,
         at=None if at_ms is None else asked_at,
     )
     return {
         **found,
         "store": store,
-        "q": visit.query.get("q", "")[:60],
+        "q": visit.text("q", 60),
         "asked_at": asked_at if at_ms is not None else "",
         "local_at": "" if at_ms is None else local_second(at_ms)[:16].replace(" ", "T"),
         "wrong_at": bool(asked_at) and at_ms is None,
@@ -72,12 +71,7 @@ async def _fill_difference(visit: Visit) -> Filled:
 
 async def _fill_history(visit: Visit) -> Filled:
     store = visit.params["store"]
-    before = visit.query.get("before", "")
-    found = await visit.perform(
-        "menu.history",
-        store=store,
-        before=int(before) if before.isascii() and before.isdecimal() else None,
-    )
+    found = await visit.perform("menu.history", store=store, before=visit.number("before"))
     return {
         "store": store,
         "pushes": [_worded(each) for each in found["pushes"]],
@@ -96,13 +90,9 @@ def _understood(hold: Mapping[str, Any]) -> Filled:
 
 
 def _worded(push: Mapping[str, Any]) -> Filled:
-    return {
-        **push,
-        "what": what(push),
-        "told": told(push),
-        "took": how_long(push),
-        "badge": _KINDS.get(push["state"], ""),
-    }
+    what, told, took = push_words(push)
+    badge = _KINDS.get(push["state"], "")
+    return {**push, "what": what, "told": told, "took": took, "badge": badge}
 
 
 def _moment(text: str) -> int | None:
@@ -111,10 +101,6 @@ def _moment(text: str) -> int | None:
         return from_iso(datetime.fromisoformat(text).astimezone().isoformat()) if text else None
     except (ValueError, OverflowError):
         return None
-
-
-def _number(text: str) -> int:
-    return int(text) if text.isascii() and text.isdecimal() and 0 < int(text) < 100_000 else 1
 
 
 async def _ask_approve(visit: Visit) -> Question:
@@ -135,34 +121,6 @@ def _reviewed(plan: Mapping[str, Any]) -> list[str]:
     points = [*plan.get("held", ()), *plan.get("first_import_lines", ()), *lines[:_READ_AT_ONCE]]
     more = len(lines) - _READ_AT_ONCE
     return [*points, _("and {n} more").format(n=f"{more:,}")] if more > 0 else points
-
-
-async def _ask_dismiss(visit: Visit) -> Question:
-    return Question(
-        _("The storefront of {store} stays as it is.").format(store=visit.params["store"]),
-        _("Dismiss the change"),
-        points=(
-            _("This very change is not offered again."),
-            _("When the till tells something else, that is looked at anew."),
-            _("What is sold out goes on being told all the time."),
-        ),
-    )
-
-
-async def _ask_push(visit: Visit) -> Question:
-    return Question(
-        _("What differs between the till and the storefront of {store} is pushed now.").format(
-            store=visit.params["store"]
-        ),
-        _("Push the menu"),
-    )
-
-
-async def _ask_push_all(visit: Visit) -> Question:
-    return Question(
-        _("The whole menu of {store} is pushed again.").format(store=visit.params["store"]),
-        _("Push all of the menu"),
-    )
 
 
 SUBJECT = Subject(
@@ -200,20 +158,33 @@ SUBJECT = Subject(
             "/stores/{store}/menu/dismiss",
             _("Keep the storefront as it is"),
             "menu.dismiss",
-            ask=_ask_dismiss,
+            ask=Question(
+                _("The storefront of {store} stays as it is."),
+                _("Dismiss the change"),
+                points=(
+                    _("This very change is not offered again."),
+                    _("When the till tells something else, that is looked at anew."),
+                    _("What is sold out goes on being told all the time."),
+                ),
+            ),
         ),
         performs(
             "/stores/{store}/menu/push",
             _("Push the menu now"),
             "menu.push",
-            ask=_ask_push,
+            ask=Question(
+                _("What differs between the till and the storefront of {store} is pushed now."),
+                _("Push the menu"),
+            ),
             fixed={"full": False},
         ),
         performs(
             "/stores/{store}/menu/push-all",
             _("Push all of the menu"),
             "menu.push",
-            ask=_ask_push_all,
+            ask=Question(
+                _("The whole menu of {store} is pushed again."), _("Push all of the menu")
+            ),
             fixed={"full": True},
         ),
     ),
@@ -225,10 +196,8 @@ _ENDS = {"opening": "opening", "hour": "1h", "always": None}
 
 async def _fill_board(visit: Visit) -> Filled:
     stores = list((await visit.perform("status"))["stores"])
-    store = visit.query.get("store", "")
-    if store not in stores:
-        store = stores[0]
-    text = visit.query.get("q", "")[:60]
+    store = visit.one_of("store", stores) or stores[0]
+    text = visit.text("q", 60)
     off = await visit.perform("items.off", store=store)
     found = await visit.perform("items.find", store=store, text=text)
     ends = {
@@ -250,35 +219,25 @@ async def _fill_board(visit: Visit) -> Filled:
 
 
 async def _stop(visit: Visit) -> Done:
-    store, item = visit.params["store"], visit.params["item"]
-    chosen = visit.form.get("until", "")
-    if chosen not in _ENDS:
-        return _back(Done(_("Say until when."), ok=False), store)
-    answer = await visit.perform("item.86", store=store, item=item, until=_ENDS[chosen])
-    return _back(Done.of(answer), store)
+    if (chosen := visit.form.get("until", "")) not in _ENDS:
+        return Done(_("Say until when."), ok=False, to=_board_of(visit))
+    answer = await visit.perform("item.86", **visit.params, until=_ENDS[chosen])
+    return Done.of(answer, to=_board_of(visit))
 
 
 async def _back_on_sale(visit: Visit) -> Done:
-    store, item = visit.params["store"], visit.params["item"]
-    answer = await visit.perform("item.restore", store=store, item=item)
-    return _back(Done.of(answer), store)
+    return Done.of(await visit.perform("item.restore", **visit.params), to=_board_of(visit))
 
 
-def _back(done: Done, store: str) -> Done:
-    to = path_of("/86", {}, {"store": store})
-    return Done(done.text, ok=done.ok, fix=done.fix, to=to)
+def _board_of(visit: Visit) -> str:
+    return link("/86", store=visit.params["store"])
 
 
 BOARD = Subject(
     home="/86",
     pages=(Page("/86", _("86"), "board.html", _fill_board),),
     actions=(
-        performs(
-            "/stores/{store}/items/{item}/86",
-            _("Take it off sale"),
-            "item.86",
-            do=_stop,
-        ),
+        performs("/stores/{store}/items/{item}/86", _("Take it off sale"), "item.86", do=_stop),
         performs(
             "/stores/{store}/items/{item}/restore",
             _("Back on sale"),

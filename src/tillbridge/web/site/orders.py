@@ -54,9 +54,9 @@ _REASONS: Mapping[ReasonCode, str] = {
 def _asked(visit: Visit, stores: Collection[str]) -> dict[str, str]:
     """Return which orders are asked for; what makes no sense asks for all."""
     return {
-        "q": visit.query.get("q", "")[:100],
-        "state": visit.query.get("state", "") if visit.query.get("state") in STATES else "",
-        "store": visit.query.get("store", "") if visit.query.get("store") in stores else "",
+        "text": visit.text("q"),
+        "state": visit.one_of("state", STATES),
+        "store": visit.one_of("store", stores),
     }
 
 
@@ -64,13 +64,7 @@ async def _fill(visit: Visit) -> Filled:
     status = await visit.perform("status")
     stores = list(status["stores"])
     asked = _asked(visit, stores)
-    found = await visit.perform(
-        "orders.list",
-        text=asked["q"],
-        state=asked["state"],
-        store=asked["store"],
-        page=_number(visit.query.get("page", "")),
-    )
+    found = await visit.perform("orders.list", **asked, page=visit.page)
     return {
         **found,
         "orders": [{**each, **_worded(each)} for each in found["orders"]],
@@ -87,22 +81,15 @@ async def _fill(visit: Visit) -> Filled:
 
 async def _export(visit: Visit) -> web.Response:
     """Give the orders that are asked for as CSV; nothing in it names a customer."""
-    status = await visit.perform("status")
-    asked = _asked(visit, status["stores"])
+    asked = _asked(visit, (await visit.perform("status"))["stores"])
     found: dict[tuple[str, str], Mapping[str, Any]] = {}
     page, pages = 0, 1
     while page < min(pages, _MOST_PAGES):
         page += 1
-        told = await visit.perform(
-            "orders.list",
-            text=asked["q"],
-            state=asked["state"],
-            store=asked["store"],
-            page=page,
-        )
-        pages = told["pages"]
+        listed = await visit.perform("orders.list", **asked, page=page)
+        pages = listed["pages"]
         # What arrives meanwhile moves the pages: an order may be on two of them.
-        found |= {(each["store"], each["id"]): each for each in told["orders"]}
+        found |= {(each["store"], each["id"]): each for each in listed["orders"]}
     return csv_file("tillbridge-orders.csv", _HEADS, [_row(each) for each in found.values()])
 
 
@@ -165,37 +152,6 @@ async def _fill_payload(visit: Visit) -> Filled:
     text = "" if payload is None else json.dumps(payload, indent=2, ensure_ascii=False)
     text = text.encode("utf-8", "replace").decode()  # halves of characters are no text
     return {"order": order, "payload": text}
-
-
-async def _ask_retry(visit: Visit) -> Question:
-    return Question(
-        _("Order {order} is tried again at once.").format(order=visit.params["order"]),
-        _("Try it again"),
-        points=(_("The till is asked first whether it has the order already."),),
-    )
-
-
-async def _ask_cancel(visit: Visit) -> Question:
-    order = visit.params["order"]
-    return Question(
-        _("Order {order} is cancelled: the guest gets the money back and is told why.").format(
-            order=order
-        ),
-        _("Cancel the order"),
-        points=(
-            _("A ticket that the till has already is taken back, where the till can do that."),
-            _("This cannot be undone."),
-        ),
-        fields=(
-            Field(
-                "reason_code",
-                _("Why"),
-                choices=tuple((code.value, words) for code, words in _REASONS.items()),
-                value=ReasonCode.ITEM_OUT_OF_STOCK.value,
-            ),
-        ),
-        risky=True,
-    )
 
 
 async def _cancel(visit: Visit) -> Done:
@@ -352,10 +308,6 @@ def _figures(figures: Mapping[str, Any]) -> Filled:
     }
 
 
-def _number(text: str) -> int:
-    return int(text) if text.isascii() and text.isdecimal() and 0 < int(text) < 100_000 else 1
-
-
 SUBJECT = Subject(
     home="/orders",
     pages=(
@@ -376,7 +328,11 @@ SUBJECT = Subject(
             "/orders/{order}/retry",
             _("Try it again"),
             "order.retry",
-            ask=_ask_retry,
+            ask=Question(
+                _("Order {order} is tried again at once."),
+                _("Try it again"),
+                points=(_("The till is asked first whether it has the order already."),),
+            ),
             back="/orders/{order}",
         ),
         performs(
@@ -384,7 +340,26 @@ SUBJECT = Subject(
             _("Cancel the order"),
             "order.cancel",
             do=_cancel,
-            ask=_ask_cancel,
+            ask=Question(
+                _("Order {order} is cancelled: the guest gets the money back and is told why."),
+                _("Cancel the order"),
+                points=(
+                    _(
+                        "A ticket that the till has already is taken back, where the till can do "
+                        "that."
+                    ),
+                    _("This cannot be undone."),
+                ),
+                fields=(
+                    Field(
+                        "reason_code",
+                        _("Why"),
+                        choices=tuple((code.value, words) for code, words in _REASONS.items()),
+                        value=ReasonCode.ITEM_OUT_OF_STOCK.value,
+                    ),
+                ),
+                risky=True,
+            ),
             back="/orders/{order}",
         ),
         performs(
@@ -395,10 +370,6 @@ SUBJECT = Subject(
             ask=_ask_done,
             back="/orders/{order}",
         ),
-        performs(
-            "/orders/seen",
-            _("I have seen them"),
-            "orders.seen",
-        ),
+        performs("/orders/seen", _("I have seen them"), "orders.seen"),
     ),
 )

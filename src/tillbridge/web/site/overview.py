@@ -1,6 +1,6 @@
 """The overview: in five seconds, what is wrong and what to do; and the buttons that do it."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -81,93 +81,45 @@ _BAR = WIDTH / HOURS
 _HOUR_MS = 3_600_000
 
 
-@dataclass(frozen=True, slots=True)
-class Bar:
-    """An hour: where its bars are drawn, and its numbers. `hour` is this machine's time."""
+def drawn(day: Mapping[str, Any]) -> Filled:
+    """Return the drawing of a day (`overview()`'s `day`): its bars by the hour, oldest first.
 
-    x: float
-    width: float
-    orders_y: float
-    orders_height: float
-    failed_y: float
-    failed_height: float
-    orders: int
-    failed: int
-    hour: str
-
-
-@dataclass(frozen=True, slots=True)
-class Span:
-    """A time without a link, in the lane below the bars. Instants are ms since the epoch."""
-
-    x: float
-    width: float
-    what: str
-    store: str
-    since: int
-    until: int
-    ended: bool
-
-
-@dataclass(frozen=True, slots=True)
-class Drawn:
-    """The strip, ready to be drawn."""
-
-    bars: Sequence[Bar]
-    spans: Sequence[Span]
-    orders: int
-    failed: int
-    most: int
-
-
-def drawn(day: Mapping[str, Any]) -> Drawn:
-    """Return the drawing of a day (`overview()`'s `day`): hours oldest first, spans as told."""
-    begin = int(day["from_ms"])
-    hours = list(day["hours"])
+    `spans` are the times without a link, drawn in the lane below the bars.
+    """
+    begin, hours = int(day["from_ms"]), day["hours"]
     most = max([1, *(each["orders"] + each["failed"] for each in hours)])
-    bars = [_bar(place, each, most, begin) for place, each in enumerate(hours)]
-    spans = [_span(each, begin) for each in day["spans"]]
-    return Drawn(
-        bars,
-        [each for each in spans if each.width > 0],
-        sum(each["orders"] for each in hours),
-        sum(each["failed"] for each in hours),
-        most,
-    )
+    spans = [{**each, **_span(each, begin)} for each in day["spans"]]
+    return {
+        "bars": [_bar(place, each, most, begin) for place, each in enumerate(hours)],
+        "spans": [each for each in spans if each["width"] > 0],
+        "orders": sum(each["orders"] for each in hours),
+        "failed": sum(each["failed"] for each in hours),
+    }
 
 
-def _bar(place: int, hour: Mapping[str, Any], most: int, begin: int) -> Bar:
+def _bar(place: int, hour: Mapping[str, Any], most: int, begin: int) -> Filled:
+    """Return an hour as it is drawn, with its numbers; `hour` is this machine's time."""
     room = HEIGHT - LANE - 4
-    good = round(room * hour["orders"] / most, 1)
-    bad = round(room * hour["failed"] / most, 1)
+    good, bad = (round(room * hour[kind] / most, 1) for kind in ("orders", "failed"))
     at = datetime.fromtimestamp((begin + place * _HOUR_MS) / 1000).astimezone()
-    return Bar(
-        x=round(place * _BAR + 2, 1),
-        width=round(_BAR - 4, 1),
-        orders_y=round(room - good, 1),
-        orders_height=good,
-        failed_y=round(room - good - bad, 1),
-        failed_height=bad,
-        orders=hour["orders"],
-        failed=hour["failed"],
-        hour=at.strftime("%H:%M"),
-    )
+    return {
+        **hour,
+        "hour": at.strftime("%H:%M"),
+        "x": round(place * _BAR + 2, 1),
+        "width": round(_BAR - 4, 1),
+        "orders_y": round(room - good, 1),
+        "orders_height": good,
+        "failed_y": round(room - good - bad, 1),
+        "failed_height": bad,
+    }
 
 
-def _span(span: Mapping[str, Any], begin: int) -> Span:
+def _span(span: Mapping[str, Any], begin: int) -> Filled:
+    """Return where a time without a link is drawn; without a width where it is of another day."""
     scale = WIDTH / (HOURS * _HOUR_MS)
-    left = min(max(0.0, (span["since"] - begin) * scale), WIDTH)
-    right = min(max(0.0, (span["until"] - begin) * scale), WIDTH)
+    left, right = (min(max(0.0, (span[end] - begin) * scale), WIDTH) for end in ("since", "until"))
     width = 0.0 if right <= 0 or left >= WIDTH else max(right - left, 2.0)
-    return Span(
-        round(left, 1),
-        round(width, 1),
-        str(span["code"]),
-        str(span["store"]),
-        int(span["since"]),
-        int(span["until"]),
-        bool(span["ended"]),
-    )
+    return {"x": round(left, 1), "width": round(width, 1)}
 
 
 async def _fill(visit: Visit) -> Filled:
@@ -190,17 +142,6 @@ async def _fill(visit: Visit) -> Filled:
     }
 
 
-async def _ask_connect(visit: Visit) -> Question:
-    store = visit.params["store"]
-    return Question(
-        _(
-            "The merchant of {store} is asked to allow this bridge to work for the store. You get "
-            "the address of the service's page; open it in a browser on the bridge's own machine."
-        ).format(store=store),
-        _("Connect {store}").format(store=store),
-    )
-
-
 async def _connect(visit: Visit) -> Done:
     store = visit.params["store"]
     begun = await visit.perform("connect", store=store)
@@ -220,7 +161,14 @@ SUBJECT = Subject(
             _("Connect the store"),
             "connect",
             do=_connect,
-            ask=_ask_connect,
+            ask=Question(
+                _(
+                    "The merchant of {store} is asked to allow this bridge to work for the store. "
+                    "You get the address of the service's page; open it in a browser on the "
+                    "bridge's own machine."
+                ),
+                _("Connect {store}"),
+            ),
         ),
     ),
 )

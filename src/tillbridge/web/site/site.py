@@ -2,7 +2,8 @@
 
 import secrets
 from collections import OrderedDict
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
+from functools import partial
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -14,7 +15,8 @@ from tillbridge.core.errors import BridgeError
 from tillbridge.core.i18n import _
 from tillbridge.core.log import get_logger
 from tillbridge.core.operation import Dispatcher
-from tillbridge.operations.audit_trail import AuditTrail
+from tillbridge.core.spans import clock_time, local_second, span, time_since
+from tillbridge.model.instant import from_iso
 from tillbridge.web.authenticator import (
     COOKIE,
     NOBODY,
@@ -25,120 +27,207 @@ from tillbridge.web.authenticator import (
     safe_return,
     source_of,
 )
+from tillbridge.web.rendering import template
 from tillbridge.web.site.book import (
     Action,
     Done,
     File,
     Filled,
-    Found,
     Page,
-    Routes,
+    Question,
     Visit,
+    link,
     path_of,
+    route_of,
 )
-from tillbridge.web.site.frame import Frame
 from tillbridge.web.site.registry import BEFORE_SETUP, NAVIGATION, SUBJECTS, everything
 
 _FLASHES = 100
+_SAFE_SCHEMES = {"http", "https"}
+_MOST_CHARACTERS = 1000  # of a name or password
+_FOREIGN = (
+    _("This did not come from the bridge's own page, so nothing was done."),
+    _(
+        "Open the page again and repeat it there. Behind a proxy, let the proxy pass the "
+        "Host header on; see docs/page.md."
+    ),
+)
 _What = Page | File | Action
+_Signing = Callable[[web.Request], Awaitable[web.Response]]
 
 log = get_logger()
+
+
+async def _fill_sign_in(visit: Visit) -> Filled:
+    return {"next": safe_return(visit.query.get("next", "/")), "text": "", "name": ""}
+
+
+SIGN_IN = Page(
+    "/login",
+    _("Sign in"),
+    "login.html",
+    _fill_sign_in,
+    role=Role.ANYBODY,
+    section="/login",
+    live=False,
+)
 
 
 class Site:
     """The page of a running bridge; of one that has no store yet only how to set it up."""
 
     def __init__(
-        self,
-        dispatcher: Dispatcher,
-        authenticator: Authenticator,
-        *,
-        only_setup: bool = False,
+        self, dispatcher: Dispatcher, authenticator: Authenticator, *, only_setup: bool = False
     ) -> None:
-        subjects = BEFORE_SETUP if only_setup else SUBJECTS
+        self._everything = [*everything(BEFORE_SETUP if only_setup else SUBJECTS), SIGN_IN]
         self._home = "/setup" if only_setup else ""  # where "/" leads; "" where it is a page itself
-        self._dispatcher = dispatcher
+        self.dispatcher = dispatcher
         self._authenticator = authenticator
-        self._trail = dispatcher.trail
-        self._clock = authenticator.clock
-        self._sign_in = SignIn(authenticator, dispatcher.trail)
-        self._pages = Routes[_What]((each.path, each) for each in (*everything(subjects), SIGN_IN))
-        self._frame = Frame(
-            NAVIGATION, subjects, asks_for_passwords=authenticator.asks_for_passwords
-        )
+        self._pages = {each.path: each for each in self._everything if isinstance(each, Page)}
+        self._actions = {each.path: each for each in self._everything if isinstance(each, Action)}
         self._flashes: OrderedDict[str, Done] = OrderedDict()
 
-    async def handle(self, request: web.Request) -> web.StreamResponse:
-        """Answer a request for a page."""
-        person = "X-Live" not in request.headers
-        visitor = self._authenticator.visitor(request, person=person)
-        if isinstance(visitor, Denied):
-            return self._trouble(NOBODY, visitor.status, visitor.text)
-        known = visitor or NOBODY
+    def routes(self) -> list[web.RouteDef]:
+        """Return who answers which path; the last route takes what is no page."""
+        return [
+            web.post("/login", partial(self._handle, self._enter)),
+            web.post("/logout", partial(self._handle, self._leave)),
+            *(
+                web.route("*", route_of(each.path), partial(self._handle, each))
+                for each in self._everything
+            ),
+            web.route("*", "/{path:.*}", partial(self._handle, None)),
+        ]
+
+    async def _handle(self, what: _What | _Signing | None, request: web.Request) -> web.Response:
+        """Answer a request: look at who asks, whether they may, and from where they write."""
         path = request.rel_url.raw_path
-        if path in {"/login", "/logout"} and request.method == "POST":
-            if reason := foreign_write(request.headers):
-                return self._foreign(known, request, reason)
-            return await (self._sign_in.enter if path == "/login" else self._sign_in.leave)(request)
-        found = self._pages.find(path)
-        if found is None and self._home and request.method == "GET":
-            return web.Response(status=303, headers={"Location": self._home})
-        if found is None:
-            return self._trouble(known, 404, _("There is no such page."))
-        if found.what.role > known.role:
-            return self._not_yet(request, known)
+        found = self._authenticator.visitor(request, person="X-Live" not in request.headers)
+        if isinstance(found, Denied):
+            return self._trouble(NOBODY, found.status, found.text)
+        visitor = found or NOBODY
+        if what is None:
+            if self._home and request.method == "GET":
+                return web.Response(status=303, headers={"Location": self._home})
+            return self._trouble(visitor, 404, _("There is no such page."))
+        if isinstance(what, Page | File | Action) and what.role > visitor.role:
+            return self._not_yet(request, visitor)
         try:
-            return await self._answer(request, found, known)
+            if request.method in {"GET", "HEAD"} and isinstance(what, Page | File | Action):
+                return await self._look(request, what, visitor)
+            if request.method != "POST" or isinstance(what, Page | File):
+                raise web.HTTPMethodNotAllowed(request.method, ["GET"])
+            if reason := foreign_write(request.headers):
+                log.warning("status_page.foreign_write", path=request.path, reason=reason)
+                return self._trouble(visitor, 403, *_FOREIGN)
+            if isinstance(what, Action):
+                return await self._act(request, what, visitor)
+            return await what(request)
         except BridgeError as failure:
             log.warning("status_page.failed", path=path, kind=type(failure).__name__)
-            return self._trouble(known, 503, failure.text, failure.fix)
+            return self._trouble(visitor, 503, failure.text, failure.fix)
 
-    async def _answer(
-        self, request: web.Request, found: Found[_What], visitor: Visitor
-    ) -> web.StreamResponse:
-        what = found.what
-        if request.method in {"GET", "HEAD"}:
-            visit = self._visit(request, found.params, visitor)
-            if isinstance(what, File):
-                return await what.give(visit)
-            if isinstance(what, Page):
-                return self._shown(what, visit, await what.fill(visit))
-            if what.ask is None:
-                raise web.HTTPMethodNotAllowed(request.method, ["POST"])
+    async def _look(self, request: web.Request, what: _What, visitor: Visitor) -> web.Response:
+        visit = self._visit(request, visitor)
+        if isinstance(what, File):
+            return await what.give(visit)
+        if isinstance(what, Page):
+            return self._shown(what, visit, await what.fill(visit))
+        if what.ask is None:
+            raise web.HTTPMethodNotAllowed(request.method, ["POST"])
+        if isinstance(what.ask, Question):
+            question = what.ask.about(visit.params)
+        else:
             question = await what.ask(visit)
-            cancel = _came_from(request) or _back(what, visit)
-            text = self._frame.question(visit, what, question, cancel=cancel)
-            return _html(text)
-        if request.method != "POST" or not isinstance(what, Action):
-            raise web.HTTPMethodNotAllowed(request.method, ["GET"])
-        if reason := foreign_write(request.headers):
-            return self._foreign(visitor, request, reason)
-        return await self._act(request, what, found.params, visitor)
+        return self._html(
+            "question.html",
+            visitor,
+            what.title,
+            section=what.section,
+            question=question,
+            here=path_of(what.path, visit.params),
+            cancel=_came_from(request) or path_of(what.back, visit.params),
+        )
 
-    async def _act(
-        self, request: web.Request, action: Action, params: Mapping[str, str], visitor: Visitor
-    ) -> web.StreamResponse:
-        fields = await _form_of(request)
-        many: dict[str, list[str]] = {}
-        for name, value in fields.items():
+    async def _act(self, request: web.Request, action: Action, visitor: Visitor) -> web.Response:
+        form: dict[str, str] = {}
+        for name, value in (await _form_of(request)).items():
             if isinstance(value, str):
-                many.setdefault(name, []).append(value)
-        visit = self._visit(request, params, visitor, many)
+                form.setdefault(name, value)
+        visit = self._visit(request, visitor, form)
         with acting_as(visit.actor) as actor:
             try:
                 done = await action.do(visit)
             except BridgeError as failure:
                 done = Done(failure.text, ok=False, fix=failure.fix)
             if not actor.noted:
-                target = "/".join(part for name, part in params.items() if name != "store")
-                await self._trail.note(
-                    action.audit, store=params.get("store", ""), target=target, ok=done.ok
+                target = "/".join(part for name, part in visit.params.items() if name != "store")
+                store = visit.params.get("store", "")
+                await self.dispatcher.trail.note(
+                    action.audit, store=store, target=target, ok=done.ok
                 )
-        return self._redirect(done, done.to or _back(action, visit))
+        return self._redirect(done, done.to or path_of(action.back, visit.params))
 
-    def _shown(self, page: Page, visit: Visit, filled: Mapping[str, Any]) -> web.Response:
-        flash = self._flashes.pop(visit.query.get("said", ""), None)
-        return _html(self._frame.page(page, visit.visitor, filled, visit.now_ms, flash))
+    async def _enter(self, request: web.Request) -> web.Response:
+        """Check a name and password, and begin a session."""
+        fields = await _form_of(request)
+        name, password, to = (
+            str(fields.get(field, ""))[:_MOST_CHARACTERS] for field in ("name", "password", "next")
+        )
+        if not self._authenticator.asks_for_passwords:
+            return web.Response(status=303, headers={"Location": "/"})
+        found = await self._authenticator.check(name, password, source_of(request.remote or ""))
+        if not isinstance(found, Visitor):
+            text = _("The name or the password is wrong.") if found is None else found.text
+            answer = self._html(
+                SIGN_IN.template,
+                NOBODY,
+                SIGN_IN.title,
+                code=401 if found is None else found.status,
+                section=SIGN_IN.section,
+                next=safe_return(to),
+                text=text,
+                name=name,
+            )
+            if found is not None:
+                answer.headers["Retry-After"] = "60"
+            return answer
+        with acting_as(found.actor):
+            await self.dispatcher.trail.note("page.signed_in")
+        response = web.Response(status=303, headers={"Location": safe_return(to)})
+        # Lax: a link in an alert's e-mail must open the page. Writes look at their origin.
+        response.set_cookie(
+            COOKIE,
+            self._authenticator.sign_in(found),
+            httponly=True,
+            samesite="Lax",
+            secure=_is_https(request),
+            path="/",
+        )
+        return response
+
+    async def _leave(self, request: web.Request) -> web.Response:
+        """End the session."""
+        found = self._authenticator.visitor(request)
+        self._authenticator.sign_out(request)
+        if isinstance(found, Visitor) and found.name:
+            with acting_as(found.actor):
+                await self.dispatcher.trail.note("page.signed_out")
+        response = web.Response(status=303, headers={"Location": "/login"})
+        response.del_cookie(COOKIE, path="/")
+        return response
+
+    def _shown(self, page: Page, visit: Visit, filled: Filled) -> web.Response:
+        done = self._flashes.pop(visit.query.get("said", ""), None)
+        return self._html(
+            page.template,
+            visit.visitor,
+            page.title,
+            section=page.section or page.path,
+            live=page.live,
+            flash=None if done is None else _flash(done),
+            **filled,
+        )
 
     def _redirect(self, done: Done, to: str) -> web.Response:
         said = secrets.token_urlsafe(12)
@@ -157,42 +246,80 @@ class Site:
             return web.Response(status=303, headers={"Location": to})
         return self._trouble(visitor, 401, _("Sign in first."), _("Open the page again."))
 
-    def _foreign(self, visitor: Visitor, request: web.Request, reason: str) -> web.Response:
-        log.warning("status_page.foreign_write", path=request.path, reason=reason)
-        return self._trouble(
-            visitor,
-            403,
-            _("This did not come from the bridge's own page, so nothing was done."),
-            _(
-                "Open the page again and repeat it there. Behind a proxy, let the proxy pass the "
-                "Host header on; see docs/page.md."
-            ),
-        )
-
     def _trouble(self, visitor: Visitor, status: int, text: str, fix: str = "") -> web.Response:
-        return _html(self._frame.trouble(visitor, status, text, fix, self._clock.now_ms()), status)
+        """Return the page that says what went wrong, and what to do."""
+        title = _("That did not work")
+        return self._html(
+            "trouble.html", visitor, title, code=status, status=status, text=text, fix=fix
+        )
 
     def _visit(
-        self,
-        request: web.Request,
-        params: Mapping[str, str],
-        visitor: Visitor,
-        many: Mapping[str, list[str]] | None = None,
+        self, request: web.Request, visitor: Visitor, form: Mapping[str, str] | None = None
     ) -> Visit:
-        fields = many or {}
         return Visit(
-            self._dispatcher,
-            self._clock,
+            self.dispatcher,
+            self._authenticator.clock.now_ms(),
             visitor,
-            params,
+            visitor.actor,
+            dict(request.match_info),
             dict(request.query),
-            {name: values[0] for name, values in fields.items()},
-            fields,
+            form or {},
         )
 
+    def _html(
+        self,
+        file: str,
+        visitor: Visitor,
+        title: str,
+        *,
+        code: int = 200,
+        section: str = "",
+        live: bool = False,
+        flash: Mapping[str, Any] | None = None,
+        **filled: Any,  # noqa: ANN401 -- whatever the template shows
+    ) -> web.Response:
+        """Return a template in the layout of the site."""
+        now_ms = self._authenticator.clock.now_ms()
+        text = template(file).render(
+            title=title,
+            live=live,
+            flash=flash,
+            navigation=[
+                {"path": line.path, "title": line.title, "here": line.path == section}
+                for line in NAVIGATION
+                if self._is_for(visitor, line.path)
+            ],
+            visitor=visitor,
+            signed_in=self._authenticator.asks_for_passwords and bool(visitor.name),
+            now_ms=now_ms,
+            ago=lambda at: span((now_ms - _ms(at)) / 1000),
+            second=local_second,
+            when=lambda at: time_since(_ms(at), now_ms),
+            clock=lambda at: clock_time(_ms(at), now_ms),
+            link=link,
+            page_is_for=partial(self._is_for, visitor),
+            action=partial(self._offered, visitor),
+            **filled,
+        )
+        # A half of a character, as JSON can hold it, must not cost the whole page.
+        return web.Response(
+            status=code,
+            body=text.encode("utf-8", "replace"),
+            content_type="text/html",
+            charset="utf-8",
+        )
 
-def _back(action: Action, visit: Visit) -> str:
-    return path_of(action.back, visit.params)
+    def _is_for(self, visitor: Visitor, path: str) -> bool:
+        page = self._pages.get(path)
+        return page is not None and page.role <= visitor.role
+
+    def _offered(self, visitor: Visitor, path: str, **parts: object) -> dict[str, Any] | None:
+        """Return an action as its button needs it; None where this visitor may not."""
+        action = self._actions.get(path)
+        if action is None or action.role > visitor.role:
+            return None
+        asks = action.ask is not None
+        return {"href": link(path, **parts), "title": action.title, "asks": asks}
 
 
 def _came_from(request: web.Request) -> str:
@@ -205,78 +332,20 @@ def _came_from(request: web.Request) -> str:
     return f"{came.path}?{came.query}" if came.query else came.path
 
 
-def _html(text: str, status: int = 200) -> web.Response:
-    # A half of a character, as JSON can hold it, must not cost the whole page.
-    body = text.encode("utf-8", "replace")
-    return web.Response(status=status, body=body, content_type="text/html", charset="utf-8")
+def _flash(done: Done) -> Mapping[str, Any]:
+    """Return what came of an action as it is shown; only web addresses become links."""
+    is_safe = urlsplit(done.link).scheme in _SAFE_SCHEMES
+    return {
+        "ok": done.ok,
+        "text": done.text,
+        "fix": done.fix,
+        "link": done.link if is_safe else "",
+        "link_text": done.link_text or done.link,
+    }
 
 
-_MOST_CHARACTERS = 1000
-
-
-async def _fill_sign_in(visit: Visit) -> Filled:
-    return {"next": safe_return(visit.query.get("next", "/")), "text": "", "name": ""}
-
-
-SIGN_IN = Page(
-    "/login",
-    _("Sign in"),
-    "login.html",
-    _fill_sign_in,
-    role=Role.ANYBODY,
-    section="/login",
-    live=False,
-)
-
-
-class SignIn:
-    """The two writes that need no role: `POST /login` and `POST /logout`."""
-
-    def __init__(self, authenticator: Authenticator, trail: AuditTrail) -> None:
-        self._authenticator = authenticator
-        self._trail = trail
-        self._clock = authenticator.clock
-        self._frame = Frame((), (), asks_for_passwords=True)
-
-    async def enter(self, request: web.Request) -> web.Response:
-        """Check a name and password, and begin a session."""
-        fields = await _form_of(request)
-        name, password, to = (
-            str(fields.get(field, ""))[:_MOST_CHARACTERS] for field in ("name", "password", "next")
-        )
-        if not self._authenticator.asks_for_passwords:
-            return web.Response(status=303, headers={"Location": "/"})
-        found = await self._authenticator.check(name, password, source_of(request.remote or ""))
-        if not isinstance(found, Visitor):
-            text = _("The name or the password is wrong.") if found is None else found.text
-            return self._again(found, text, name=name, to=safe_return(to))
-        secret = self._authenticator.sign_in(found)
-        with acting_as(found.actor):
-            await self._trail.note("page.signed_in")
-        response = web.Response(status=303, headers={"Location": safe_return(to)})
-        # Lax: a link in an alert's e-mail must open the page. Writes look at their origin.
-        response.set_cookie(
-            COOKIE, secret, httponly=True, samesite="Lax", secure=_is_https(request), path="/"
-        )
-        return response
-
-    async def leave(self, request: web.Request) -> web.Response:
-        """End the session."""
-        found = self._authenticator.visitor(request)
-        self._authenticator.sign_out(request)
-        if isinstance(found, Visitor) and found.name:
-            with acting_as(found.actor):
-                await self._trail.note("page.signed_out")
-        response = web.Response(status=303, headers={"Location": "/login"})
-        response.del_cookie(COOKIE, path="/")
-        return response
-
-    def _again(self, found: Denied | None, text: str, *, name: str, to: str) -> web.Response:
-        filled = {"next": to, "text": text, "name": name}
-        page = self._frame.page(SIGN_IN, NOBODY, filled, self._clock.now_ms())
-        headers = {"Retry-After": "60"} if found is not None else {}
-        status = 401 if found is None else found.status
-        return web.Response(status=status, text=page, content_type="text/html", headers=headers)
+def _ms(at: int | str) -> int:
+    return from_iso(at) if isinstance(at, str) else at
 
 
 def _is_https(request: web.Request) -> bool:

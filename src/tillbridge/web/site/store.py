@@ -17,6 +17,12 @@ from tillbridge.web.site.book import (
 )
 
 _MOST_LINES = 40
+_PAUSES = (
+    ("1h", _("for one hour")),
+    ("2h", _("for two hours")),
+    ("4h", _("for four hours")),
+    ("", _("until somebody opens it")),
+)
 
 
 async def _fill(visit: Visit) -> Filled:
@@ -28,42 +34,12 @@ async def _fill(visit: Visit) -> Filled:
                 "service": part["service"],
                 "orders": part["orders"],
                 "tills": part["pos"]["adapters"],
-                **_of(part),
+                "standing": (store := part.get("store", {})),
+                "open": store.get("status") != "inactive",
             }
             for name, part in status["stores"].items()
         ]
     }
-
-
-def _of(part: dict[str, Any]) -> dict[str, Any]:
-    store = part.get("store", {})
-    return {"standing": store, "open": store.get("status") != "inactive"}
-
-
-async def _ask_pause(visit: Visit) -> Question:
-    store = visit.params["store"]
-    return Question(
-        _("Guests cannot order from {store} until it is opened again.").format(store=store),
-        _("Pause {store}").format(store=store),
-        points=(_("Orders that are here already go on."),),
-        fields=(
-            Field(
-                "until",
-                _("Until when"),
-                choices=(
-                    ("1h", _("for one hour")),
-                    ("2h", _("for two hours")),
-                    ("4h", _("for four hours")),
-                    ("", _("until somebody opens it")),
-                ),
-                required=False,
-            ),
-            Field(
-                "reason", _("Why"), required=False, hint=_("for your colleagues, not for guests")
-            ),
-        ),
-        risky=True,
-    )
 
 
 async def _pause(visit: Visit) -> Done:
@@ -76,15 +52,6 @@ async def _pause(visit: Visit) -> Done:
     return Done.of(answer)
 
 
-async def _ask_resume(visit: Visit) -> Question:
-    store = visit.params["store"]
-    return Question(
-        _("Guests can order from {store} again, whoever paused it.").format(store=store),
-        _("Open {store}").format(store=store),
-        points=(_("While the till is away the bridge keeps it closed until it is back."),),
-    )
-
-
 async def _ask_settings(visit: Visit) -> Question:
     plan = await visit.perform("store.plan", store=visit.params["store"])
     return Question(
@@ -93,15 +60,6 @@ async def _ask_settings(visit: Visit) -> Question:
         else _("Nothing differs: the service has what the files say."),
         _("Send the settings"),
         points=[*plan["lines"], *plan["notes"]][:_MOST_LINES],
-    )
-
-
-async def _ask_tax(visit: Visit) -> Question:
-    return Question(
-        _("The service's taxes of {store} are read now and compared with the till's.").format(
-            store=visit.params["store"]
-        ),
-        _("Compare the taxes"),
     )
 
 
@@ -125,13 +83,31 @@ SUBJECT = Subject(
             _("Pause the store"),
             "store.pause",
             do=_pause,
-            ask=_ask_pause,
+            ask=Question(
+                _("Guests cannot order from {store} until it is opened again."),
+                _("Pause {store}"),
+                points=(_("Orders that are here already go on."),),
+                fields=(
+                    Field("until", _("Until when"), choices=_PAUSES, required=False),
+                    Field(
+                        "reason",
+                        _("Why"),
+                        required=False,
+                        hint=_("for your colleagues, not for guests"),
+                    ),
+                ),
+                risky=True,
+            ),
         ),
         performs(
             "/stores/{store}/resume",
             _("Open the store"),
             "store.resume",
-            ask=_ask_resume,
+            ask=Question(
+                _("Guests can order from {store} again, whoever paused it."),
+                _("Open {store}"),
+                points=(_("While the till is away the bridge keeps it closed until it is back."),),
+            ),
         ),
         performs(
             "/stores/{store}/settings",
@@ -145,7 +121,10 @@ SUBJECT = Subject(
             _("Compare the taxes now"),
             "store.tax",
             do=_tax,
-            ask=_ask_tax,
+            ask=Question(
+                _("The service's taxes of {store} are read now and compared with the till's."),
+                _("Compare the taxes"),
+            ),
         ),
     ),
 )
@@ -178,18 +157,6 @@ async def _ask_secret(visit: Visit) -> Question:
     )
 
 
-async def _ask_anew(visit: Visit) -> Question:
-    store = visit.params["store"]
-    return Question(
-        _("{store} is integrated anew. No new consent is needed while one lasts.").format(
-            store=store
-        ),
-        _("Integrate {store} anew").format(store=store),
-        points=costs_of(Kind.REINTEGRATE),
-        risky=True,
-    )
-
-
 INTEGRATION = Subject(
     actions=(
         performs(
@@ -208,7 +175,12 @@ INTEGRATION = Subject(
             "/stores/{store}/integration/anew",
             _("Integrate it anew"),
             "integration.reintegrate",
-            ask=_ask_anew,
+            ask=Question(
+                _("{store} is integrated anew. No new consent is needed while one lasts."),
+                _("Integrate {store} anew"),
+                points=costs_of(Kind.REINTEGRATE),
+                risky=True,
+            ),
         ),
     ),
 )

@@ -122,14 +122,6 @@ async def _ask_approve(visit: Visit) -> Question:
     )
 
 
-async def _ask_push(visit: Visit) -> Question:
-    return Question(
-        _("The floor plan of {store} is pushed now.").format(store=visit.params["store"]),
-        _("Push the floor plan"),
-        points=(_("Tables that are missing from it are deactivated."),),
-    )
-
-
 SUBJECT = Subject(
     home="/tables",
     pages=(Page("/tables", _("Tables"), "tables.html", _fill),),
@@ -145,7 +137,11 @@ SUBJECT = Subject(
             "/stores/{store}/tables/push",
             _("Push the floor plan now"),
             "tables.push",
-            ask=_ask_push,
+            ask=Question(
+                _("The floor plan of {store} is pushed now."),
+                _("Push the floor plan"),
+                points=(_("Tables that are missing from it are deactivated."),),
+            ),
         ),
         performs(
             "/stores/{store}/tables/printed",
