@@ -18,8 +18,8 @@ import os
 import re
 import sys
 import threading
-import traceback
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Literal, TextIO, cast
@@ -29,7 +29,7 @@ from structlog.typing import EventDict, FilteringBoundLogger, Processor, Wrapped
 
 from tillbridge.core.clock import Clock
 from tillbridge.core.journal import goes_to_journal, with_priority
-from tillbridge.core.redaction import learn_secret, masked_field
+from tillbridge.core.redaction import learn_secret, masked_value
 from tillbridge.model.instant import to_iso
 
 __all__ = ["configure", "get_logger", "learn_secret"]
@@ -61,15 +61,20 @@ def configure(
     """
     target = stream or sys.stderr
     console = log_format == "console" or (log_format == "auto" and _is_terminal(target))
-    processors = _processors(target, console=console, clock=clock or Clock(), keep=keep)
-    if goes_to_journal(target):
-        processors.append(_with_priority)
+    processors: list[Processor] = [
+        structlog.processors.format_exc_info,  # a traceback without the values of variables
+        partial(_masked, clock or Clock()),
+        _renderer(target, console=console, keep=keep),
+    ]
+    lines = _Lines(target)
     structlog.configure(
         processors=[structlog.contextvars.merge_contextvars, *processors],
-        logger_factory=lambda *_: _Lines(target),
+        logger_factory=lambda *_: lines,
         cache_logger_on_first_use=False,
     )
-    _take_over_stdlib(processors, _Lines(target))
+    logging.getLogger().handlers = [_Handler(processors, lines)]
+    logging.getLogger("watchfiles").setLevel(logging.WARNING)  # a line for every change
+    logging.captureWarnings(capture=True)
     set_level(level)
     threading.excepthook = _thread_died
     sys.excepthook = _program_died
@@ -123,81 +128,44 @@ class _Handler(logging.Handler):
         self._lines.msg(event)
 
 
-def _processors(
-    stream: TextIO, *, console: bool, clock: Clock, keep: Callable[[str], None] | None
-) -> list[Processor]:
-    def stamp(_logger: WrappedLogger, method: str, event: EventDict) -> EventDict:
-        level = "error" if method == "exception" else method
-        return {
-            "event": event.pop("event", ""),
-            "level": level,
-            "at": to_iso(clock.now_ms()),
-            **event,
-        }
+def _masked(clock: Clock, _logger: WrappedLogger, method: str, event: EventDict) -> EventDict:
+    """Return the event without secrets: what happened, how severe it is and when come first."""
+    name, level = event.pop("event", ""), "error" if method == "exception" else method
+    shown = masked_value({"event": name, **event})
+    return {"event": shown.pop("event"), "level": level, "at": to_iso(clock.now_ms()), **shown}
 
+
+def _renderer(stream: TextIO, *, console: bool, keep: Callable[[str], None] | None) -> Processor:
+    """Return what makes a line of an event, and gives it to `keep` as JSON."""
     # ASCII, because the stream's encoding is the system's affair.
     as_json = structlog.processors.JSONRenderer(default=str)
-
-    def store(logger: WrappedLogger, method: str, event: EventDict) -> EventDict:
-        if keep is not None:
-            keep(str(as_json(logger, method, event)))
-        return event
-
-    if not console:
-        return [stamp, _with_traceback, _mask, store, as_json]
-    renderer = structlog.dev.ConsoleRenderer(
+    for_people = structlog.dev.ConsoleRenderer(
         colors=_is_terminal(stream),
         exception_formatter=structlog.dev.plain_traceback,
         timestamp_key="at",
         sort_keys=False,
     )
-    return [stamp, _with_traceback, _mask, store, _one_line, renderer]
+    to_journal = goes_to_journal(stream)
 
+    def render(logger: WrappedLogger, method: str, event: EventDict) -> str:
+        line = str(as_json(logger, method, event))
+        if keep is not None:
+            keep(line)
+        if console:
+            safe = {
+                name: _CONTROL.sub(_escaped, value)
+                if isinstance(value, str) and name != "exception"
+                else value
+                for name, value in event.items()
+            }
+            line = for_people(logger, method, safe)
+        return with_priority(method, line) if to_journal else line
 
-def _with_traceback(_logger: WrappedLogger, _method: str, event: EventDict) -> EventDict:
-    """Render the exception as text, without the values of local variables."""
-    given = event.pop("exc_info", None)
-    if not given:
-        return event
-    if isinstance(given, BaseException):
-        failure: BaseException | None = given
-    elif isinstance(given, tuple):
-        failure = given[1]
-    else:
-        failure = sys.exc_info()[1]
-    if failure is not None:
-        event["exception"] = "".join(traceback.format_exception(failure)).rstrip()
-    return event
-
-
-def _mask(_logger: WrappedLogger, _method: str, event: EventDict) -> EventDict:
-    return {
-        name: value if name == "at" else masked_field(name, value) for name, value in event.items()
-    }
-
-
-def _with_priority(_logger: WrappedLogger, method: str, line: EventDict) -> str:
-    # The renderer before this one has made text of the event.
-    return with_priority(method, cast("str", line))
-
-
-def _one_line(_logger: WrappedLogger, _method: str, event: EventDict) -> EventDict:
-    return {
-        name: _CONTROL.sub(_escaped, value)
-        if isinstance(value, str) and name != "exception"
-        else value
-        for name, value in event.items()
-    }
+    return render
 
 
 def _escaped(found: re.Match[str]) -> str:
     return found[0].encode("unicode_escape").decode()
-
-
-def _take_over_stdlib(processors: list[Processor], lines: _Lines) -> None:
-    logging.getLogger().handlers = [_Handler(processors, lines)]
-    logging.getLogger("watchfiles").setLevel(logging.WARNING)  # a line for every change
-    logging.captureWarnings(capture=True)
 
 
 def _thread_died(args: threading.ExceptHookArgs) -> None:
@@ -254,23 +222,22 @@ class LogFiles:
             self._waiting.append(line.encode("ascii", "backslashreplace") + b"\n")
             del self._waiting[:-_WAITING]
             # The folder of the ledger is made by the ledger, with its own rights.
-            if self._file >= 0 or self._folder.parent.is_dir():
-                self._write(b"".join(self._waiting))
+            if self._file < 0 and not self._folder.parent.is_dir():
+                return
+            if self._file < 0 or self._size >= self._file_bytes:
+                self._open()
+            data = b"".join(self._waiting)
+            # Taken for written whatever comes of it: a full disk is not asked for a line twice.
+            self._waiting.clear()
+            written = os.write(self._file, data)
+            self._size += written
+            if written < len(data):
+                self._close()  # the next line begins a line of its own
 
     def close(self) -> None:
         """Close the file; a later line opens it again."""
         with self._lock:
             self._close()
-
-    def _write(self, data: bytes) -> None:
-        if self._file < 0 or self._size >= self._file_bytes:
-            self._open()
-        # Taken for written whatever comes of it: a full disk is not asked for the same line twice.
-        self._waiting.clear()
-        written = os.write(self._file, data)
-        self._size += written
-        if written < len(data):
-            self._close()  # the next line begins a line of its own
 
     def _open(self) -> None:
         self._close()

@@ -15,6 +15,8 @@ import traceback
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
+from functools import partial
+from typing import Any
 from urllib.parse import parse_qsl, quote, quote_plus, unquote, urlsplit
 
 MASK = "[secret]"
@@ -96,7 +98,7 @@ class KnownTexts:
     def replaced(self, text: str) -> str:
         """Return a text with the others in the place of what is known."""
         pieces, done = [], 0
-        for begin, end, other in self._found(text):
+        for begin, end, other in self._found(text) if self._forms else ():
             pieces += [text[done:begin], other]
             done = end
         return "".join([*pieces, text[done:]]) if pieces else text
@@ -106,8 +108,6 @@ class KnownTexts:
         return next((text[begin:end] for begin, end, _other in self._found(text)), "")
 
     def _found(self, text: str) -> Iterator[tuple[int, int, str]]:
-        if not self._forms:
-            return
         low, forms, place = lowered(text), self._forms, 0
         last = len(low) - _KEY
         while place <= last:
@@ -198,33 +198,37 @@ def by_rules(text: str, rules: Iterable[Rule]) -> str:
     return text
 
 
-def masked_field(name: str, value: object, depth: int = 0) -> object:
+def masked_field(name: str, value: object) -> object:
     """Return what may be shown of a field: by its name, and for the rest by what it holds."""
-    if isinstance(value, bool | int | float) or value is None:
-        return value
-    if _SECRET_KEY.search(name) and not _PLAIN_KEY.search(name):
-        return MASK
-    if name == "code" and isinstance(value, str) and not _PUBLIC_CODE.fullmatch(value):
-        return MASK
-    return masked_value(value, depth)
+    return MASK if _is_secret(name, value) else masked_value(value)
 
 
-def masked_value(value: object, depth: int = 0) -> object:
+def masked_value(value: object) -> Any:  # noqa: ANN401 -- a mapping remains one, a list a list
     """Return a value without the secrets in it; what JSON does not know becomes text."""
-    return redacted(value, masked, masked_field, depth)
+    return redacted(value, masked, hides=_is_secret)
+
+
+def _is_secret(name: str, value: object) -> bool:
+    """Whether a field is secret by its name, whatever it holds."""
+    if isinstance(value, bool | int | float) or value is None:
+        return False
+    if name == "code":
+        return isinstance(value, str) and not _PUBLIC_CODE.fullmatch(value)
+    return bool(_SECRET_KEY.search(name)) and not _PLAIN_KEY.search(name)
 
 
 def redacted(
     value: object,
     text: Callable[[str], str],
-    field: Callable[[str, object, int], object] | None = None,
-    depth: int = 0,
     *,
+    hides: Callable[[str, object], bool] | None = None,
     number: Callable[[int], object] = lambda number: number,
+    depth: int = 0,
 ) -> object:
-    """Return a value with what `text` makes of its texts, keys too; `field` is asked for fields.
+    """Return a value with what `text` makes of its texts, and a mask for the fields it `hides`.
 
-    What JSON does not know becomes text, as does what is nested too deep.
+    The names of fields are texts too where nothing is hidden by them. What JSON does not know
+    becomes text, as does what is nested too deep.
     """
     if isinstance(value, bool | float) or value is None:
         return value
@@ -233,16 +237,16 @@ def redacted(
     if isinstance(value, bytes | bytearray):
         return text(bytes(value).decode("utf-8", "backslashreplace"))
     if depth < _DEPTH:
-        inner = depth + 1
+        inner = partial(redacted, text=text, hides=hides, number=number, depth=depth + 1)
         if isinstance(value, Mapping):
+            if hides is None:
+                return {text(str(name)): inner(each) for name, each in value.items()}
             return {
-                text(str(name)): redacted(each, text, None, inner, number=number)
-                if field is None
-                else field(str(name), each, inner)
+                str(name): MASK if hides(str(name), each) else inner(each)
                 for name, each in value.items()
             }
         if isinstance(value, list | tuple | AbstractSet):
-            return [redacted(each, text, field, inner, number=number) for each in value]
+            return [inner(each) for each in value]
     return text(str(value))
 
 
