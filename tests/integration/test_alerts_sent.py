@@ -33,7 +33,7 @@ from tillbridge.config import AppriseSettings, EmailSettings, WebhookSettings
 from tillbridge.core.clock import Clock
 from tillbridge.core.errors import ConfigError, LedgerError
 from tillbridge.core.scheduler import Scheduler
-from tillbridge.core.supervision import Supervisor
+from tillbridge.core.worker import Supervisor
 from tillbridge.ledger.ledger import Ledger
 from tillbridge.ledger.problems import ProblemTracker, acknowledge
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from tests.support.order_harness import STORE, Harness, Life
-from tillbridge.core import supervision
+from tillbridge.core import worker
 from tillbridge.core.problems import OpenProblem
 from tillbridge.model.order import Order, ReasonCode
 from tillbridge.orders import intake, reconciler
@@ -16,7 +16,7 @@ from tillbridge.orders import intake, reconciler
 
 @pytest.fixture
 def harness(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Harness:
-    monkeypatch.setattr(supervision, "FIRST_PAUSE_S", 0.02)
+    monkeypatch.setattr(worker, "FIRST_PAUSE_S", 0.02)
     return Harness(tmp_path)
 
 
@@ -104,7 +104,7 @@ async def test_an_order_the_service_cannot_be_told_of_does_not_silence_the_other
 async def test_what_is_new_of_an_order_is_reported_at_once_after_a_failure_nobody_foresaw(
     harness: Harness, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(supervision, "FIRST_PAUSE_S", 300)
+    monkeypatch.setattr(worker, "FIRST_PAUSE_S", 300)
     async with harness.life() as life:
         harness.service.fails = KeyError("a defect of ours")
         await life.order("ord_1")

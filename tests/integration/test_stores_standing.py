@@ -24,7 +24,7 @@ from tillbridge.core.errors import (
     Unauthorised,
 )
 from tillbridge.core.scheduler import Scheduler
-from tillbridge.core.supervision import Supervisor
+from tillbridge.core.worker import Supervisor
 from tillbridge.daemon.checks import count_down
 from tillbridge.ledger.facts import get_fact
 from tillbridge.ledger.ledger import Ledger

@@ -16,7 +16,7 @@ from tillbridge.core.clock import Clock
 from tillbridge.core.context import BridgeContext, StoreContext
 from tillbridge.core.metrics import Metrics
 from tillbridge.core.scheduler import Scheduler
-from tillbridge.core.supervision import Supervisor
+from tillbridge.core.worker import Supervisor
 from tillbridge.ledger.ledger import Ledger
 from tillbridge.pos.store_pos import StorePos
 

@@ -13,8 +13,7 @@ SOURCE = Path(tillbridge.__file__).parent
 
 # What waits in a loop, and is neither: each with the reason.
 EXCEPT = {
-    "core/worker.py": "the worker itself",
-    "core/supervision.py": "begins again what failed: flows that hold several workers",
+    "core/worker.py": "the worker itself, and what begins again what failed",
     "core/network.py": "accepts connections, and takes a breath where the system has no more",
     "receiver/connections.py": "deadlines of sockets, by the loop's own clock, as aiohttp's are",
     "orders/repository.py": "writes one change until the disk takes it; whoever asked waits for it",

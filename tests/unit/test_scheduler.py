@@ -12,8 +12,8 @@ from apscheduler.schedulers import base
 
 from tillbridge.core import scheduler
 from tillbridge.core.clock import Clock
-from tillbridge.core.scheduler import Job, Scheduler
-from tillbridge.core.supervision import Supervisor
+from tillbridge.core.scheduler import Scheduler
+from tillbridge.core.worker import Job, Supervisor
 
 HOUR = timedelta(hours=1)
 BERLIN = ZoneInfo("Europe/Berlin")

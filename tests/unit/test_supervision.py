@@ -6,8 +6,8 @@ from typing import cast
 
 import pytest
 
-from tillbridge.core import supervision
-from tillbridge.core.supervision import LONGEST_PAUSE_S, Supervisor, backoff_s, describe
+from tillbridge.core import worker
+from tillbridge.core.worker import LONGEST_PAUSE_S, Supervisor, crash_backoff_s, describe
 from tillbridge.ledger.problems import ProblemTracker
 
 
@@ -36,8 +36,8 @@ async def until(true: Callable[[], object]) -> None:
 
 @pytest.fixture
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(supervision, "FIRST_PAUSE_S", 0.001)
-    monkeypatch.setattr(supervision, "_STEADY_S", 0.02)
+    monkeypatch.setattr(worker, "FIRST_PAUSE_S", 0.001)
+    monkeypatch.setattr(worker, "_STEADY_S", 0.02)
 
 
 @pytest.mark.usefixtures("quick")
@@ -111,7 +111,7 @@ async def test_an_order_at_which_a_step_fails_is_named_and_the_step_counts_as_we
 
 
 def test_pauses_grow_from_a_second_to_five_minutes() -> None:
-    pauses = [backoff_s(failures) for failures in range(1, 40)]
+    pauses = [crash_backoff_s(failures) for failures in range(1, 40)]
     assert pauses[:4] == [1, 2, 4, 8]
     assert pauses == sorted(pauses)
     assert pauses[-1] == LONGEST_PAUSE_S == 300

@@ -7,10 +7,9 @@ from unittest.mock import Mock
 
 import pytest
 
-from tillbridge.core import supervision
+from tillbridge.core import worker as core_worker
 from tillbridge.core.clock import Clock
-from tillbridge.core.supervision import Supervisor
-from tillbridge.core.worker import Worker
+from tillbridge.core.worker import Supervisor, Worker
 
 
 class Ahead(Clock):
@@ -131,7 +130,7 @@ async def test_an_instant_replaces_another_and_comes_by_the_wall_clock() -> None
 async def test_a_step_that_raises_is_a_problem_and_taken_again(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(supervision, "FIRST_PAUSE_S", 0.001)
+    monkeypatch.setattr(core_worker, "FIRST_PAUSE_S", 0.001)
     problems, steps = Mock(), Steps(OSError(5, "broken"))
     async with running(steps, problems) as worker:
         worker.wake()
@@ -152,7 +151,7 @@ async def test_who_wakes_it_does_not_make_a_step_that_raises_spin() -> None:
             worker.wake()
             await asyncio.sleep(0.005)
             assert steps.taken == crashes
-            clock.ahead_s += min(supervision.backoff_s(crashes), 15.0)
+            clock.ahead_s += min(core_worker.crash_backoff_s(crashes), 15.0)
 
 
 def test_expected_failures_wait_longer_each_time_and_begin_anew() -> None:

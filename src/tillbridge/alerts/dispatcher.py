@@ -27,8 +27,7 @@ from tillbridge.core.clock import Clock
 from tillbridge.core.errors import BridgeError, LedgerError
 from tillbridge.core.log import get_logger
 from tillbridge.core.problems import PROBLEMS, OpenProblem
-from tillbridge.core.supervision import Supervisor
-from tillbridge.core.worker import Worker
+from tillbridge.core.worker import Supervisor, Worker
 from tillbridge.ledger.facts import get_fact, put_fact
 from tillbridge.ledger.ledger import Ledger
 from tillbridge.ledger.problems import ProblemTracker

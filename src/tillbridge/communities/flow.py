@@ -19,8 +19,7 @@ from tillbridge.core.errors import (
 from tillbridge.core.i18n import _
 from tillbridge.core.log import get_logger
 from tillbridge.core.problems import Found
-from tillbridge.core.supervision import Step, Supervisor
-from tillbridge.core.worker import Worker
+from tillbridge.core.worker import Step, Supervisor, Worker
 
 log = get_logger()
 

@@ -1,1 +1,1 @@
-"""What every package builds on: clock, log, problems, redaction, supervision."""
+"""What every package builds on: clock, log, problems, redaction, workers."""

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from tillbridge.core.clock import Clock
 from tillbridge.core.metrics import Metrics
-from tillbridge.core.supervision import Supervisor
+from tillbridge.core.worker import Supervisor
 
 if TYPE_CHECKING:
     from tillbridge.config import Settings, StoreSettings

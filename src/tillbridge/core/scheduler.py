@@ -2,7 +2,6 @@
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime, time, timedelta
 from zoneinfo import ZoneInfo
 
@@ -11,10 +10,7 @@ from apscheduler.triggers.cron import CronTrigger
 from apscheduler.triggers.interval import IntervalTrigger
 
 from tillbridge.core.clock import Clock
-from tillbridge.core.supervision import Supervisor, backoff_s
-
-Job = Callable[[], Awaitable[float | None]]
-"""Work that is due now and then; it may return in how many seconds it is due again instead."""
+from tillbridge.core.worker import Job, Supervisor, crash_backoff_s
 
 _LATE = timedelta(seconds=1)
 # The loop's timers count by a clock that stands while the machine sleeps and is never set right.
@@ -132,7 +128,9 @@ class Scheduler:
         except Exception as failure:  # noqa: BLE001 -- whatever it is, it is this job's alone
             supervisor.failed(name, failure)
             failures = self._failures[job] = self._failures.get(job, 0) + 1
-            again_s = min(backoff_s(failures), self._intervals.get(job, backoff_s(failures)))
+            again_s = min(
+                crash_backoff_s(failures), self._intervals.get(job, crash_backoff_s(failures))
+            )
         else:
             supervisor.works(name)
             self._failures.pop(job, None)

@@ -1,15 +1,142 @@
-"""What happens because something happened is done by a worker: woken, it takes its next step."""
+"""What happens because something happened: workers, and the supervisor that contains failures.
+
+A worker is woken and takes its next step. What fails unexpectedly in one store's flow stops that
+step of that store only: it is reported as a problem, tried again with back-off, and its problem
+closes by itself once it works again. What the whole bridge depends on (ledger, receiver, page) is
+run by `daemon.run`.
+"""
 
 import asyncio
 import contextlib
 import random
-from collections.abc import Awaitable, Callable
-from typing import Never
+import time
+from collections.abc import Awaitable, Callable, Coroutine, Mapping
+from typing import TYPE_CHECKING, Any, Never
 
 from tillbridge.core.clock import Clock
-from tillbridge.core.supervision import Supervisor, backoff_s
+from tillbridge.core.log import get_logger
+from tillbridge.model.texts import printable
 
-Step = Callable[[], Awaitable[float | None]]
+if TYPE_CHECKING:
+    from tillbridge.ledger.problems import ProblemTracker
+
+log = get_logger()
+
+FIRST_PAUSE_S = 1.0
+LONGEST_PAUSE_S = 300.0
+_STEADY_S = 10.0
+_LONGEST_STEADY_S = 3600.0
+_MAX_DETAIL = 200
+
+STEP_FAILED = "store.step_failed"
+ORDER_STEP_FAILED = "order.step_failed"
+ORDER_SET_ASIDE = "order.set_aside"
+
+# What these do not do, orders do not do; of other steps it is STEP_FAILED.
+_CODES = dict.fromkeys(("orders", "intake", "writer", "notifier"), ORDER_STEP_FAILED)
+
+
+Step = Callable[[], Awaitable[object]]
+"""What goes on for ever, or is done once; it can be begun again after it has failed."""
+
+
+def crash_backoff_s(failures: int) -> float:
+    """Return how long to wait after so many failures in a row: 1 s, doubled up to 5 minutes."""
+    return min(LONGEST_PAUSE_S, FIRST_PAUSE_S * 2.0 ** min(max(failures - 1, 0), 16))
+
+
+class Supervisor:
+    """Runs the steps of one store (`store` "" for the bridge's own), and reports what fails."""
+
+    def __init__(self, store: str, tracker: "ProblemTracker") -> None:
+        self.store = store
+        self._tracker = tracker
+        self._failing: dict[tuple[str, str], str] = {}
+
+    def tasks(self, steps: Mapping[str, Step]) -> dict[str, Coroutine[Any, Any, object]]:
+        """Return what runs these steps, by the same names."""
+        return {name: self.run(name, work) for name, work in steps.items()}
+
+    async def run(self, step: str, work: Step) -> Never:
+        """Run `work`, which goes on for ever, and begin it again whenever it raises or returns.
+
+        Its problem closes once it has run for twice as long as it ran before it failed.
+        """
+        failures, steady_s = 0, _STEADY_S
+        loop = asyncio.get_running_loop()
+        while True:
+            began = time.monotonic()
+            steady = loop.call_later(steady_s, self.works, step)
+            try:
+                await work()
+                raise _EndedError(step)  # noqa: TRY301 -- an end is reported as a failure is
+            except Exception as failure:  # noqa: BLE001 -- whatever it is, it is this step's alone
+                self.failed(step, failure)
+            finally:
+                steady.cancel()
+            ran_s = time.monotonic() - began
+            failures = 1 if ran_s > steady_s else failures + 1
+            steady_s = min(_LONGEST_STEADY_S, max(_STEADY_S, 2 * ran_s))
+            await asyncio.sleep(crash_backoff_s(failures))
+
+    async def attempt(self, step: str, work: Step, *, order: str = "") -> bool:
+        """Do `work` once; return whether it came to its end. `order` names whose work it is."""
+        try:
+            await work()
+        except Exception as failure:  # noqa: BLE001 -- whatever it is, it is this step's alone
+            self.failed(step, failure, order=order)
+            return False
+        self.works(step, order=order)
+        return True
+
+    def failed(self, step: str, failure: BaseException, *, order: str = "") -> None:
+        """Report that a step failed, or (`order`) that it failed at one order and goes on."""
+        detail = describe(failure)
+        if self._failing.get((step, order)) != detail:
+            self._failing[step, order] = detail
+            log.error("step.failed", store=self.store, step=step, order=order, exc_info=failure)
+        if order:
+            self._tracker.open(
+                ORDER_SET_ASIDE, self.store, order, order=order, step=step, detail=detail
+            )
+        else:
+            self._tracker.open(
+                _CODES.get(step, STEP_FAILED), self.store, step, step=step, detail=detail
+            )
+
+    def works(self, step: str, *, order: str = "") -> None:
+        """Report that a step works (again); nothing where it never failed."""
+        if self._failing.pop((step, order), None) is not None:
+            log.info("step.works_again", store=self.store, step=step, order=order)
+        if not order:
+            self._tracker.close(_CODES.get(step, STEP_FAILED), self.store, step)
+        elif not any(each == order for _step, each in self._failing):
+            self._tracker.close(ORDER_SET_ASIDE, self.store, order)
+
+
+class _EndedError(RuntimeError):
+    """A step that goes on for ever has ended."""
+
+    def __init__(self, step: str) -> None:
+        super().__init__(f"the step {step} ended by itself")
+
+
+def describe(failure: BaseException) -> str:
+    """Return what went wrong in one line: the first cause of a group, its kind and its text."""
+    while isinstance(failure, BaseExceptionGroup):
+        failure = failure.exceptions[0]
+    try:
+        text = str(failure)
+    except Exception:  # noqa: BLE001 -- a text that fails is no text
+        text = ""
+    name = type(failure).__name__
+    return printable(f"{name}: {text}" if text else name, most=_MAX_DETAIL)
+
+
+# -- workers
+
+
+Job = Callable[[], Awaitable[float | None]]
 """Does what there is to do; it may return in how many seconds it is due again, woken or not."""
 
 _NEVER = float("inf")
@@ -24,7 +151,7 @@ class Worker:
     worker while it works counts for the next step.
     """
 
-    def __init__(self, name: str, step: Step, supervisor: Supervisor, clock: Clock) -> None:
+    def __init__(self, name: str, step: Job, supervisor: Supervisor, clock: Clock) -> None:
         self.name = name
         self._step = step
         self._supervisor = supervisor
@@ -67,10 +194,24 @@ class Worker:
     async def run(self) -> Never:
         """Work until cancelled."""
         while True:
-            await self.until_due()
-            await self._take_step()
+            await self._until_due()
+            self.busy_since = self._clock.monotonic()
+            try:
+                again_s = await self._step()
+            except Exception as failure:  # noqa: BLE001 -- whatever it is, it is this step's alone
+                self._supervisor.failed(self.name, failure)
+                self._crashes += 1
+                again_s = crash_backoff_s(self._crashes)
+                self._not_before = self._clock.monotonic() + min(again_s, _CRASH_PAUSE_S)
+            else:
+                self._supervisor.works(self.name)
+                self._crashes = 0
+            finally:
+                self.busy_since = None
+            if again_s is not None:
+                self.wake_in(again_s)
 
-    async def until_due(self) -> None:
+    async def _until_due(self) -> None:
         """Return when a step is due; what wakes the worker from then on is for the next one."""
         while (left := self._left()) > 0:
             self._stirred.clear()
@@ -81,23 +222,6 @@ class Worker:
         self._due = _NEVER
         if self._due_at_ms is not None and self._due_at_ms <= self._clock.now_ms():
             self._due_at_ms = None
-
-    async def _take_step(self) -> None:
-        self.busy_since = self._clock.monotonic()
-        try:
-            again_s = await self._step()
-        except Exception as failure:  # noqa: BLE001 -- whatever it is, it is this step's alone
-            self._supervisor.failed(self.name, failure)
-            self._crashes += 1
-            again_s = backoff_s(self._crashes)
-            self._not_before = self._clock.monotonic() + min(again_s, _CRASH_PAUSE_S)
-        else:
-            self._supervisor.works(self.name)
-            self._crashes = 0
-        finally:
-            self.busy_since = None
-        if again_s is not None:
-            self.wake_in(again_s)
 
     def _left(self) -> float:
         """Return how many seconds are left; infinity where no step is due."""

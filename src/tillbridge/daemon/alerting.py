@@ -15,7 +15,7 @@ from tillbridge.config import AlertSettings
 from tillbridge.core.log import learn_secret
 from tillbridge.core.problems import Severity
 from tillbridge.core.spans import waiting
-from tillbridge.core.supervision import Step
+from tillbridge.core.worker import Step
 from tillbridge.daemon.page import reached_at
 from tillbridge.ledger.snapshot import take_snapshot
 from tillbridge.operations.bridge import Bridge

@@ -26,7 +26,7 @@ from tillbridge.core.errors import BridgeError, ConfigError, LedgerError
 from tillbridge.core.log import learn_secret
 from tillbridge.core.metrics import Metrics
 from tillbridge.core.scheduler import Scheduler
-from tillbridge.core.supervision import Supervisor
+from tillbridge.core.worker import Supervisor
 from tillbridge.daemon.alerting import probes_of
 from tillbridge.daemon.store_services import StoreServices
 from tillbridge.diagnostics.subject import StoreSubject, Subject

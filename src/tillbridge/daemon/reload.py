@@ -14,8 +14,7 @@ from tillbridge.config import LoadedSettings, Settings, load
 from tillbridge.core.clock import Clock
 from tillbridge.core.errors import ConfigError
 from tillbridge.core.log import get_logger
-from tillbridge.core.supervision import Supervisor
-from tillbridge.core.worker import Worker
+from tillbridge.core.worker import Supervisor, Worker
 from tillbridge.ledger.problems import ProblemTracker
 
 log = get_logger()

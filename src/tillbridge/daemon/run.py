@@ -29,7 +29,7 @@ from tillbridge.core.network import raise_file_limit
 from tillbridge.core.operation import Dispatcher
 from tillbridge.core.problems import Found, Scope
 from tillbridge.core.restart import RestartController
-from tillbridge.core.supervision import Supervisor
+from tillbridge.core.worker import Supervisor
 from tillbridge.daemon import alerting, checks
 from tillbridge.daemon.compose import compose, subject_of
 from tillbridge.daemon.page import access_rules, status_page, trial_receiver

@@ -13,7 +13,7 @@ from tillbridge.core.actor import Actor, acting_as
 from tillbridge.core.context import StoreContext
 from tillbridge.core.errors import ConsentLost, Refused
 from tillbridge.core.scheduler import Scheduler
-from tillbridge.core.supervision import Step
+from tillbridge.core.worker import Step
 from tillbridge.ledger.facts import get_fact
 from tillbridge.menu.flow import MenuFlow
 from tillbridge.operations.audit_trail import AuditTrail

@@ -48,7 +48,7 @@ from tillbridge.service.answers import NOT_INTEGRATED
 
 if TYPE_CHECKING:
     from tillbridge.core.clock import Clock
-    from tillbridge.core.supervision import Supervisor
+    from tillbridge.core.worker import Supervisor
     from tillbridge.ledger.ledger import Ledger
     from tillbridge.ledger.problems import ProblemTracker
     from tillbridge.pos.runner import PosRunner

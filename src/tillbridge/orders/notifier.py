@@ -14,12 +14,11 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from tillbridge.core import supervision
 from tillbridge.core.errors import Conflict, OutcomeUnknown, RateLimited, Refused, ServiceError
 from tillbridge.core.i18n import _
 from tillbridge.core.log import get_logger
 from tillbridge.core.problems import Found
-from tillbridge.core.worker import Worker
+from tillbridge.core.worker import Worker, crash_backoff_s
 from tillbridge.ledger import orders
 from tillbridge.ledger.models import OrderRow
 from tillbridge.model.order import OrderState, ReasonCode
@@ -266,7 +265,7 @@ class ServiceNotifier:
                     report.crashes = 0
                 else:
                     report.crashes += 1
-                    pause = supervision.backoff_s(report.crashes)
+                    pause = crash_backoff_s(report.crashes)
                     report.due = self._orders.clock.monotonic() + pause
             finally:
                 report.busy = False

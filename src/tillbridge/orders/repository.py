@@ -20,7 +20,7 @@ from tillbridge.core.errors import LedgerUnwritable
 from tillbridge.core.i18n import _
 from tillbridge.core.log import get_logger
 from tillbridge.core.problems import Found, OpenProblem, Scope
-from tillbridge.core.supervision import backoff_s
+from tillbridge.core.worker import crash_backoff_s
 from tillbridge.ledger import orders
 from tillbridge.ledger.models import OrderRow
 from tillbridge.ledger.orders import is_on_paper
@@ -367,7 +367,7 @@ class SetAside:
     def failed(self, key: object, failure: Exception, *, order: str) -> None:
         """Let it wait, each time longer, and report it; `order` names whose work it is."""
         failures = self.waiting[key][1] + 1 if key in self.waiting else 1
-        self.waiting[key] = order, failures, self._clock.monotonic() + backoff_s(failures)
+        self.waiting[key] = order, failures, self._clock.monotonic() + crash_backoff_s(failures)
         self._supervisor.failed(self._step, failure, order=order)
 
     def works(self, key: object) -> None:

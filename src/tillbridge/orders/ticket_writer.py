@@ -12,10 +12,9 @@ from typing import TYPE_CHECKING
 
 from tillbridge.adapter import PosFailure, PosOffline, StoreClosed, Ticket, TicketOutcomeUnknown
 from tillbridge.config import StoreSettings
-from tillbridge.core import supervision
 from tillbridge.core.i18n import _
 from tillbridge.core.log import get_logger
-from tillbridge.core.worker import Worker
+from tillbridge.core.worker import Worker, crash_backoff_s
 from tillbridge.ledger.models import OrderRow, TicketState
 from tillbridge.ledger.orders import ON_PAPER, PERHAPS_ON_PAPER_ONLY
 from tillbridge.orders.intake import order_of
@@ -148,7 +147,7 @@ class TicketWriter:
                     entry.crashes = 0
                 else:
                     entry.crashes += 1
-                    pause = supervision.backoff_s(entry.crashes)
+                    pause = crash_backoff_s(entry.crashes)
                     entry.set_aside_until = self._orders.clock.monotonic() + pause
             finally:
                 self._idle.set()

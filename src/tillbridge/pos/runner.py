@@ -53,7 +53,7 @@ from tillbridge.adapter import (
 from tillbridge.core.i18n import _
 from tillbridge.core.log import get_logger
 from tillbridge.core.problems import Found, Scope
-from tillbridge.core.supervision import describe
+from tillbridge.core.worker import describe
 from tillbridge.pos.answer_models import MAX_LINE
 from tillbridge.pos.call_thread import Call, CallThread
 from tillbridge.pos.validation import (
