@@ -19,6 +19,7 @@ from sqlmodel import col
 from tests.support.ledger_harness import StoppedClock, delivery, opened
 from tillbridge.core.errors import LedgerError
 from tillbridge.ledger import facts, recover
+from tillbridge.ledger.backup import back_up
 from tillbridge.ledger.database import LEDGER_FILE
 from tillbridge.ledger.models import CommunityOverride, MenuItem, OrderRow
 from tillbridge.ledger.orders import open_deliveries
@@ -168,8 +169,7 @@ async def test_the_menu_is_not_carried_over(tmp_path: Path) -> None:
 
 async def test_orders_that_cannot_be_read_come_out_of_the_newest_back_up(tmp_path: Path) -> None:
     path = await filled(tmp_path)
-    async with opened(tmp_path) as ledger:
-        await ledger.back_up()
+    back_up(tmp_path, at=1)
     garbage(path)
     async with opened(tmp_path) as ledger:
         rows = await ledger.read(

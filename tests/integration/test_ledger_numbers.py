@@ -13,7 +13,7 @@ from sqlmodel import col
 from tests.support.ledger_harness import StoppedClock, delivery, opened
 from tillbridge.core.errors import LedgerError
 from tillbridge.ledger import facts, problems
-from tillbridge.ledger.backup import KEPT, back_ups, forget_old_files
+from tillbridge.ledger.backup import KEPT, back_up, back_ups, forget_old_files
 from tillbridge.ledger.community import latest_parents, parent_of, put_parent
 from tillbridge.ledger.database import LEDGER_FILE
 from tillbridge.ledger.models import (
@@ -236,9 +236,9 @@ async def test_five_back_ups_are_kept_and_old_files_forgotten(tmp_path: Path) ->
         await ledger.write(fill)
         for _ in range(KEPT + 1):
             clock.forward(3600)
-            await ledger.back_up()
+            back_up(tmp_path, at=clock.now_ms())
         clock.forward(3600)
-        newest = await ledger.back_up()
+        newest = back_up(tmp_path, at=clock.now_ms())
         assert len(back_ups(tmp_path)) == KEPT
         assert back_ups(tmp_path)[0] == newest
         assert read_snapshot(newest).store("main").waiting == 2

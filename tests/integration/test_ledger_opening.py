@@ -12,6 +12,7 @@ import pytest
 from tests.support.ledger_harness import opened
 from tillbridge.core.errors import LedgerError, LedgerLocked, LedgerUnwritable
 from tillbridge.ledger import facts
+from tillbridge.ledger.backup import back_up
 from tillbridge.ledger.database import LEDGER_FILE, close_to_others
 
 posix = pytest.mark.skipif(sys.platform == "win32", reason="file modes are those of POSIX")
@@ -22,7 +23,7 @@ async def test_everything_is_for_its_owner_alone(tmp_path: Path) -> None:
     data = tmp_path / "a" / "data"
     async with opened(data) as ledger:
         ledger.vault.put("main/refresh_token", "secret")
-        await ledger.back_up()
+        back_up(data, at=1)
         modes = {
             str(path.relative_to(data)): stat.S_IMODE(path.stat().st_mode)
             for path in data.rglob("*")

@@ -15,9 +15,9 @@ from tests.support import ledger_sender
 from tests.support.ledger_harness import StoppedClock, delivery, opened
 from tests.support.preloaded import preloaded
 from tillbridge.core.errors import LedgerUnwritable
+from tillbridge.ledger.ledger import Storage
 from tillbridge.ledger.models import Delivery
 from tillbridge.ledger.problems import ProblemTracker
-from tillbridge.ledger.writer import Storage
 
 
 class Sender:

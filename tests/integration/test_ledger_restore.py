@@ -16,7 +16,7 @@ from tillbridge.config import BridgeSettings
 from tillbridge.core.errors import ConfigError, LedgerError, LedgerLocked
 from tillbridge.daemon.checks import keep_budget
 from tillbridge.ledger import audit, facts
-from tillbridge.ledger.backup import back_ups, set_asides, vault_of
+from tillbridge.ledger.backup import back_up, back_ups, set_asides, vault_of
 from tillbridge.ledger.database import LEDGER_FILE
 from tillbridge.ledger.models import Delivery, LogEntry, MenuItem, OrderRow, Push
 from tillbridge.ledger.orders import get_order, handled, update_order
@@ -59,7 +59,7 @@ async def backed_up(data_dir: Path) -> Path:
 
         await ledger.write(rest)
         ledger.vault.put("main/refresh_token", "hush-hush")
-        return await ledger.back_up()
+        return back_up(data_dir, at=1)
 
 
 async def test_orders_that_may_be_in_the_pos_are_asked_for_first(tmp_path: Path) -> None:
@@ -213,7 +213,7 @@ async def test_the_data_folder_stays_within_its_budget(tmp_path: Path) -> None:
         tracker = await ProblemTracker.start(ledger, clock=clock)
         for number in range(4):
             clock.forward(3600)
-            saved = await ledger.back_up()
+            saved = back_up(tmp_path, at=clock.now_ms())
             with saved.open("ab") as file:
                 file.truncate(40 << 20)
             os.utime(saved, (number, number))

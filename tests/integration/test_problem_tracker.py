@@ -6,8 +6,8 @@ import pytest
 from structlog.testing import capture_logs
 
 from tests.support.ledger_harness import StoppedClock, opened
+from tillbridge.ledger.ledger import Storage
 from tillbridge.ledger.problems import ProblemTracker, open_problems
-from tillbridge.ledger.writer import Storage
 
 
 async def test_a_problem_outlives_a_restart_with_its_words(tmp_path: Path) -> None:

@@ -12,6 +12,7 @@ from structlog.testing import capture_logs
 
 from tests.support.ledger_harness import StoppedClock, opened
 from tillbridge.core.problems import Found, OpenProblem, Scope
+from tillbridge.ledger.ledger import published
 from tillbridge.ledger.models import metadata
 from tillbridge.ledger.problems import (
     ProblemsChanged,
@@ -21,7 +22,6 @@ from tillbridge.ledger.problems import (
     past_problems,
     report,
 )
-from tillbridge.ledger.writer import published
 
 CODES = frozenset({"order.not_written", "order.held"})
 ALL = Scope("main", CODES)

@@ -11,8 +11,8 @@ from structlog.testing import capture_logs
 from tests.support.receiver_harness import SECRET, answer, event, head, receiving
 from tillbridge.config import ReceiverSettings
 from tillbridge.core.errors import ConfigError, LedgerUnwritable
+from tillbridge.ledger.ledger import Storage
 from tillbridge.ledger.models import Delivery
-from tillbridge.ledger.writer import Storage
 from tillbridge.receiver.receiver import Receiver
 
 

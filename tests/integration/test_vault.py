@@ -12,6 +12,7 @@ from cryptography.fernet import Fernet
 
 from tests.support.ledger_harness import opened
 from tillbridge.core.errors import LedgerError, LedgerUnwritable
+from tillbridge.ledger.backup import back_up
 from tillbridge.ledger.vault import Vault
 
 SECRET = "whsec_planted_0123456789"
@@ -30,7 +31,7 @@ def test_a_secret_is_there_after_a_restart(tmp_path: Path) -> None:
 async def test_no_file_holds_a_secret_in_clear(tmp_path: Path) -> None:
     async with opened(tmp_path) as ledger:
         ledger.vault.put("main/webhook_secrets", json.dumps([{"secret": SECRET, "since_ms": 1}]))
-        await ledger.back_up()
+        back_up(tmp_path, at=1)
         files = [path for path in tmp_path.rglob("*") if path.is_file()]
         assert files
         for path in files:

@@ -38,8 +38,8 @@ from tillbridge.daemon.store_services import StoreServices
 from tillbridge.daemon.watchdog import ServiceManager, watchdog_of
 from tillbridge.fleet.report import StatusSender
 from tillbridge.ledger.facts import note_addresses, put_fact
+from tillbridge.ledger.ledger import Storage
 from tillbridge.ledger.snapshot import FailedStart, forget_failed_start, note_failed_start
-from tillbridge.ledger.writer import Storage
 from tillbridge.menu.lane import unfreeze
 from tillbridge.operations.audit_trail import AuditTrail
 from tillbridge.operations.bridge import Bridge, Mode

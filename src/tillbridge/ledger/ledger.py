@@ -1,23 +1,32 @@
-"""The ledger as the rest of the bridge sees it: open, write, read, deliver, close."""
+"""The ledger as the rest of the bridge sees it: open, write, read, deliver, close.
+
+One thread has the write connection, and groups commits (invariant 7). Whoever wants something
+written leaves it in the queue and waits. The idle writer takes all that has gathered: deliveries go
+in as one insert, each job runs in a savepoint of its own, one COMMIT makes all of it durable, and
+one wake-up of the event loop answers every waiter.
+"""
 
 import asyncio
 import contextlib
 import os
+import threading
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-from typing import Self, TypeVar, cast
+from queue import Empty, SimpleQueue
+from typing import Any, NamedTuple, Self, TypeVar
 
 from sqlalchemy import Connection
 from sqlalchemy.exc import DBAPIError
 
 from tillbridge.core.clock import Clock
-from tillbridge.core.errors import LedgerError
+from tillbridge.core.errors import LedgerError, LedgerUnwritable
 from tillbridge.core.files import claim_folder
 from tillbridge.core.i18n import _
 from tillbridge.core.log import get_logger
-from tillbridge.ledger.backup import back_up
+from tillbridge.ledger import facts, orders
 from tillbridge.ledger.database import (
     LEDGER_FILE,
     VAULT_FILE,
@@ -26,6 +35,7 @@ from tillbridge.ledger.database import (
     close_to_others,
     driver_error,
     is_damage,
+    is_read_only,
     is_storage_failure,
     reader_engine,
     writer_engine,
@@ -34,19 +44,64 @@ from tillbridge.ledger.migrate import bring_up_to_date
 from tillbridge.ledger.models import Delivery
 from tillbridge.ledger.recover import rebuild_if_damaged
 from tillbridge.ledger.vault import Vault
-from tillbridge.ledger.writer import Storage, Writer
 
 log = get_logger()
 
 T = TypeVar("T")
+Job = Callable[[Connection], Any]
 
 _READERS = 2
 _VERIFY_EVERY_S = 5.0  # while something is written: how often the file is read for its own sake
+_QUIET_TURNS = 5  # a request takes two or three from the socket to the ledger
+_LONGEST_S = 0.01  # under a load that never pauses
+_MOST = 512
+_PROBE_EVERY_S = 2.0  # while writing fails: how often it is tried without being asked
+_PROBE = "p" * 16_384  # more than the room a full disk may have left by chance
+
+
+def published(connection: Connection) -> list[object]:
+    """Return the events of this write, for whoever listens to the ledger (`Ledger.on_event`).
+
+    What is added is handed out after the commit; a job that is undone takes its events with it.
+    """
+    events: list[object] = connection.info.setdefault("published", [])
+    return events
 
 
 @dataclass(frozen=True, slots=True)
-class _Opened:
-    """What opening has made, before there is a writer."""
+class Storage:
+    """How the disk does.
+
+    `failure` is its error ("" while it works); `damaged`: the file is no sound database.
+    """
+
+    failure: str = ""
+    damaged: bool = False
+
+
+class _Request(NamedTuple):
+    """A delivery to be stored or a job to be run, and who waits for it."""
+
+    work: Delivery | Job
+    waiter: asyncio.Future[Any]
+
+
+class _Answer(NamedTuple):
+    waiter: asyncio.Future[Any]
+    value: Any = None
+    failure: Exception | None = None
+
+
+class _Done(NamedTuple):
+    """What came of a batch: an answer for each request, the events of its jobs, and the disk."""
+
+    answers: Sequence[_Answer]
+    events: Sequence[object]
+    storage: Storage
+
+
+class _Opened(NamedTuple):
+    """What opening has made, before anything is written."""
 
     lock: LedgerLock
     vault: Vault
@@ -57,27 +112,36 @@ class _Opened:
 class Ledger:
     """One data directory, held by one process. `await Ledger.open(...)`, `await ledger.close()`.
 
-    `rebuilt_from` is the damaged file that was set aside at open, None as a rule. `storage` is how
-    the disk does now; `vault` holds the secrets.
+    Used from the event loop. `rebuilt_from` is the damaged file that was set aside at open, None as
+    a rule. `storage` is how the disk does now; `vault` holds the secrets. `writing_since` is since
+    when (monotonic, s) one commit is under way; None: nothing is to be written.
     """
 
-    def __init__(self, data_dir: Path, opened: _Opened, clock: Clock) -> None:
+    def __init__(self, data_dir: Path, opened: _Opened) -> None:
         """Use `open`, which makes what this needs."""
         self.data_dir = data_dir
         self.vault = opened.vault
         self.rebuilt_from = opened.rebuilt_from
         self.storage = Storage()
-        self._clock = clock
+        self.writing_since: float | None = None
         self._lock = opened.lock
-        self._watchers: list[Callable[[Storage], None]] = []
-        self._lookers: list[Callable[[], None]] = []
+        self._connection = opened.connection  # of the writer's thread
+        self._loop = asyncio.get_running_loop()
+        self._storage_watchers: list[Callable[[Storage], None]] = []
+        self._commit_watchers: list[Callable[[], None]] = []
         self._listeners: list[Callable[[object], None]] = []
-        self._writer = Writer(opened.connection, self._storage_changed, self._written)
-        self._readers = reader_engine(data_dir / LEDGER_FILE)
-        self._threads = ThreadPoolExecutor(_READERS, thread_name_prefix="ledger-reader")
         self._closed = False
+        self._gathered: list[_Request] = []
+        self._gathering_since: float | None = None  # turns are counted until requests pause
+        self._quiet_turns = 0
+        self._last_size = 1  # of the last batch
+        self._batches: SimpleQueue[list[_Request] | None] = SimpleQueue()
         self._verified_at = 0.0  # by the loop's clock
         self._verifying: asyncio.Task[None] | None = None
+        self._reader = reader_engine(data_dir / LEDGER_FILE)
+        self._readers = ThreadPoolExecutor(_READERS, thread_name_prefix="ledger-reader")
+        self._writer = threading.Thread(target=self._write_all, name="ledger-writer", daemon=True)
+        self._writer.start()
 
     @classmethod
     async def open(cls, data_dir: Path, *, clock: Clock) -> Self:
@@ -86,36 +150,37 @@ class Ledger:
         Raises LedgerLocked while another process has it, LedgerError where it cannot be used.
         """
         claim_folder(data_dir)
-        opened = await asyncio.to_thread(_open, data_dir, clock)
-        return cls(data_dir, opened, clock)
+        return cls(data_dir, await asyncio.to_thread(_open, data_dir, clock.now_ms()))
 
     async def close(self) -> None:
         """Write what is queued, close the file, release the lock."""
         if self._closed:
             return
         self._closed = True
-        await self._writer.close()
+        self._hand_over()
+        self._batches.put(None)
+        await asyncio.to_thread(self._writer.join)
         if self._verifying is not None:
             await self._verifying
-        await asyncio.to_thread(self._threads.shutdown)
-        self._readers.dispose()
+        await asyncio.to_thread(self._readers.shutdown)
+        self._reader.dispose()
         self._lock.release()
 
-    async def write(self, job: Callable[[Connection], T]) -> T:
+    def write(self, job: Callable[[Connection], T]) -> asyncio.Future[T]:
         """Run `job` in the writer's thread; return its value after the commit that holds it.
 
         Concurrent jobs share a commit, each in a savepoint: one that raises is undone alone, and
         what it raised comes back here. Raises LedgerUnwritable where nothing was committed. A
         caller that is cancelled undoes nothing. The value must not be an unread result.
         """
-        return cast("T", await self._writer.submit(job))
+        return self._queue(job)
 
     def deliver(self, delivery: Delivery) -> asyncio.Future[bool]:
         """Store a delivery: True if it is new, False if its event is known. Both are on disk.
 
         Raises LedgerUnwritable.
         """
-        return self._writer.submit(delivery)
+        return self._queue(delivery)
 
     async def read(self, query: Callable[[Connection], T]) -> T:
         """Run `query` in a reader's thread, on one committed state.
@@ -124,9 +189,8 @@ class Ledger:
         """
         if self._closed:
             raise LedgerError(_("The ledger is closed."))
-        reading = asyncio.get_running_loop().run_in_executor(self._threads, self._read, query)
         try:
-            return await reading
+            return await self._loop.run_in_executor(self._readers, self._read, query)
         except LedgerError as failure:
             cause = failure.__cause__
             if cause is not None and is_damage(cause) and not self.storage.damaged:
@@ -134,53 +198,90 @@ class Ledger:
                 self._storage_changed(Storage(failure.text, damaged=True))
             raise
 
-    async def back_up(self) -> Path:
-        """Copy the whole ledger into `backups/` while it is in use. Raises LedgerError."""
-        try:
-            return await self.read(
-                lambda _connection: back_up(self.data_dir, at=self._clock.now_ms())
-            )
-        except OSError as failure:
-            raise LedgerError(
-                _("The ledger could not be backed up: {detail}.").format(detail=failure),
-                fix=_("Free disk space, or let the bridge's user write to the data directory."),
-            ) from failure
-
     @property
     def writable(self) -> bool:
         """Whether the last write worked."""
         return not self.storage.failure
 
-    @property
-    def writing_since(self) -> float | None:
-        """Since when (monotonic, s) one commit is under way; None: nothing is to be written."""
-        return self._writer.busy_since
-
     def on_writable_changed(self, callback: Callable[[Storage], None]) -> None:
         """Call `callback` in the event loop when writing begins to fail, or works again."""
-        self._watchers.append(callback)
+        self._storage_watchers.append(callback)
 
     def on_written(self, callback: Callable[[], None]) -> None:
         """Call `callback` in the event loop after each commit: something may look different."""
-        self._lookers.append(callback)
+        self._commit_watchers.append(callback)
 
     def on_event(self, callback: Callable[[object], None]) -> None:
-        """Call `callback` in the event loop with each event of a commit (`writer.published`).
+        """Call `callback` in the event loop with each event of a commit (`published`).
 
         It is called before whoever waits for that write goes on.
         """
         self._listeners.append(callback)
 
-    def _written(self, events: Sequence[object]) -> None:
-        for event in events:
+    # -- gathering, and answering
+
+    def _queue(self, work: Delivery | Job) -> asyncio.Future[Any]:
+        if self._closed:
+            raise LedgerError(_("The ledger is closed."))
+        waiter: asyncio.Future[Any] = self._loop.create_future()
+        self._gathered.append(_Request(work, waiter))
+        self._quiet_turns = 0
+        if self.writing_since is None:
+            if self._last_size == 1:
+                self._hand_over()
+            elif self._gathering_since is None:
+                self._gather()
+        return waiter
+
+    def _gather(self) -> None:
+        """Count turns of the event loop until requests pause, then hand them over."""
+        now = self._loop.time()
+        if self._gathering_since is None:
+            self._gathering_since = now
+        else:
+            self._quiet_turns += 1
+        if (
+            self._quiet_turns < _QUIET_TURNS
+            and len(self._gathered) < _MOST
+            and now - self._gathering_since < _LONGEST_S
+        ):
+            self._loop.call_soon(self._gather)
+        else:
+            self._gathering_since = None
+            self._hand_over()
+
+    def _hand_over(self) -> None:
+        """Give the thread all that has gathered, as one batch."""
+        if self._gathered:
+            batch, self._gathered = self._gathered, []
+            self.writing_since = self._loop.time()
+            self._last_size = len(batch)
+            self._batches.put(batch)
+
+    def _settle(self, done: _Done, *, storage_changed: bool) -> None:
+        """Answer the waiters of a batch; they go on after this turn of the event loop."""
+        if storage_changed:
+            self._storage_changed(done.storage)
+        if not done.answers:  # of a probe
+            return
+        for waiter, value, failure in done.answers:
+            if waiter.done():
+                continue  # it was cancelled meanwhile
+            if failure is None:
+                waiter.set_result(value)
+            else:
+                waiter.set_exception(failure)
+        self.writing_since = None
+        if self._gathered and self._gathering_since is None:
+            self._gather()
+        for event in done.events:
             for listener in self._listeners:
                 listener(event)
-        for callback in self._lookers:
+        for callback in self._commit_watchers:
             callback()
-        loop = asyncio.get_running_loop()
-        if not self._closed and loop.time() - self._verified_at >= _VERIFY_EVERY_S:
-            self._verified_at = loop.time()
-            self._verifying = loop.create_task(self._verify())
+        if not self._closed and self._loop.time() - self._verified_at >= _VERIFY_EVERY_S:
+            self._verified_at = self._loop.time()
+            self._verifying = self._loop.create_task(self._verify())
 
     async def _verify(self) -> None:
         """Read what was written: the writer itself has its pages in memory, and misses damage."""
@@ -193,12 +294,88 @@ class Ledger:
             log.error("ledger.unwritable", detail=storage.failure, damaged=storage.damaged)
         else:
             log.info("ledger.writable")
-        for callback in self._watchers:
+        for callback in self._storage_watchers:
             callback(storage)
+
+    # -- in the writer's thread
+
+    def _write_all(self) -> None:
+        """Commit batch after batch; while the disk fails, an empty one now and then."""
+        storage = Storage()
+        while True:
+            try:
+                batch = self._batches.get(timeout=_PROBE_EVERY_S if storage.failure else None)
+            except Empty:
+                batch = []
+            if batch is None:
+                break
+            done = self._commit(batch)
+            settle = partial(self._settle, done, storage_changed=done.storage != storage)
+            storage = done.storage
+            # A loop that is closed has nobody left who waits.
+            with contextlib.suppress(RuntimeError):
+                self._loop.call_soon_threadsafe(settle)
+        self._connection.close()
+        self._connection.engine.dispose()
+
+    def _commit(self, batch: Sequence[_Request]) -> _Done:
+        sql, events = self._connection.exec_driver_sql, published(self._connection)
+        events.clear()
+        deliveries = [each.work for each in batch if isinstance(each.work, Delivery)]
+        alone = bool(batch) and len(deliveries) == len(batch)  # one statement is a transaction
+        try:
+            if not alone:
+                sql("BEGIN IMMEDIATE")
+            if not batch:
+                facts.put_fact(self._connection, "", "write_probe", _PROBE, at=0)
+                facts.drop_fact(self._connection, "", "write_probe")
+            are_new = iter(orders.record(self._connection, deliveries))
+            answers = [
+                _Answer(waiter, next(are_new))
+                if isinstance(work, Delivery)
+                else self._run_job(work, waiter)
+                for work, waiter in batch
+            ]
+            if not alone:
+                sql("COMMIT")
+        except Exception as failure:  # noqa: BLE001 -- whatever it was, nobody may hear that it is written
+            # Fails where SQLite has rolled back by itself, which is as good.
+            with contextlib.suppress(Exception):
+                sql("ROLLBACK")
+            if len(batch) > 1 and not is_storage_failure(failure):
+                # One of them cannot be written at all: let it not cost the others.
+                each_done = [self._commit([each]) for each in batch]
+                return _Done(
+                    [answer for each in each_done for answer in each.answers],
+                    [event for each in each_done for event in each.events],
+                    each_done[-1].storage,
+                )
+            storage = Storage(str(driver_error(failure) or failure), is_damage(failure))
+            unwritten = [_Answer(each.waiter, failure=_unwritable(failure)) for each in batch]
+            return _Done(unwritten, (), storage)
+        return _Done(answers, tuple(events), Storage())
+
+    def _run_job(self, job: Job, waiter: asyncio.Future[Any]) -> _Answer:
+        sql, events = self._connection.exec_driver_sql, published(self._connection)
+        before = len(events)
+        sql("SAVEPOINT job")
+        try:
+            value = job(self._connection)
+        except Exception as failure:
+            del events[before:]
+            if is_storage_failure(failure):
+                raise  # SQLite may have rolled back all of it
+            sql("ROLLBACK TO job")
+            sql("RELEASE job")
+            return _Answer(waiter, failure=failure)
+        sql("RELEASE job")
+        return _Answer(waiter, value)
+
+    # -- in a reader's thread
 
     def _read(self, query: Callable[[Connection], T]) -> T:
         try:
-            with self._readers.connect() as connection:
+            with self._reader.connect() as connection:
                 connection.exec_driver_sql("BEGIN")
                 return query(connection)
         except DBAPIError as failure:
@@ -212,16 +389,30 @@ class Ledger:
             ) from failure
 
 
-def _open(data_dir: Path, clock: Clock) -> _Opened:
+def _unwritable(failure: BaseException) -> LedgerUnwritable:
+    detail = driver_error(failure) or failure
+    if is_read_only(failure):
+        fix = _(
+            "Let the bridge's user write to the data directory and the {file} files in it, and"
+            " restart the bridge; nothing was committed."
+        ).format(file=LEDGER_FILE)
+    else:
+        fix = _("Free disk space or mend the disk; nothing was committed.")
+    return LedgerUnwritable(
+        _("The ledger cannot be written: {detail}.").format(detail=detail), fix=fix
+    )
+
+
+def _open(data_dir: Path, now_ms: int) -> _Opened:
     _make_folder(data_dir)
     lock = LedgerLock(data_dir)
     try:
         beside = [data_dir / f"{LEDGER_FILE}{kind}" for kind in ("", "-wal", "-shm")]
         close_to_others([*beside, data_dir / VAULT_FILE])
         vault = Vault(data_dir)
-        rebuilt_from = rebuild_if_damaged(data_dir, at=clock.now_ms())
+        rebuilt_from = rebuild_if_damaged(data_dir, at=now_ms)
         _make_file(data_dir / LEDGER_FILE)
-        bring_up_to_date(data_dir, at=clock.now_ms())
+        bring_up_to_date(data_dir, at=now_ms)
         connection = writer_engine(data_dir / LEDGER_FILE).connect()
         return _Opened(lock, vault, connection, rebuilt_from)
     except (DBAPIError, OSError) as failure:

@@ -19,10 +19,9 @@ from tillbridge.core.errors import LedgerError
 from tillbridge.core.log import get_logger
 from tillbridge.core.problems import PROBLEMS, Found, OpenProblem, Scope
 from tillbridge.ledger.facts import get_fact, put_fact
-from tillbridge.ledger.ledger import Ledger
+from tillbridge.ledger.ledger import Ledger, Storage, published
 from tillbridge.ledger.models import PastProblem, ProblemRow, all_rows, json_text, upsert
 from tillbridge.ledger.snapshot import ACKNOWLEDGED, by_problem, row_of
-from tillbridge.ledger.writer import Storage, published
 from tillbridge.model.texts import is_storable, printable
 
 # -- problems that are over, for the history of a day
