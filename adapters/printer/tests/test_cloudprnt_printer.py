@@ -1,8 +1,10 @@
 """A Star printer that polls: it is handed each job once, and its word counts, late or not."""
 
+import gc
 import socket
 import threading
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from urllib.parse import quote
 
@@ -10,9 +12,11 @@ import pytest
 
 from tillbridge.adapter import PosOffline, Ticket, TicketOutcomeUnknown
 from tillbridge_printer.adapter import PrinterAdapter
+from tillbridge_printer.cloud_listener import let_go, listen
 from tillbridge_printer.cloud_queue import state_of_code
 from tillbridge_printer.emulated.cloud_client import CloudClient
 from tillbridge_printer.emulated.trying import opened, order_of, until
+from tillbridge_printer.places import CloudPlace
 
 TOKEN = "sixteen-letters-or-more"  # noqa: S105 -- of an emulated printer
 BAR_TOKEN = "the-token-of-the-bar"  # noqa: S105 -- of an emulated printer
@@ -227,3 +231,28 @@ def test_two_printers_share_a_port(client: CloudClient, tmp_path: Path) -> None:
         bar.stop()
         kitchen_side.close()
         bar_side.close()
+
+
+def test_a_port_that_closes_lets_go_of_callers_who_came_that_moment() -> None:
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        place = CloudPlace(*free.getsockname())
+    over = threading.Event()
+
+    def call() -> None:
+        while not over.is_set():
+            with suppress(OSError), socket.create_connection((place.host, place.port), 1):
+                pass
+
+    callers = [threading.Thread(target=call) for _caller in range(4)]
+    for caller in callers:
+        caller.start()
+    for _time in range(20):
+        listen(place, TOKEN)
+        for _visit in range(20):
+            socket.create_connection((place.host, place.port)).close()
+        let_go(place, TOKEN)
+    over.set()
+    for caller in callers:
+        caller.join()
+    gc.collect()  # what was not closed says so

@@ -23,6 +23,7 @@ _BODY_S = 5.0
 _IDLE_S = 30.0
 _MOST_CALLERS = 64  # beyond them the oldest is closed: a printer comes again with its next poll
 _START_S = 10.0
+_CLOSE_S = 1.0
 _SERVER = {"Server": "tillbridge"}  # callers need not know more of what serves them
 
 _open: "dict[CloudPlace, _Listener]" = {}
@@ -57,7 +58,7 @@ def let_go(place: CloudPlace, token: str) -> None:
             listener.close()
 
 
-class _Server(web.Server):
+class _Callers(web.Server):
     """Closes the caller that came first where there are too many."""
 
     def __init__(self, *arguments: Any, **options: Any) -> None:  # noqa: ANN401 -- aiohttp's own
@@ -75,11 +76,11 @@ class _Server(web.Server):
 class _Listener:
     def __init__(self, place: CloudPlace) -> None:
         self.queues: dict[str, tuple[PrintQueue, int]] = {}
-        self._loop = asyncio.new_event_loop()
+        self._loop = asyncio.SelectorEventLoop()  # on Windows too: `_stop` needs `remove_reader`
         self._thread = threading.Thread(target=self._run, name="cloudprnt", daemon=True)
         self._thread.start()
         try:
-            self._runner = self._await(self._start(place))
+            self._await(self._start(place))
         except BaseException:
             self._end()
             raise
@@ -103,27 +104,22 @@ class _Listener:
     def _await(self, work: Coroutine[Any, Any, Any]) -> Any:  # noqa: ANN401 -- whatever it returns
         return asyncio.run_coroutine_threadsafe(work, self._loop).result(_START_S)
 
-    async def _stop(self) -> None:
-        await self._runner.cleanup()
-        server = self._runner.server
-        for link in list(server.links) if isinstance(server, _Server) else ():
-            link.abort()  # one whose caller reads no answer would never close
-        for _turn in range(3):
-            await asyncio.sleep(0)  # each closes its socket in a turn of its own
+    async def _start(self, place: CloudPlace) -> None:
+        self._callers = _Callers(self._answer, access_log=None, keepalive_timeout=_IDLE_S)
+        self._port = await self._loop.create_server(self._callers, place.host, place.port)
 
-    async def _start(self, place: CloudPlace) -> web.ServerRunner:
-        runner = web.ServerRunner(
-            _Server(self._answer, access_log=None, keepalive_timeout=_IDLE_S),
-            handle_signals=False,
-            shutdown_timeout=1.0,
-        )
-        await runner.setup()
-        try:
-            await web.TCPSite(runner, place.host, place.port).start()
-        except OSError:
-            await runner.cleanup()
-            raise
-        return runner
+    async def _stop(self) -> None:
+        # asyncio never closes a caller whom it accepted just before its server closed: accept no
+        # more, and let those whom it has accepted arrive.
+        for listening in self._port.sockets:
+            self._loop.remove_reader(listening)
+        await _turns()
+        self._port.close()
+        self._callers.pre_shutdown()
+        await self._callers.shutdown(_CLOSE_S)
+        for link in list(self._callers.links):
+            link.abort()  # one whose caller reads no answer would never close
+        await _turns()
 
     def _queue_of(self, path: str) -> PrintQueue | None:
         """Return the queue of a path, compared in constant time."""
@@ -148,6 +144,12 @@ class _Listener:
             await asyncio.to_thread(queue.confirmed, query.get("token"), query.get("code", ""))
             return _plain(200)
         return _plain(405)
+
+
+async def _turns() -> None:
+    """Let the loop do what a new or closed connection does over several turns."""
+    for _turn in range(3):
+        await asyncio.sleep(0)
 
 
 async def _polled(queue: PrintQueue, request: web.BaseRequest) -> web.Response:
