@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from tillbridge_odoo.emulated.shop import Shop
+from tillbridge_odoo.odoo import _LOGINS
 from tillbridge_odoo.rig import OdooRig
 
 
@@ -13,6 +14,12 @@ from tillbridge_odoo.rig import OdooRig
 def version(request: pytest.FixtureRequest) -> int:
     number: int = request.param
     return number
+
+
+@pytest.fixture(autouse=True)
+def _no_logins(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Log in anew: another test's Odoo may have had the same port."""
+    monkeypatch.setattr(_LOGINS, "_known", {})
 
 
 @pytest.fixture
