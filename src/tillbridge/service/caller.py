@@ -1,6 +1,7 @@
 """One call, carried through: what hinders it, its turn, its token, and the retry policy.
 
-Who calls the service next, when not all may: orders first. A 429 closes the gate for every store of
+Every endpoint of the specification that the bridge calls is a row of one table. Who calls the
+service next, when not all may: orders first. A 429 closes the gate for every store of
 the bridge until Retry-After has passed (on the monotonic clock). Then one waiting call goes alone,
 as a probe, the most urgent first; once the service has answered it, the rest follow in order. A few
 places are kept free for orders at all times.
@@ -9,9 +10,12 @@ places are kept free for orders at all times.
 import asyncio
 import heapq
 import itertools
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
+from enum import IntEnum
+from functools import partial
+from urllib.parse import urlencode
 
 from tillbridge.core.errors import (
     Conflict,
@@ -27,18 +31,95 @@ from tillbridge.core.i18n import _
 from tillbridge.service.answers import (
     GiveUp,
     HoldAll,
+    Kind,
     Limits,
     ReadState,
     RefreshToken,
     Wait,
     decide,
 )
-from tillbridge.service.endpoints import ENDPOINTS, Priority
 from tillbridge.service.tokens import CachedToken
-from tillbridge.service.transport import Answer, Request, Transport, encode_small
+from tillbridge.service.transport import JSON, Answer, Request, Transport
 
 _NOT_THERE = (Unreachable, ServiceDown, OutcomeUnknown)
 _NOT_NOW = (Unreachable, ServiceDown, RateLimited, OutcomeUnknown, Unauthorised)
+
+
+class Priority(IntEnum):
+    """How urgent a call is; a lower number goes first."""
+
+    ORDERS = 0
+    AVAILABILITY = 1
+    STORE = 2
+    MENU = 3
+    POLL = 4
+
+
+@dataclass(frozen=True, slots=True)
+class Endpoint:
+    """One call: `{}` in the path, which is below the root, stands for an id.
+
+    `kind` says whether a repeat needs a look at the state first.
+    """
+
+    method: str
+    path: str
+    priority: Priority = Priority.STORE
+    kind: Kind = Kind.WRITE
+
+
+_reads = partial(Endpoint, "GET", kind=Kind.READ)
+# As to retries a read: nothing can be looked up, and a repeat does no harm.
+_asks = partial(Endpoint, "POST", kind=Kind.READ)
+
+_ORDERS, _MENU, _POLL = Priority.ORDERS, Priority.MENU, Priority.POLL
+_AVAILABILITY = Priority.AVAILABILITY
+
+ENDPOINTS = {
+    # onboarding and tokens
+    "signup.url": _asks("pos/signup_url", _MENU),
+    # A code that was used up by a lost answer is refused, and the merchant consents again.
+    "oauth.exchange": _asks("oauth2/token", _ORDERS),
+    "oauth.mint": _asks("oauth2/token", _ORDERS),
+    "oauth.refresh": _asks("oauth2/refresh", _ORDERS),
+    # stores and integrations
+    "stores.list": _reads("pos/stores"),
+    "integrations.create": Endpoint("POST", "pos/integrate-store/{}"),
+    "integrations.read": _reads("pos/integrations/{}"),
+    "integrations.change": Endpoint("PUT", "pos/integrations/{}"),
+    "integrations.rotate": Endpoint("PUT", "pos/integrations/{}"),
+    "integrations.remove": Endpoint("DELETE", "pos/integrations/{}"),
+    "stores.settings": Endpoint("PUT", "pos/stores/{}/settings"),
+    "stores.status": Endpoint("PUT", "pos/stores/{}/status"),
+    "stores.tax_config": _reads("pos/stores/{}/tax-config"),
+    # menus, items and tables
+    "menus.push": Endpoint("POST", "pos/stores/{}/menus", _MENU),
+    "menus.job": _reads("pos/stores/{}/menus/jobs/{}", _POLL),
+    "menus.status": _reads("pos/stores/{}/menus/status", _POLL),
+    "menus.batch": Endpoint("POST", "pos/stores/{}/menus/batch", _MENU),
+    "items.availability": Endpoint("POST", "pos/stores/{}/items/availability", _AVAILABILITY),
+    "items.patch": Endpoint("PATCH", "pos/stores/{}/items/{}", _MENU),
+    "tables.push": Endpoint("POST", "pos/stores/{}/tables", _MENU),
+    # orders
+    "orders.accept": Endpoint("POST", "pos/orders/{}/accept", _ORDERS),
+    "orders.status": Endpoint("POST", "pos/orders/{}/status", _ORDERS),
+    "orders.ready": Endpoint("POST", "pos/orders/{}/ready", _ORDERS),
+    "orders.cancel": Endpoint("POST", "pos/orders/{}/cancel", _ORDERS),
+    # communities
+    "communities.catalogue": _reads("communities/{}/catalogue", _POLL),
+    "communities.item": _reads("communities/{}/catalogue/items/{}"),
+    "communities.availability": Endpoint(
+        "PATCH", "communities/{}/catalogue/items/{}", _AVAILABILITY
+    ),
+    "communities.hours": Endpoint("PUT", "communities/{}/stores/{}/hours"),
+    "communities.order": _reads("communities/{}/orders/{}", _ORDERS),
+    "communities.subscribe": Endpoint("POST", "communities/{}/webhooks"),
+    "webhooks.read": _reads("webhooks/{}"),
+    "webhooks.change": Endpoint("PUT", "webhooks/{}"),
+    "webhooks.remove": Endpoint("DELETE", "webhooks/{}"),
+    "webhooks.test": Endpoint("POST", "webhooks/{}/test"),
+    "webhooks.deliveries": _reads("webhooks/{}/deliveries"),
+}
 
 
 class GateClosed(RateLimited):
@@ -177,10 +258,10 @@ class _Course:
     """How far one call has come."""
 
     request: Request
+    priority: Priority
     write: Write
     limits: Limits
     authorization: str
-    began: float  # seconds of the loop's clock
     attempt: int = 0
     refreshed: bool = False
     token: str = ""
@@ -205,16 +286,11 @@ class Caller:
     jitter: Callable[[], float]
     _away: set[str] = field(default_factory=set)  # operations whose last call found no service
 
-    def url(self, operation: str, *ids: str) -> str:
-        """Return the address of a call; an id that holds a slash is quoted whole."""
-        left = iter(ids)
-        parts = ENDPOINTS[operation].path.split("/")
-        return self.transport.origin.url(*(next(left) if part == "{}" else part for part in parts))
-
     async def call(
         self,
         operation: str,
         *ids: str,
+        query: Mapping[str, str] | None = None,
         body: object = None,
         write: Write = _PLAIN,
         priority: Priority | None = None,
@@ -231,39 +307,53 @@ class Caller:
         Raises a ServiceError: OutcomeUnknown whenever one of the tries may have been applied,
         however the last one ended, unless that says for certain that the call will never be.
         """
-        hindered = self.hindrance(operation)
-        if hindered is not None:
+        if (hindered := self.hindrance(operation)) is not None:
             raise hindered
-        endpoint = ENDPOINTS[operation]
-        raw = body if isinstance(body, bytes | None) else encode_small(body)
-        url = url or self.url(operation, *ids)
-        request = Request(operation, endpoint.method, url, endpoint.kind, raw)
-        away = operation in self._away
-        limits = replace(self.limits, max_attempts=1) if away else self.limits
-        course = _Course(request, write, limits, authorization, asyncio.get_running_loop().time())
-        chosen = endpoint.priority if priority is None else priority
+        endpoint, left = ENDPOINTS[operation], iter(ids)
+        if not url:
+            segments = (next(left) if part == "{}" else part for part in endpoint.path.split("/"))
+            url = self.transport.origin.url(*segments)
+            url += f"?{urlencode(query)}" if query else ""
+        course = _Course(
+            Request(
+                operation,
+                endpoint.method,
+                url,
+                endpoint.kind,
+                body if isinstance(body, bytes | None) else JSON.encode(body).encode(),
+            ),
+            endpoint.priority if priority is None else priority,
+            write,
+            replace(self.limits, max_attempts=1) if operation in self._away else self.limits,
+            authorization,
+        )
+        began = asyncio.get_running_loop().time()
+        outcome: Answer | ServiceError | None = None
+        ok = True
         try:
-            answer = None
-            while answer is None:
-                answer = await self._try(course, chosen)
+            while outcome is None:
+                outcome = await self._try(course)
         except _NOT_NOW as failure:
+            ok = isinstance(failure, RateLimited | Unauthorised)
             if isinstance(failure, _NOT_THERE):
                 self._away.add(operation)
-            raised = course.unknown or failure
-            there = isinstance(failure, RateLimited | Unauthorised)
-            self._report(course, ok=there, failure=raised)
-            if raised is failure:
-                raise
-            raise raised from failure
+            outcome = course.unknown or failure
+            if outcome is not failure:
+                outcome.__cause__ = failure
         except ServiceError as failure:
             if failure.status:
                 self._away.discard(operation)
             # Without a try there was no call: the consent is known to be gone, or nothing is due.
-            self._report(course, ok=course.attempt > 0 and failure.status > 0, failure=failure)
-            raise
-        return answer
+            ok, outcome = course.attempt > 0 and failure.status > 0, failure
+        took_s = asyncio.get_running_loop().time() - began
+        if isinstance(outcome, ServiceError):
+            self.on_contact(Contact(operation, ok, outcome, took_s))
+            raise outcome
+        if not outcome.settled:
+            self.on_contact(Contact(operation, ok, None, took_s))
+        return outcome
 
-    async def _try(self, course: _Course, priority: Priority) -> Answer | None:
+    async def _try(self, course: _Course) -> Answer | None:
         """Send the call once and return its answer; None means: try again."""
         if self.credential is not None:
             course.token = await self.credential.access_token()
@@ -272,7 +362,7 @@ class Caller:
         time = asyncio.get_running_loop().time
         came, patience_s = time(), max(0.0, self.limits.rate_limit_patience_s - course.waited_s)
         try:
-            async with self.gate.passage(priority, patience_s=patience_s):
+            async with self.gate.passage(course.priority, patience_s=patience_s):
                 course.waited_s += time() - came
                 answer = await self.transport.exchange(
                     course.request, authorization=course.authorization
@@ -282,12 +372,7 @@ class Caller:
         except ServiceError as failure:
             return await self._after(course, failure)
         self._away.discard(course.request.operation)
-        self._report(course, ok=True)
         return answer
-
-    def _report(self, course: _Course, *, ok: bool, failure: ServiceError | None = None) -> None:
-        took_s = asyncio.get_running_loop().time() - course.began
-        self.on_contact(Contact(course.request.operation, ok, failure, took_s))
 
     async def _after(self, course: _Course, failure: ServiceError) -> Answer | None:
         """Do what the policy says about a failure; None means: try again."""

@@ -25,8 +25,7 @@ from tillbridge.model.order import ReasonCode
 from tillbridge.model.restaurant import Table
 from tillbridge.service import types
 from tillbridge.service.answers import NOT_INTEGRATED
-from tillbridge.service.caller import Caller, Write
-from tillbridge.service.endpoints import ENDPOINTS, Priority
+from tillbridge.service.caller import ENDPOINTS, Caller, Priority, Write
 from tillbridge.service.transport import Answer, encode
 
 log = get_logger()

@@ -7,7 +7,6 @@ community is a 404) or not taken, Unreachable, ServiceDown, RateLimited, Outcome
 
 from collections.abc import Mapping
 from typing import Any
-from urllib.parse import urlencode
 
 from tillbridge.core.errors import OutcomeUnknown, Refused
 from tillbridge.core.i18n import _
@@ -52,7 +51,6 @@ class CommunityCalls:
     """
 
     def __init__(self, caller: Caller, community_id: str, *, secret_field: str) -> None:
-        self._caller = caller
         self._call = caller.call
         self._community = community_id
         self._secret_field = secret_field
@@ -70,8 +68,7 @@ class CommunityCalls:
         operation = "communities.catalogue"
         query = {"store_id": store_id, "updated_since": updated_since}
         given = {name: value for name, value in query.items() if value is not None}
-        url = self._caller.url(operation, self._community)
-        answer = await self._call(operation, url=f"{url}?{urlencode(given)}" if given else url)
+        answer = await self._call(operation, self._community, query=given)
         return read_catalogue(answer.body, operation)
 
     async def item(self, item_id: str) -> ItemDetail:

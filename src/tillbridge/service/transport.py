@@ -32,11 +32,11 @@ _LONGEST = 2048
 
 
 class Origin:
-    """The service's root, such as `https://api.example.com/v2`."""
+    """The service's root, such as `https://api.example.com/v2`; `root` is it without a path."""
 
     def __init__(self, base_url: str) -> None:
         self._base = urlsplit(base_url.rstrip("/"))
-        self._root = f"{self._base.scheme}://{self._base.netloc}"
+        self.root = f"{self._base.scheme}://{self._base.netloc}"
         self.uses_tls = self._base.scheme == "https"
 
     def url(self, *segments: str) -> str:
@@ -53,7 +53,7 @@ class Origin:
                     code="request.validation",
                 )
         path = "/".join(quote(segment, safe="") for segment in segments)
-        return f"{self._root}{self._base.path}/{path}"
+        return f"{self.root}{self._base.path}/{path}"
 
     def poll_url(self, path_or_url: str) -> str:
         """Return the URL for a `poll_url`: a path below the root, with or without its prefix.
@@ -75,11 +75,7 @@ class Origin:
             path = self._base.path + path
         if not path.startswith(f"{self._base.path}/pos/") or _climbs(path):
             raise _foreign()
-        return f"{self._root}{path}" + (f"?{parts.query}" if parts.query else "")
-
-    def owns(self, url: str) -> bool:
-        """Whether a URL that `url` or `poll_url` has made is of this origin."""
-        return url.startswith(f"{self._root}/")
+        return f"{self.root}{path}" + (f"?{parts.query}" if parts.query else "")
 
     def _is_own(self, parts: SplitResult) -> bool:
         return (
@@ -131,14 +127,14 @@ def _pieces(value: object, depth: int) -> list[str]:
     if depth > 0 and isinstance(value, Mapping):
         pieces: list[str] = []
         for name, each in value.items():
-            pieces += (",", _JSON.encode(str(name)), ":", *_pieces(each, depth - 1))
+            pieces += (",", JSON.encode(str(name)), ":", *_pieces(each, depth - 1))
         return ["{", *pieces[1:], "}"]
     if depth > 0 and isinstance(value, list | tuple):
         pieces = []
         for each in value:
             pieces += (",", *_pieces(each, depth - 1))
         return ["[", *pieces[1:], "]"]
-    return [_JSON.encode(value)]
+    return [JSON.encode(value)]
 
 
 def _plain(value: object) -> object:
@@ -150,12 +146,7 @@ def _plain(value: object) -> object:
     raise TypeError(msg)
 
 
-_JSON = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), default=_plain)
-
-
-def encode_small(body: object) -> bytes:
-    """Return a small body as compact JSON (UTF-8)."""
-    return _JSON.encode(body).encode()
+JSON = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), default=_plain)
 
 
 # -- the exchange
@@ -215,7 +206,7 @@ class Transport:
 
         Raises a ServiceError, never anything else.
         """
-        if not self.origin.owns(request.url):
+        if not request.url.startswith(f"{self.origin.root}/"):
             raise Refused(
                 _("A call to another address than the ordering service's was stopped."),
                 code=LEFT_ORIGIN,
