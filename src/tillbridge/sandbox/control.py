@@ -4,11 +4,12 @@ Bodies are as strict as the service's own, so that a typo in a test says so.
 """
 
 from dataclasses import replace
-from typing import Annotated, Any, Literal
+from typing import Any, Literal
 
-from pydantic import Field, create_model
+from pydantic import Field
 
 from tillbridge.sandbox.bodies import StoreStatus
+from tillbridge.sandbox.bodies import TaxComponent as ItemTaxComponent
 from tillbridge.sandbox.catalogue import is_available
 from tillbridge.sandbox.endpoints import (
     Call,
@@ -21,8 +22,8 @@ from tillbridge.sandbox.endpoints import (
     anyone,
 )
 from tillbridge.sandbox.menus import NextJob, job_body
-from tillbridge.sandbox.orders import WantedAt, parent_body
-from tillbridge.sandbox.pricing import PlacementError, Wanted, WantedOption
+from tillbridge.sandbox.orders import CommunityBasket, CommunityLine, parent_body
+from tillbridge.sandbox.pricing import Basket, PlacementError
 from tillbridge.sandbox.state import (
     Community,
     Item,
@@ -37,9 +38,7 @@ from tillbridge.sandbox.state import (
 )
 from tillbridge.sandbox.stores import integration_body
 from tillbridge.sandbox.validation import (
-    NO_LIST,
     Body,
-    Count,
     Email,
     Empty,
     Id,
@@ -159,62 +158,10 @@ async def _reset(call: Call[None, Empty]) -> Json:
 # Orders
 
 
-class Option(Body):
-    """An add-on of a line."""
-
-    external_id: Id
-    quantity: Annotated[int, Field(ge=1)] = 1
-
-
-_REPLACED = (
-    "product_id",
-    "product_variant_id",
-    "product_name",
-    "unit_price",
-    "external_id",
-    "variant_external_id",
-)
-
-
-class _Replaced(Body):
-    nullable = frozenset(_REPLACED)
-
-
-_ANY: dict[str, Any] = dict.fromkeys(_REPLACED, (Any, None))
-#: Fields of a delivered line that are replaced, by whatever it is.
-LineOverrides: Any = create_model("LineOverrides", __base__=_Replaced, **_ANY)
-
-
-class _AnyLine(Body):
-    nullable = frozenset(("external_id", "variant_external_id"))
-    external_id: Id | None = None
-    variant_external_id: Id | None = None
-    quantity: int = 1
-    options: list[Option] = NO_LIST
-
-    def wanted(self, external_id: str | None, overrides: dict[str, Any]) -> Wanted:
-        """As a basket has it."""
-        options = tuple(WantedOption(each.external_id, each.quantity) for each in self.options)
-        changes = tuple(overrides.items())
-        return Wanted(external_id, self.quantity, self.variant_external_id, options, changes)
-
-
-class Line(_AnyLine):
-    """A line of a store's order."""
-
-    overrides: LineOverrides = LineOverrides()
-
-
-class PlaceOrder(Body):
+class PlaceOrder(Basket):
     """POST /_control/orders."""
 
     store_id: Id
-    items: list[Line]
-    order_type: Text = "delivery"
-    tip: Count = 0
-    discount: Count = 0
-    special_instructions: OptionalText = ""
-    customer_id: Text | None = None
     unchecked: bool = False
     overrides: dict[str, Any] = Field(default_factory=dict)
     wait: bool = False
@@ -228,14 +175,11 @@ async def _place(call: Call[None, PlaceOrder]) -> Json:
         raise ServiceError(
             "store.not_integrated", f"Store {body.store_id} has no active integration"
         )
-    wanted = [line.wanted(line.external_id, line.overrides.sent()) for line in body.items]
-    names = {"order_type", "tip", "discount", "special_instructions", "customer_id"}
-    fields = body.model_dump(include=names, exclude_unset=True)
     try:
-        if body.unchecked or body.overrides or any(line.overrides for line in wanted):
-            order = orders.place_unchecked(link, wanted, {**fields, **body.overrides})
+        if body.unchecked or body.overrides or any(line.overrides.sent() for line in body.items):
+            order = orders.place_unchecked(link, body, body.overrides)
         else:
-            order = orders.place(link, wanted, **fields)
+            order = orders.place(link, body)
     except PlacementError as refusal:
         raise ServiceError("control.refused", str(refusal)) from None
     answer = order_body(order)
@@ -303,11 +247,9 @@ async def _set_store_status(call: Call[Store, StoreStatus]) -> Json:
     return {"store_id": call.found.store_id, "store_status": call.found.status}
 
 
-class TaxComponent(Body):
+class TaxComponent(ItemTaxComponent):
     """One rate of a tax, in percent."""
 
-    agency: Text
-    rate: Number
     compound: bool
 
 
@@ -370,40 +312,18 @@ async def _join(call: Call[Community, Member]) -> Json:
     return {"community_id": community.community_id, "store_ids": community.store_ids}
 
 
-class CommunityLine(_AnyLine):
-    """A line that names an item by its id in the community, or as its store's POS does."""
-
-    store_id: Id | None = None
-    item_id: Id | None = None
-
-
-class Customer(Body):
-    """Of a community order."""
-
-    customer_id: OptionalText = ""
-    name: OptionalText = ""
-    phone: OptionalText = ""
-
-
-class PlaceCommunityOrder(Body):
+class PlaceCommunityOrder(CommunityBasket):
     """POST /_control/communities/{community_id}/orders."""
 
-    items: list[CommunityLine]
-    fulfillment_type: Text = "delivery"
-    tip: Count = 0
-    discount: Count = 0
-    special_instructions: OptionalText = ""
-    customer: Customer | None = None
     wait: bool = False
 
 
 async def _place_community_order(call: Call[Community, PlaceCommunityOrder]) -> Json:
     """A customer orders, of one member store or several."""
     body, sandbox = call.body, call.sandbox
-    wanted = [_wanted_at(sandbox.world, call.found, line) for line in body.items]
-    fields = body.model_dump(exclude={"items", "wait"}, exclude_unset=True)
+    lines = [_of_store(sandbox.world, call.found, line) for line in body.items]
     try:
-        parent = sandbox.parents.place(call.found, wanted, **fields)
+        parent = sandbox.orders.place_in(call.found, body.model_copy(update={"items": lines}))
     except PlacementError as refusal:
         raise ServiceError("control.refused", str(refusal)) from None
     answer = _parent_body(parent)
@@ -414,13 +334,14 @@ async def _place_community_order(call: Call[Community, PlaceCommunityOrder]) -> 
     return answer
 
 
-def _wanted_at(world: World, community: Community, line: CommunityLine) -> WantedAt:
+def _of_store(world: World, community: Community, line: CommunityLine) -> CommunityLine:
     if line.item_id is not None:
         store, _, item = world.community_item(community, line.item_id)
-        return WantedAt(store.store_id, line.wanted(item.external_id, {}))
+        found = {"store_id": store.store_id, "external_id": item.external_id}
+        return line.model_copy(update=found)
     if line.store_id is None or "external_id" not in line.model_fields_set:
         raise wrong("items", "each names an item_id, or a store_id and an external_id")
-    return WantedAt(line.store_id, line.wanted(line.external_id, {}))
+    return line
 
 
 async def _show_parent(call: Call[ParentOrder, Unread]) -> Json:
@@ -428,7 +349,7 @@ async def _show_parent(call: Call[ParentOrder, Unread]) -> Json:
 
 
 async def _move_parent(call: Call[ParentOrder, Empty]) -> Json:
-    call.sandbox.parents.step(call.found, call.part("step"))
+    call.sandbox.orders.step(call.found, call.part("step"))
     return _parent_body(call.found)
 
 

@@ -6,7 +6,6 @@ sandbox's choice.
 """
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any
 
@@ -14,16 +13,26 @@ from tillbridge.sandbox.bodies import Cancel, OrderStatus, renamed
 from tillbridge.sandbox.clock import as_timestamp
 from tillbridge.sandbox.endpoints import Call, Endpoint, own_order
 from tillbridge.sandbox.pricing import (
-    Extras,
+    BaseLine,
+    Basket,
+    Line,
     PlacementError,
-    Wanted,
     price_order,
     priced_lines,
     unchecked_lines,
 )
 from tillbridge.sandbox.settings import SandboxSettings
 from tillbridge.sandbox.state import Community, Link, Order, ParentOrder, World, new_id
-from tillbridge.sandbox.validation import Empty, Json, ServiceError
+from tillbridge.sandbox.validation import (
+    Body,
+    Count,
+    Empty,
+    Id,
+    Json,
+    OptionalText,
+    ServiceError,
+    Text,
+)
 from tillbridge.sandbox.webhooks import Webhooks
 
 #: Where each state may go. Until when cancelling is allowed, the specification does not show.
@@ -46,6 +55,50 @@ FOLLOW_UP = {
     "OTHER": "message_surfaced_to_support",
 }
 
+#: In the order in which a community's order goes through them; cancelled ends it from any.
+STATUSES = ("pending", "confirmed", "preparing", "ready", "out_for_delivery", "delivered")
+CHILD_STATUS: Mapping[str, str] = {
+    "created": "pending",
+    "accepted": "confirmed",
+    "preparing": "preparing",
+    "ready": "ready",
+    "completed": "delivered",
+    "cancelled": "cancelled",
+}
+#: What each step of courier and customer leads to, and from where.
+_STEPS: Mapping[str, tuple[str, tuple[str, ...]]] = {
+    "out-for-delivery": ("out_for_delivery", ("ready",)),
+    "deliver": ("delivered", ("ready", "out_for_delivery")),
+    "cancel": ("cancelled", STATUSES[:-1]),
+}
+_SUMS = ("subtotal", "tax", "delivery_fee", "discount", "tip", "total_amount")
+
+
+class CommunityLine(BaseLine):
+    """A line that names an item by its id in the community, or as its store's POS does."""
+
+    store_id: Id | None = None
+    item_id: Id | None = None
+
+
+class Customer(Body):
+    """Of a community order."""
+
+    customer_id: OptionalText = ""
+    name: OptionalText = ""
+    phone: OptionalText = ""
+
+
+class CommunityBasket(Body):
+    """What a customer orders of the member stores."""
+
+    items: list[CommunityLine]
+    fulfillment_type: Text = "delivery"
+    tip: Count = 0
+    discount: Count = 0
+    special_instructions: OptionalText = ""
+    customer: Customer = Customer()
+
 
 class Orders:
     """Places orders and moves them; every change goes through here."""
@@ -54,92 +107,63 @@ class Orders:
         self._world = world
         self._webhooks = webhooks
         self._clock = world.clock
-        #: Called after every move: a community rolls the states of child orders up.
-        self.moved: Callable[[Order], None] | None = None
 
-    def place(
-        self,
-        link: Link,
-        wanted: Sequence[Wanted],
-        *,
-        order_type: str = "delivery",
-        tip: int = 0,
-        discount: int = 0,
-        special_instructions: str = "",
-        customer_id: str | None = None,
-    ) -> Order:
+    # An order of a store
+
+    def place(self, link: Link, basket: Basket) -> Order:
         """Place an order as a customer would. Raises `PlacementError`."""
-        money = self.priced(link, wanted, order_type=order_type, tip=tip, discount=discount)
-        order = self.create(
-            link,
-            money,
-            order_type=order_type,
-            special_instructions=special_instructions,
-            customer_id=customer_id,
-        )
-        self.auto_accept(order)
+        order = self._create(link, basket, self._priced(link, basket))
+        self._auto_accept(order)
         return order
 
-    def priced(
-        self,
-        link: Link,
-        wanted: Sequence[Wanted],
-        *,
-        order_type: str = "delivery",
-        tip: int = 0,
-        discount: int = 0,
-    ) -> dict[str, Any]:
-        """What an order would cost, if it can be placed now. Raises `PlacementError`."""
-        if link.active is None:
-            raise PlacementError("No till is connected to this store, so it takes no orders")
-        if link.store.status != "active":
-            raise PlacementError("The store is temporarily closed")
-        delivery = link.store.settings.get("deliverySettings", {})
-        lines = priced_lines(link, wanted, self._clock.now_ms())
-        subtotal = sum(line.subtotal for line in lines)
-        if subtotal < delivery.get("min_order_amount", 0) and order_type == "delivery":
-            raise PlacementError("The basket is below the store's smallest order")
-        delivered = delivery.get("enabled") and order_type == "delivery"
-        fee = delivery.get("delivery_fee", 0) if delivered else 0
-        extras = Extras(fee, min(discount, subtotal), tip)
-        return price_order(lines, extras, inclusive=_inclusive(link))
-
-    def place_unchecked(
-        self, link: Link, wanted: Sequence[Wanted], overrides: Mapping[str, Any]
-    ) -> Order:
+    def place_unchecked(self, link: Link, basket: Basket, overrides: Mapping[str, Any]) -> Order:
         """Place an order that a customer could not; `overrides` replaces fields of `data`."""
         if link.active is None:
             raise PlacementError(
                 "No till is connected to this store, so nobody would hear of the order"
             )
-        lines = unchecked_lines(link, wanted)
-        money = price_order(lines, Extras(), inclusive=_inclusive(link))
-        order = self.create(link, money, overrides=overrides)
-        self.auto_accept(order)
+        lines = unchecked_lines(link, basket.items)
+        sent = basket.model_dump(include={"tip", "discount"}, exclude_unset=True)
+        money = price_order(lines, inclusive=_inclusive(link))
+        order = self._create(link, basket, money, {**sent, **overrides})
+        self._auto_accept(order)
         return order
 
-    def create(
+    def _priced(self, link: Link, basket: Basket) -> dict[str, Any]:
+        """What an order would cost, if it can be placed now. Raises `PlacementError`."""
+        if link.active is None:
+            raise PlacementError("No till is connected to this store, so it takes no orders")
+        if link.store.status != "active":
+            raise PlacementError("The store is temporarily closed")
+        settings = link.store.settings.get("deliverySettings", {})
+        lines = priced_lines(link, basket.items, self._clock.now_ms())
+        subtotal, delivered = sum(line.subtotal for line in lines), basket.order_type == "delivery"
+        if subtotal < settings.get("min_order_amount", 0) and delivered:
+            raise PlacementError("The basket is below the store's smallest order")
+        fee = settings.get("delivery_fee", 0) if delivered and settings.get("enabled") else 0
+        discount = min(basket.discount, subtotal)
+        return price_order(
+            lines, inclusive=_inclusive(link), fee=fee, discount=discount, tip=basket.tip
+        )
+
+    def _create(
         self,
         link: Link,
+        basket: Basket,
         money: Mapping[str, Any],
-        *,
-        order_type: str = "delivery",
-        special_instructions: str = "",
-        customer_id: str | None = None,
         overrides: Mapping[str, Any] = MappingProxyType({}),
     ) -> Order:
-        """Record an order and tell the POS; `money` is what `priced` gave."""
-        number = self._world.next_order_number()
+        """Record an order and inform the POS; `money` is what `_priced` gave."""
         data: dict[str, Any] = {
             "id": new_id("ord"),
-            "order_number": number,
-            "order_type": order_type,
+            "order_number": self._world.next_order_number(),
+            "order_type": basket.order_type,
             "status": "pending",
             "payment_status": "paid",
-            "customer_id": customer_id or new_id("cus"),
+            "customer_id": basket.customer_id or new_id("cus"),
             "currency": link.store.currency,
             **money,
-            "special_instructions": special_instructions,
+            "special_instructions": basket.special_instructions,
             "created_at": self._clock.timestamp(),
             **overrides,
         }
@@ -149,64 +173,183 @@ class Orders:
         self._webhooks.emit(link, "order.created", data, order_id=order.order_id)
         return order
 
-    def auto_accept(self, order: Order) -> None:
+    def _auto_accept(self, order: Order) -> None:
         """Accept on the partner's behalf, where the integration says so."""
         integration = order.link.active
         if integration is not None and integration.auto_accept_orders:
             self.move(order, "accepted", by="service")
 
     def move(self, order: Order, target: str, *, by: str) -> None:
-        """One step of the lifecycle. Raises order.invalid_transition."""
+        """One step of the lifecycle, and of the parent's. Raises order.invalid_transition."""
         if target not in REACHABLE[order.state]:
             raise unreachable(order, target)
         order.state = target
         self._note(order, by)
-        if self.moved is not None:
-            self.moved(order)
+        parent = self._world.parents.get(order.order_id)
+        if parent is not None and parent.status != "cancelled":
+            parent.updated_at_ms = self._clock.now_ms()
+            statuses = [CHILD_STATUS[child.state] for child in parent.children]
+            self._become(parent, rolled_up(parent.status, statuses))
 
     def deliver(self, order: Order) -> None:
         """The courier is done. What order.delivered carries, the specification does not show."""
         self.move(order, "completed", by="courier")
         self._emit(order, "order.delivered", "delivered")
 
-    def _emit(self, order: Order, event_type: str, status: str) -> None:
-        data = {"id": order.order_id, "order_number": order.order_number, "status": status}
-        self._webhooks.emit(order.link, event_type, data, order_id=order.order_id)
-
-    def cancel(self, order: Order, reason: str, reason_code: str, message: str | None) -> None:
+    def cancel(self, order: Order, cancel: Cancel) -> None:
         """The POS cannot fulfil it: refund, and what the reason code sets off."""
-        self.move(order, "cancelled", by="pos")
-        order.cancellation = {"reason": reason, "reason_code": reason_code, "message": message}
-        effect = {
-            "effect": FOLLOW_UP[reason_code],
-            "at": self._clock.timestamp(),
-            "order_id": order.order_id,
-        }
-        if reason_code == "OTHER":
-            effect["message"] = message or reason
-        order.effects += [self._refund(order), effect]
+        self._cancel(order, "pos", **{"message": None, **cancel.sent()})
+        code = cancel.reason_code
+        at = self._clock.timestamp()
+        effect = {"effect": FOLLOW_UP[code], "at": at, "order_id": order.order_id}
+        if code == "OTHER":
+            effect["message"] = cancel.message or cancel.reason
+        order.effects.append(effect)
         order.link.store.flags.append(effect)
-        if reason_code == "POS_OFFLINE" and self._world.settings.pos_offline_pauses_store:
+        if code == "POS_OFFLINE" and self._world.settings.pos_offline_pauses_store:
             order.link.store.status = "inactive"
 
     def cancel_by_customer(self, order: Order, event_type: str | None) -> None:
         """The specification shows no event for this; `event_type` sends one all the same."""
-        self.move(order, "cancelled", by="customer")
-        order.cancellation = {
-            "reason": "Cancelled by the customer",
-            "reason_code": None,
-            "message": None,
-        }
-        order.effects.append(self._refund(order))
+        reason = "Cancelled by the customer"
+        self._cancel(order, "customer", reason=reason, reason_code=None, message=None)
         if event_type is not None:
             self._emit(order, event_type, "cancelled")
 
-    def _refund(self, order: Order) -> dict[str, Any]:
+    def _cancel(self, order: Order, by: str, **why: str | None) -> None:
+        self.move(order, "cancelled", by=by)
         amount = order.data.get("total_amount", 0)
-        return {"effect": "customer_refunded", "at": self._clock.timestamp(), "amount": amount}
+        refund = {"effect": "customer_refunded", "at": self._clock.timestamp(), "amount": amount}
+        order.cancellation = why
+        order.effects.append(refund)
+
+    def _emit(self, order: Order, event_type: str, status: str) -> None:
+        data = {"id": order.order_id, "order_number": order.order_number, "status": status}
+        self._webhooks.emit(order.link, event_type, data, order_id=order.order_id)
 
     def _note(self, order: Order, by: str) -> None:
         order.history.append({"state": order.state, "at": self._clock.timestamp(), "by": by})
+
+    # An order of a community
+
+    def check_line(self, community: Community, store_id: str, line: BaseLine) -> Link:
+        """Refuse what cannot be ordered here, as far as the community has a say in it."""
+        try:
+            store = self._world.member(community, store_id)
+        except ServiceError as refusal:
+            raise PlacementError(refusal.message) from None
+        now = self._clock.now_ms()
+        if not self._world.is_open(community, store, now):
+            raise PlacementError(f"{store.name} is closed")
+        link = self._world.active_link(store.store_id)
+        item = link.catalogue.items.get(line.external_id or "") if link else None
+        if link is None or item is None:
+            raise PlacementError(f"{line.external_id} is not on the menu of this community")
+        if not community.own_state(item.product_id, now).available:
+            raise PlacementError(f"{item.name} is sold out")
+        return link
+
+    def place_in(self, community: Community, basket: CommunityBasket) -> ParentOrder:
+        """All stores' parts, or none of them. Raises `PlacementError`."""
+        if not basket.items:
+            raise PlacementError("The basket is empty")
+        links = {
+            line.store_id or "": self.check_line(community, line.store_id or "", line)
+            for line in basket.items
+        }
+        if len({link.store.currency for link in links.values()}) > 1:
+            raise PlacementError("Stores of different currencies do not go into one order")
+        customer_id = basket.customer.customer_id or new_id("cus")
+        parts = [
+            Basket(
+                items=[
+                    Line(**line.model_dump(include=set(BaseLine.model_fields)))
+                    for line in basket.items
+                    if line.store_id == store_id
+                ],
+                order_type=basket.fulfillment_type,
+                special_instructions=basket.special_instructions,
+                customer_id=customer_id,
+            )
+            for store_id in links
+        ]
+        both = list(zip(links.values(), parts, strict=True))
+        weights = [self._priced(link, part)["subtotal"] for link, part in both]
+        tips = shares(basket.tip, weights)
+        discounts = shares(min(basket.discount, sum(weights)), weights)
+        shared = [
+            (link, part.model_copy(update={"tip": tip, "discount": discount}))
+            for (link, part), tip, discount in zip(both, tips, discounts, strict=True)
+        ]
+        priced = [(link, part, self._priced(link, part)) for link, part in shared]
+        number = self._world.next_order_number()
+        children = [self._create(link, part, money) for link, part, money in priced]
+        parent = self._record(community, number, basket, children)
+        self._announce(parent, "order.created", {"order": parent_body(parent)})
+        for child in children:
+            self._auto_accept(child)
+        return parent
+
+    def _record(
+        self, community: Community, number: str, basket: CommunityBasket, children: list[Order]
+    ) -> ParentOrder:
+        now = self._clock.now_ms()
+        items = {
+            child.order_id: [_line(child, each) for each in child.data["items"]]
+            for child in children
+        }
+        fields: dict[str, Any] = {
+            "order_number": number,
+            "community_id": community.community_id,
+            "fulfillment_type": basket.fulfillment_type,
+            "payment_status": "completed",
+            "currency": children[0].data["currency"],
+            **{name: sum(child.data[name] for child in children) for name in _SUMS},
+            "customer": {
+                **basket.customer.model_dump(),
+                "customer_id": children[0].data["customer_id"],
+            },
+            "items": [line for lines in items.values() for line in lines],
+        }
+        line_ids = {key: [str(line["line_id"]) for line in lines] for key, lines in items.items()}
+        parent = ParentOrder(
+            new_id("ord"), community, "pending", fields, children, line_ids, now, now
+        )
+        self._world.parent_orders[parent.order_id] = parent
+        self._world.parents |= {child.order_id: parent for child in children}
+        parent.history.append({"status": parent.status, "at": self._clock.timestamp()})
+        return parent
+
+    def step(self, parent: ParentOrder, name: str) -> None:
+        """`out-for-delivery`, `deliver` or `cancel`: what courier and customer do."""
+        if name not in _STEPS:
+            raise ServiceError("request.not_found", f"The last part is one of {', '.join(_STEPS)}")
+        target, reachable_from = _STEPS[name]
+        if parent.status not in reachable_from:
+            raise ServiceError(
+                "order.invalid_transition",
+                f"Community order {parent.order_id} is {parent.status}; {target} is not reachable",
+            )
+        if target == "out_for_delivery":
+            self._become(parent, target)
+        for child in parent.children:
+            if target == "delivered" and child.state == "ready":
+                self.deliver(child)  # every child completes, and informs its POS
+            elif target == "cancelled" and child.state not in ("completed", "cancelled"):
+                self.cancel_by_customer(child, None)  # no POS event says so
+
+    def _become(self, parent: ParentOrder, status: str) -> None:
+        if status == parent.status:
+            return
+        previous, parent.status = parent.status, status
+        parent.updated_at_ms = self._clock.now_ms()
+        parent.history.append({"status": status, "at": self._clock.timestamp()})
+        data = {"previous_status": previous, "order": parent_body(parent)}
+        self._announce(parent, "order.status_changed", data)
+
+    def _announce(self, parent: ParentOrder, event_type: str, data: Json) -> None:
+        subscriptions = self._world.subscriptions_of(parent.community)
+        self._webhooks.broadcast(subscriptions, event_type, data, parent.order_id)
 
 
 def unreachable(order: Order, target: str) -> ServiceError:
@@ -221,35 +364,6 @@ def unreachable(order: Order, target: str) -> ServiceError:
 
 def _inclusive(link: Link) -> bool:
     return link.store.tax_config.get("pricing_mode") == "inclusive"
-
-
-# Orders of a community
-
-#: In the order in which a parent goes through them; cancelled ends it from any.
-STATUSES = ("pending", "confirmed", "preparing", "ready", "out_for_delivery", "delivered")
-CHILD_STATUS: Mapping[str, str] = {
-    "created": "pending",
-    "accepted": "confirmed",
-    "preparing": "preparing",
-    "ready": "ready",
-    "completed": "delivered",
-    "cancelled": "cancelled",
-}
-#: What each step leads to, and from where.
-_STEPS: Mapping[str, tuple[str, tuple[str, ...]]] = {
-    "out-for-delivery": ("out_for_delivery", ("ready",)),
-    "deliver": ("delivered", ("ready", "out_for_delivery")),
-    "cancel": ("cancelled", STATUSES[:-1]),
-}
-_SUMS = ("subtotal", "tax", "delivery_fee", "discount", "tip", "total_amount")
-
-
-@dataclass(frozen=True, slots=True)
-class WantedAt:
-    """A line of a basket, and the member store that it is of."""
-
-    store_id: str
-    line: Wanted
 
 
 def rolled_up(current: str, children: Sequence[str]) -> str:
@@ -272,169 +386,6 @@ def shares(amount: int, weights: Sequence[int]) -> list[int]:
     parts = [amount * weight // whole for weight in weights]
     parts[0] += amount - sum(parts)
     return parts
-
-
-class ParentOrders:
-    """Places and moves the orders of communities."""
-
-    def __init__(
-        self,
-        world: World,
-        orders: Orders,
-        webhooks: Webhooks,
-    ) -> None:
-        self._world = world
-        self._orders = orders
-        self._webhooks = webhooks
-        self._clock = world.clock
-
-    # Placing
-
-    def check_line(self, community: Community, wanted: WantedAt) -> Link:
-        """Refuse what cannot be ordered here, as far as the community has a say in it."""
-        try:
-            store = self._world.member(community, wanted.store_id)
-        except ServiceError as refusal:
-            raise PlacementError(refusal.message) from None
-        now = self._clock.now_ms()
-        if not self._world.is_open(community, store, now):
-            raise PlacementError(f"{store.name} is closed")
-        link = self._world.active_link(store.store_id)
-        item = link.catalogue.items.get(wanted.line.external_id or "") if link else None
-        if link is None or item is None:
-            raise PlacementError(f"{wanted.line.external_id} is not on the menu of this community")
-        if not community.own_state(item.product_id, now).available:
-            raise PlacementError(f"{item.name} is sold out")
-        return link
-
-    def place(
-        self,
-        community: Community,
-        wanted: Sequence[WantedAt],
-        *,
-        fulfillment_type: str = "delivery",
-        tip: int = 0,
-        discount: int = 0,
-        special_instructions: str = "",
-        customer: Mapping[str, str] | None = None,
-    ) -> ParentOrder:
-        """All stores' parts, or none of them. Raises `PlacementError`."""
-        if not wanted:
-            raise PlacementError("The basket is empty")
-        links = {entry.store_id: self.check_line(community, entry) for entry in wanted}
-        if len({link.store.currency for link in links.values()}) > 1:
-            raise PlacementError("Stores of different currencies do not go into one order")
-        baskets = {
-            store_id: [entry.line for entry in wanted if entry.store_id == store_id]
-            for store_id in links
-        }
-        weights = [
-            self._orders.priced(link, baskets[store_id], order_type=fulfillment_type)["subtotal"]
-            for store_id, link in links.items()
-        ]
-        tips, discounts = shares(tip, weights), shares(min(discount, sum(weights)), weights)
-        money = {
-            store_id: self._orders.priced(
-                link, baskets[store_id], order_type=fulfillment_type, tip=own_tip, discount=own_off
-            )
-            for (store_id, link), own_tip, own_off in zip(
-                links.items(), tips, discounts, strict=True
-            )
-        }
-        who = {"customer_id": new_id("cus"), "name": "", "phone": "", **(customer or {})}
-        number = self._world.next_order_number()
-        children = [
-            self._orders.create(
-                link,
-                money[store_id],
-                order_type=fulfillment_type,
-                special_instructions=special_instructions,
-                customer_id=who["customer_id"],
-            )
-            for store_id, link in links.items()
-        ]
-        parent = self._record(community, number, fulfillment_type, who, children)
-        self._announce(parent, "order.created", {"order": parent_body(parent)})
-        for child in children:
-            self._orders.auto_accept(child)
-        return parent
-
-    def _record(
-        self,
-        community: Community,
-        number: str,
-        fulfillment_type: str,
-        customer: Mapping[str, str],
-        children: list[Order],
-    ) -> ParentOrder:
-        now = self._clock.now_ms()
-        items, line_ids = [], {}
-        for child in children:
-            lines = [_line(child, line) for line in child.data["items"]]
-            line_ids[child.order_id] = [str(line["line_id"]) for line in lines]
-            items += lines
-        fields: dict[str, Any] = {
-            "order_number": number,
-            "community_id": community.community_id,
-            "fulfillment_type": fulfillment_type,
-            "payment_status": "completed",
-            "currency": children[0].data["currency"],
-            **{name: sum(child.data[name] for child in children) for name in _SUMS},
-            "customer": dict(customer),
-            "items": items,
-        }
-        parent = ParentOrder(
-            new_id("ord"), community, "pending", fields, children, line_ids, now, now
-        )
-        self._world.parent_orders[parent.order_id] = parent
-        self._world.parents |= {child.order_id: parent for child in children}
-        self._note(parent)
-        return parent
-
-    # Moving
-
-    def child_moved(self, order: Order) -> None:
-        """After every move of an order: its parent, if it has one, may move too."""
-        parent = self._world.parents.get(order.order_id)
-        if parent is None or parent.status == "cancelled":
-            return
-        parent.updated_at_ms = self._clock.now_ms()
-        children = [CHILD_STATUS[child.state] for child in parent.children]
-        self._become(parent, rolled_up(parent.status, children))
-
-    def step(self, parent: ParentOrder, name: str) -> None:
-        """`out-for-delivery`, `deliver` or `cancel`: what courier and customer do."""
-        if name not in _STEPS:
-            raise ServiceError("request.not_found", f"The last part is one of {', '.join(_STEPS)}")
-        target, reachable_from = _STEPS[name]
-        if parent.status not in reachable_from:
-            raise ServiceError(
-                "order.invalid_transition",
-                f"Community order {parent.order_id} is {parent.status}; {target} is not reachable",
-            )
-        if target == "out_for_delivery":
-            self._become(parent, target)
-        for child in parent.children:
-            if target == "delivered" and child.state == "ready":
-                self._orders.deliver(child)  # every child completes, and informs its POS
-            elif target == "cancelled" and child.state not in ("completed", "cancelled"):
-                self._orders.cancel_by_customer(child, None)  # no POS event says so
-
-    def _become(self, parent: ParentOrder, status: str) -> None:
-        if status == parent.status:
-            return
-        previous, parent.status = parent.status, status
-        parent.updated_at_ms = self._clock.now_ms()
-        self._note(parent)
-        data = {"previous_status": previous, "order": parent_body(parent)}
-        self._announce(parent, "order.status_changed", data)
-
-    def _announce(self, parent: ParentOrder, event_type: str, data: Json) -> None:
-        subscriptions = self._world.subscriptions_of(parent.community)
-        self._webhooks.broadcast(subscriptions, event_type, data, parent.order_id)
-
-    def _note(self, parent: ParentOrder) -> None:
-        parent.history.append({"status": parent.status, "at": self._clock.timestamp()})
 
 
 def parent_body(parent: ParentOrder) -> dict[str, Any]:
@@ -501,7 +452,7 @@ async def _status(call: Call[Order, OrderStatus]) -> Json:
 
 async def _cancel(call: Call[Order, Cancel]) -> Json:
     order, body = call.found, call.body
-    call.sandbox.orders.cancel(order, body.reason, body.reason_code, body.message)
+    call.sandbox.orders.cancel(order, body)
     return {**_answer(order), "reason": body.reason, "reason_code": body.reason_code}
 
 

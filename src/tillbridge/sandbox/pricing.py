@@ -6,9 +6,11 @@ adds the lines up, so all sums agree.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from decimal import ROUND_HALF_UP, Decimal
-from typing import Any
+from typing import Annotated, Any
+
+from pydantic import Field, create_model
 
 from tillbridge.sandbox.catalogue import (
     find_add_on,
@@ -19,6 +21,71 @@ from tillbridge.sandbox.catalogue import (
     live_variants,
 )
 from tillbridge.sandbox.state import AddOnGroup, Catalogue, Item, Link, Variant, new_id, plain
+from tillbridge.sandbox.validation import NO_LIST, Body, Count, Id, OptionalText, Text
+
+# What a customer wants: the body of the control API's calls, and what a basket holds
+
+
+class Option(Body):
+    """An add-on that was chosen, so many per one of the line."""
+
+    external_id: Id
+    quantity: Annotated[int, Field(ge=1)] = 1
+
+
+_REPLACED: dict[str, Any] = dict.fromkeys(
+    (
+        "product_id",
+        "product_variant_id",
+        "product_name",
+        "unit_price",
+        "external_id",
+        "variant_external_id",
+    ),
+    (Any, None),
+)
+
+
+class _Replaced(Body):
+    nullable = frozenset(_REPLACED)
+
+
+#: Fields of a delivered line that are replaced, by whatever it is: orders odd on purpose.
+LineOverrides: Any = create_model("LineOverrides", __base__=_Replaced, **_REPLACED)
+
+
+class BaseLine(Body):
+    """What every line of a basket has."""
+
+    nullable = frozenset(("external_id", "variant_external_id"))
+    external_id: Id | None = None
+    variant_external_id: Id | None = None
+    quantity: int = 1
+    options: list[Option] = NO_LIST
+
+
+class Line(BaseLine):
+    """A line of a store's order."""
+
+    overrides: LineOverrides = LineOverrides()
+
+
+class Basket(Body):
+    """What a customer orders of one store."""
+
+    items: list[Line]
+    order_type: Text = "delivery"
+    tip: Count = 0
+    discount: Count = 0
+    special_instructions: OptionalText = ""
+    customer_id: Text | None = None
+
+
+class PlacementError(Exception):
+    """The order cannot be placed; the message is for the customer."""
+
+
+# What it costs
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,15 +139,6 @@ class PricedLine:
         }
 
 
-@dataclass(frozen=True, slots=True)
-class Extras:
-    """What comes on top of the lines, or off them."""
-
-    delivery_fee: int = 0
-    discount: int = 0
-    tip: int = 0
-
-
 def components_of(
     tax_config: Mapping[str, Any], item_tax: Mapping[str, Any] | None
 ) -> tuple[Component, ...]:
@@ -112,7 +170,9 @@ def line_taxes(amount: int, components: Iterable[Component], *, inclusive: bool)
     return [int((net * factor).quantize(Decimal(1), ROUND_HALF_UP)) for factor in factors]
 
 
-def price_order(lines: Sequence[PricedLine], extras: Extras, *, inclusive: bool) -> dict[str, Any]:
+def price_order(
+    lines: Sequence[PricedLine], *, inclusive: bool, fee: int = 0, discount: int = 0, tip: int = 0
+) -> dict[str, Any]:
     """The money fields and `items` of an order."""
     items: list[dict[str, Any]] = []
     breakdown: dict[tuple[str, Decimal], int] = {}
@@ -124,14 +184,13 @@ def price_order(lines: Sequence[PricedLine], extras: Extras, *, inclusive: bool)
             breakdown[key] = breakdown.get(key, 0) + amount
     subtotal = sum(line.subtotal for line in lines)
     tax = sum(breakdown.values())
-    total = (
-        subtotal + extras.delivery_fee + extras.tip - extras.discount + (0 if inclusive else tax)
-    )
     return {
         "subtotal": subtotal,
         "tax": tax,
-        **asdict(extras),
-        "total_amount": total,
+        "delivery_fee": fee,
+        "discount": discount,
+        "tip": tip,
+        "total_amount": subtotal + fee + tip - discount + (0 if inclusive else tax),
         "prices_include_tax": inclusive,
         "tax_breakdown": [
             {"name": agency, "rate": _plain(rate), "amount": amount}
@@ -149,40 +208,14 @@ def _plain(rate: Decimal) -> int | float:
 # From a basket to priced lines
 
 
-class PlacementError(Exception):
-    """The order cannot be placed; the message is for the customer."""
-
-
-@dataclass(frozen=True, slots=True)
-class WantedOption:
-    """An add-on that was chosen, so many per one of the line."""
-
-    external_id: str
-    quantity: int = 1
-
-
-@dataclass(frozen=True, slots=True)
-class Wanted:
-    """One line of a basket.
-
-    `overrides` replaces fields of the delivered line, to make orders that are odd on purpose.
-    """
-
-    external_id: str | None
-    quantity: int = 1
-    variant_external_id: str | None = None
-    options: tuple[WantedOption, ...] = ()
-    overrides: tuple[tuple[str, Any], ...] = ()
-
-
-def priced_lines(link: Link, wanted: Sequence[Wanted], now_ms: int) -> list[PricedLine]:
+def priced_lines(link: Link, wanted: Sequence[BaseLine], now_ms: int) -> list[PricedLine]:
     """Lines of what is on the menu and can be had now. Raises `PlacementError`."""
     if not wanted:
         raise PlacementError("The basket is empty")
     return [_line(link, line, now_ms) for line in wanted]
 
 
-def unchecked_lines(link: Link, wanted: Sequence[Wanted]) -> list[PricedLine]:
+def unchecked_lines(link: Link, wanted: Sequence[Line]) -> list[PricedLine]:
     """Lines as asked for; what is not on the menu costs nothing, unless an override says so."""
     lines = []
     for line in wanted:
@@ -192,11 +225,12 @@ def unchecked_lines(link: Link, wanted: Sequence[Wanted]) -> list[PricedLine]:
             _priced_option(find_sellable(link.catalogue, option.external_id), option)
             for option in line.options
         )
-        lines.append(_priced(link, line, item, variant, options))
+        priced = _priced(link, line, item, variant, options)
+        lines.append(replace(priced, **line.overrides.sent()))
     return lines
 
 
-def _line(link: Link, line: Wanted, now_ms: int) -> PricedLine:
+def _line(link: Link, line: BaseLine, now_ms: int) -> PricedLine:
     item = link.catalogue.items.get(line.external_id or "")
     if item is None or item.is_add_on:
         raise PlacementError(f"{line.external_id} is not on the menu")
@@ -222,7 +256,7 @@ def _variant(item: Item, external_id: str | None) -> Variant | None:
 
 
 def _options(
-    catalogue: Catalogue, item: Item, wanted: Sequence[WantedOption], now_ms: int
+    catalogue: Catalogue, item: Item, wanted: Sequence[Option], now_ms: int
 ) -> tuple[PricedOption, ...]:
     groups = groups_of(catalogue, item)
     offered = {external_id for group in groups for external_id in group.add_ons}
@@ -250,7 +284,7 @@ def choice_of(group: AddOnGroup) -> str:
     return f"{group.min_select} to {group.max_select}"
 
 
-def _priced_option(thing: Item | None, option: WantedOption) -> PricedOption:
+def _priced_option(thing: Item | None, option: Option) -> PricedOption:
     key = option.external_id
     if thing is None:
         return PricedOption(new_id("prd"), key, option.quantity, 0, key)
@@ -259,7 +293,7 @@ def _priced_option(thing: Item | None, option: WantedOption) -> PricedOption:
 
 def _priced(
     link: Link,
-    line: Wanted,
+    line: BaseLine,
     item: Item | None,
     variant: Variant | None,
     options: tuple[PricedOption, ...],
@@ -267,7 +301,7 @@ def _priced(
     name = item.name if item else str(line.external_id)
     if variant is not None:
         name = f"{name} ({variant.variant_name})"
-    priced = PricedLine(
+    return PricedLine(
         product_id=item.product_id if item else new_id("prd"),
         product_variant_id=variant.variant_id if variant else None,
         product_name=name,
@@ -278,4 +312,3 @@ def _priced(
         options=options,
         components=components_of(link.store.tax_config, item.fields.get("tax") if item else None),
     )
-    return replace(priced, **dict(line.overrides))

@@ -20,7 +20,7 @@ from tillbridge.sandbox.middleware import (
     same_origin,
 )
 from tillbridge.sandbox.oauth import Tokens, oauth_endpoints
-from tillbridge.sandbox.orders import Orders, ParentOrders, order_endpoints
+from tillbridge.sandbox.orders import Orders, order_endpoints
 from tillbridge.sandbox.pages import INDEX_ENDPOINTS, STATIC, Pages, page_errors
 from tillbridge.sandbox.settings import SandboxSettings
 from tillbridge.sandbox.state import World
@@ -42,8 +42,6 @@ class Sandbox:
         self.webhooks = Webhooks(self.clock, settings)
         self.jobs = Jobs(self.world)
         self.orders = Orders(self.world, self.webhooks)
-        self.parents = ParentOrders(self.world, self.orders, self.webhooks)
-        self.orders.moved = self.parents.child_moved
         self.mirror = Mirror(self.world)
         self.faults = Faults(settings.fault_seed)
         self.limit = RateLimit(self.clock, settings)

@@ -30,13 +30,19 @@ from tillbridge.sandbox.endpoints import (
     any_parent,
     any_store,
 )
-from tillbridge.sandbox.orders import STATUSES, WantedAt, parent_body
+from tillbridge.sandbox.orders import (
+    STATUSES,
+    CommunityBasket,
+    CommunityLine,
+    Customer,
+    parent_body,
+)
 from tillbridge.sandbox.pages import read_form
 from tillbridge.sandbox.pricing import (
+    Basket,
+    Line,
     PlacementError,
     PricedLine,
-    Wanted,
-    WantedOption,
     choice_of,
     priced_lines,
 )
@@ -50,7 +56,7 @@ from tillbridge.sandbox.state import (
     Store,
     Table,
 )
-from tillbridge.sandbox.validation import Json, ServiceError
+from tillbridge.sandbox.validation import Json, ServiceError, validate
 
 if TYPE_CHECKING:
     from tillbridge.sandbox.server import Sandbox
@@ -131,13 +137,13 @@ class Baskets:
     """Lines by visitor and shop, in memory; the oldest go when there are too many."""
 
     def __init__(self) -> None:
-        self._baskets: OrderedDict[tuple[str, str], list[Wanted]] = OrderedDict()
+        self._baskets: OrderedDict[tuple[str, str], list[Line]] = OrderedDict()
 
-    def of(self, key: str | None, shop: str) -> list[Wanted]:
+    def of(self, key: str | None, shop: str) -> list[Line]:
         """The visitor's lines, in the order in which they were added; to be changed in place."""
         return self._baskets.get((key or "", shop), [])
 
-    def add(self, key: str | None, shop: str, line: Wanted) -> str:
+    def add(self, key: str | None, shop: str, line: Line) -> str:
         """Put a line into the visitor's basket; returns the key for the cookie."""
         key = key if key and len(key) <= 64 else secrets.token_urlsafe(16)
         self._baskets.setdefault((key, shop), []).append(line)
@@ -151,23 +157,24 @@ class Baskets:
         self._baskets.clear()
 
 
-def read_line(form: Mapping[str, str]) -> Wanted:
+def read_line(form: Mapping[str, str]) -> Line:
     """The item page's form.
 
     Fields `option:<external_id>` are quantities; `pick:<group>` names the one chosen.
     """
-    options = []
+    options: list[dict[str, Any]] = []
     for name, value in form.items():
-        if name.startswith("option:") and _whole(value, 0) > 0:
-            options.append(WantedOption(name.removeprefix("option:"), _whole(value, 0)))
+        if name.startswith("option:") and (quantity := _whole(value, 0)) > 0:
+            options.append({"external_id": name.removeprefix("option:"), "quantity": quantity})
         elif name.startswith("pick:") and value:
-            options.append(WantedOption(value))
-    return Wanted(
-        external_id=form.get("external_id", ""),
-        quantity=min(99, _whole(form.get("quantity"), 1)),
-        variant_external_id=form.get("variant") or None,
-        options=tuple(options),
-    )
+            options.append({"external_id": value})
+    line = {
+        "external_id": form.get("external_id") or None,
+        "quantity": min(99, _whole(form.get("quantity"), 1)),
+        "variant_external_id": form.get("variant") or None,
+        "options": options,
+    }
+    return validate(line, Line)
 
 
 @dataclass(frozen=True, slots=True)
@@ -231,10 +238,10 @@ class Shop:
         own = self.community is None or self.community.own_state(item.product_id, now).available
         return own and is_orderable(item, now)
 
-    def priced(self, store: Store, line: Wanted) -> PricedLine:
+    def priced(self, store: Store, line: Line) -> PricedLine:
         """The line, if it can be ordered now. Raises `PlacementError`."""
         if self.community is not None:
-            link = self.sandbox.parents.check_line(self.community, WantedAt(store.store_id, line))
+            link = self.sandbox.orders.check_line(self.community, store.store_id, line)
         else:
             link = self.connected(store)
         return priced_lines(link, [line], self.sandbox.clock.now_ms())[0]
@@ -265,7 +272,7 @@ class Shop:
         link = self.link(self.store)
         return f"{link.store.status}.{version(link.catalogue, now)}" if link else "none"
 
-    def basket(self, store: Store) -> list[Wanted]:
+    def basket(self, store: Store) -> list[Line]:
         """What the visitor has put in of one store."""
         return self.sandbox.baskets.of(self.request.cookies.get(_COOKIE), self.path_of(store))
 
@@ -438,22 +445,26 @@ async def _place(call: Call[Shop, Unread]) -> web.Response:
 def _ordered(shop: Shop, form: dict[str, str]) -> str:
     """The page of the order that was placed."""
     notes = form.get("special_instructions", "").strip()[:1000]
-    wanted = [WantedAt(each.store_id, line) for each in shop.stores for line in shop.basket(each)]
     if shop.community is not None:
-        customer = {"name": form.get("name", "").strip()[:100]}
-        parent = shop.sandbox.parents.place(
-            shop.community, wanted, special_instructions=notes, customer=customer
+        lines = [
+            CommunityLine(**line.model_dump(exclude={"overrides"}), store_id=store.store_id)
+            for store in shop.stores
+            for line in shop.basket(store)
+        ]
+        customer = Customer(name=form.get("name", "").strip()[:100])
+        parent = shop.sandbox.orders.place_in(
+            shop.community,
+            CommunityBasket(items=lines, special_instructions=notes, customer=customer),
         )
         return f"/community-orders/{parent.order_id}"
     table = shop.table(form.get("table"))
-    order = shop.sandbox.orders.place(
-        shop.connected(shop.store),
-        [entry.line for entry in wanted],
+    basket = Basket(
+        items=shop.basket(shop.store),
         order_type="dine_in" if table else "delivery",
         tip=max(0, _whole(form.get("tip"), 0)),
         special_instructions=f"Table {table.name}. {notes}".strip() if table else notes,
     )
-    return f"/orders/{order.order_id}"
+    return f"/orders/{shop.sandbox.orders.place(shop.connected(shop.store), basket).order_id}"
 
 
 def _at_table(path: str, token: str) -> str:
@@ -507,7 +518,7 @@ def _parent_version(parent: ParentOrder) -> str:
 
 
 async def _move_parent(call: Call[ParentOrder, Unread]) -> web.Response:
-    call.sandbox.parents.step(call.found, call.part("step"))
+    call.sandbox.orders.step(call.found, call.part("step"))
     raise web.HTTPSeeOther(f"/community-orders/{call.found.order_id}")
 
 
