@@ -24,6 +24,7 @@ from tillbridge.sandbox.endpoints import (
 from tillbridge.sandbox.menus import NextJob, job_body
 from tillbridge.sandbox.orders import CommunityBasket, CommunityLine, parent_body
 from tillbridge.sandbox.pricing import Basket, PlacementError
+from tillbridge.sandbox.settings import StoreSeed
 from tillbridge.sandbox.state import (
     Community,
     Item,
@@ -228,7 +229,7 @@ async def _add_store(call: Call[None, NewStore]) -> Json:
     if body.store_id in world.stores:
         raise ServiceError("control.refused", "The store exists already")
     community = world.community(body.community_id) if body.community_id else None
-    store = world.add_store(merchant, body.name, body.store_id)
+    store = world.add_store(merchant, StoreSeed(body.store_id or new_id("st"), body.name, None))
     if community is not None:
         community.store_ids.append(store.store_id)
     return {"store_id": store.store_id, "name": store.name, "email": merchant.email}

@@ -6,9 +6,9 @@ What is issued, how long it lives, why it stops working.
 import base64
 import binascii
 import hmac
-import json
 import secrets
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from ipaddress import ip_address
 from typing import TYPE_CHECKING, Any, Literal
@@ -27,8 +27,8 @@ from tillbridge.sandbox.bodies import (
 from tillbridge.sandbox.clock import Clock
 from tillbridge.sandbox.endpoints import Call, Endpoint, Unread, anyone
 from tillbridge.sandbox.pages import read_form
-from tillbridge.sandbox.settings import AppSeed, SandboxSettings
-from tillbridge.sandbox.state import Merchant, World, new_id
+from tillbridge.sandbox.settings import AppSeed, SandboxSettings, StoreSeed
+from tillbridge.sandbox.state import World, new_id
 from tillbridge.sandbox.validation import Json, ServiceError, wrong
 
 if TYPE_CHECKING:
@@ -51,101 +51,119 @@ class Consent:
 
 
 @dataclass(slots=True)
-class Code:
-    """An authorization code."""
-
-    consent: Consent
-    redirect_uri: str
-    expires_at_ms: int
-    used: bool = False
-
-
-@dataclass(slots=True)
 class Token:
-    """A token that was issued; `invalid` ones are as good as unknown."""
+    """What was issued: a token, or a code. `invalid` ones are as good as unknown, or used up."""
 
-    kind: Kind
+    kind: Kind | Literal["code"]
     app_id: str
     expires_at_ms: int
-    consent: Consent | None
+    consent: Consent | None = None
     audience: str | None = None
     scopes: tuple[str, ...] = ()
+    redirect_uri: str = ""
     invalid: bool = False
 
 
 class Tokens:
-    """Issues and checks.
-
-    A token is a signed JWT, which only this service reads (specification, rule 6).
-    """
+    """Issues and checks. A token has the form of a JWT, which nobody decodes (rule 6)."""
 
     def __init__(self, clock: Clock, settings: SandboxSettings) -> None:
         self._clock = clock
         self._settings = settings
-        self._key = secrets.token_bytes(32)
         self.reset()
 
     def reset(self) -> None:
         """Forget all of them."""
         self._consents: dict[tuple[str, str], Consent] = {}
-        self._codes: dict[str, Code] = {}
-        self._tokens: dict[str, Token] = {}
+        self._issued: dict[str, Token] = {}
 
     # Issuing
 
     def authorize(self, app_id: str, merchant_email: str, redirect_uri: str) -> str:
         """An authorization code: good once, for `auth_code_s`."""
-        code = secrets.token_urlsafe(24)
         consent = self._consent(app_id, merchant_email)
-        expires = self._clock.now_ms() + self._settings.auth_code_s * 1000
-        self._codes[code] = Code(consent, redirect_uri, expires)
-        return code
+        lifetime_s = self._settings.auth_code_s
+        return self._issue("code", app_id, lifetime_s, consent, redirect_uri=redirect_uri)
 
     def exchange(self, app_id: str, code: str, redirect_uri: str) -> dict[str, Any]:
         """The token response for an authorization code.
 
         Raises auth.invalid_grant or auth.consent_revoked.
         """
-        found = self._codes.get(code)
+        found = self._issued.get(code)
         problem = ""
-        if found is None or found.consent.app_id != app_id:
+        if found is None or found.kind != "code" or found.app_id != app_id:
             problem = "Unknown authorization code"
-        elif found.used:
+        elif found.invalid:
             problem = "This authorization code was used before"
-        elif found.expires_at_ms <= self._clock.now_ms():
+        elif self._is_over(found):
             problem = "This authorization code has expired; ask for consent again"
         elif found.redirect_uri != redirect_uri:
             problem = "This authorization code belongs to another redirect_uri"
         if found is None or problem:
             raise ServiceError("auth.invalid_grant", problem)
-        _refuse_revoked(found.consent)
-        found.used = True
-        return self._issue(found.consent)
+        consent = _in_force(found.consent)
+        found.invalid = True
+        return self._both(consent)
 
     def issue_for(self, app_id: str, merchant_email: str) -> dict[str, Any]:
         """Tokens without the browser (control API)."""
-        return self._issue(self._consent(app_id, merchant_email))
+        return self._both(self._consent(app_id, merchant_email))
 
     def refresh(self, refresh_token: str) -> dict[str, Any]:
         """A new access token, and no new refresh token: only another consent renews that."""
-        token = self._tokens.get(refresh_token)
-        if token is None or token.kind != "refresh" or token.consent is None or token.invalid:
+        token = self._issued.get(refresh_token)
+        if token is None or token.kind != "refresh" or token.invalid:
             raise ServiceError("auth.invalid_grant", "Unknown refresh token")
-        _refuse_revoked(token.consent)
-        if token.expires_at_ms <= self._clock.now_ms():
+        consent = _in_force(token.consent)
+        if self._is_over(token):
             raise ServiceError(
                 "auth.invalid_grant",
                 "The refresh token has expired; the merchant must consent again",
             )
-        return self._access(token.consent)
+        return self._access(consent)
 
     def issue_app_token(
         self, app_id: str, audience: str, scopes: tuple[str, ...] = ()
     ) -> dict[str, Any]:
         """client_credentials: an app-level token, of no use on /pos/*."""
-        lifetime = self._settings.app_token_s
-        text = self._sign("app", app_id, lifetime, audience=audience, scopes=scopes)
-        return {"access_token": text, "expires_in": lifetime}
+        lifetime_s = self._settings.app_token_s
+        text = self._issue("app", app_id, lifetime_s, audience=audience, scopes=scopes)
+        return {"access_token": text, "expires_in": lifetime_s}
+
+    def _consent(self, app_id: str, merchant_email: str) -> Consent:
+        key = (app_id, merchant_email)
+        if key not in self._consents or self._consents[key].revoked:
+            self._consents[key] = Consent(app_id, merchant_email)
+        return self._consents[key]
+
+    def _both(self, consent: Consent) -> dict[str, Any]:
+        """A fresh access and refresh token."""
+        refresh_s = self._settings.refresh_token_s
+        refresh = self._issue("refresh", consent.app_id, refresh_s, consent)
+        return {**self._access(consent), "refresh_token": refresh}
+
+    def _access(self, consent: Consent) -> dict[str, Any]:
+        lifetime_s = self._settings.access_token_s
+        return {
+            "token_type": "Bearer",
+            "access_token": self._issue("access", consent.app_id, lifetime_s, consent),
+            "expires_in": lifetime_s,
+            "scope": SCOPES,
+        }
+
+    def _issue(
+        self,
+        kind: Kind | Literal["code"],
+        app_id: str,
+        lifetime_s: int,
+        consent: Consent | None = None,
+        **more: Any,  # noqa: ANN401 (fields of the record)
+    ) -> str:
+        text = ".".join(secrets.token_urlsafe(size) for size in (18, 48, 32))
+        expires_at_ms = self._clock.now_ms() + lifetime_s * 1000
+        self._issued[text] = Token(kind, app_id, expires_at_ms, consent, **more)
+        return text
 
     # Checking
 
@@ -155,13 +173,13 @@ class Tokens:
         Raises auth.invalid_token, auth.consent_revoked or auth.token_expired.
         """
         token = self._known(access_token)
-        if token.kind != "access" or token.consent is None:
+        if token.kind != "access":
             raise ServiceError(
                 "auth.invalid_token", f"A token of kind {token.kind} is not accepted here"
             )
-        _refuse_revoked(token.consent)
+        consent = _in_force(token.consent)
         self._refuse_expired(token)
-        return token.consent
+        return consent
 
     def app_of(self, access_token: str, audience: str) -> str:
         """The app whose app-level token for `audience` this is.
@@ -183,16 +201,19 @@ class Tokens:
         return token.app_id
 
     def _known(self, access_token: str) -> Token:
-        token = self._tokens.get(access_token)
-        if token is None or token.invalid:
+        token = self._issued.get(access_token)
+        if token is None or token.invalid or token.kind == "code":
             raise ServiceError(
                 "auth.invalid_token",
                 "The access token is malformed, revoked, or not of this service",
             )
         return token
 
+    def _is_over(self, token: Token) -> bool:
+        return token.expires_at_ms <= self._clock.now_ms()
+
     def _refuse_expired(self, token: Token) -> None:
-        if token.expires_at_ms <= self._clock.now_ms():
+        if self._is_over(token):
             raise ServiceError(
                 "auth.token_expired", "The access token has expired; get a fresh one"
             )
@@ -201,21 +222,21 @@ class Tokens:
 
     def expire(self, kind: Kind) -> int:
         """End the lifetime of all live tokens of a kind; returns how many."""
-        now = self._clock.now_ms()
-        live = [token for token in self._of_kind(kind) if token.expires_at_ms > now]
+        live = [
+            token
+            for token in self._issued.values()
+            if token.kind == kind and not self._is_over(token)
+        ]
         for token in live:
-            token.expires_at_ms = now
+            token.expires_at_ms = self._clock.now_ms()
         return len(live)
 
     def invalidate(self, kind: Kind) -> int:
         """Make all tokens of a kind unknown to the service; returns how many."""
-        live = [token for token in self._of_kind(kind) if not token.invalid]
+        live = [each for each in self._issued.values() if each.kind == kind and not each.invalid]
         for token in live:
             token.invalid = True
         return len(live)
-
-    def _of_kind(self, kind: Kind) -> list[Token]:
-        return [token for token in self._tokens.values() if token.kind == kind]
 
     def revoke(self, merchant_email: str | None = None) -> list[Consent]:
         """The merchant (or every one) takes the permission back."""
@@ -241,63 +262,18 @@ class Tokens:
                 "invalid": token.invalid,
                 "consent_revoked": bool(token.consent and token.consent.revoked),
             }
-            for token in self._tokens.values()
+            for token in self._issued.values()
+            if token.kind != "code"
         ]
 
-    def _consent(self, app_id: str, merchant_email: str) -> Consent:
-        key = (app_id, merchant_email)
-        if key not in self._consents or self._consents[key].revoked:
-            self._consents[key] = Consent(app_id, merchant_email)
-        return self._consents[key]
 
-    def _issue(self, consent: Consent) -> dict[str, Any]:
-        """A fresh access and refresh token."""
-        refresh = self._sign("refresh", consent.app_id, self._settings.refresh_token_s, consent)
-        return {**self._access(consent), "refresh_token": refresh}
-
-    def _access(self, consent: Consent) -> dict[str, Any]:
-        lifetime = self._settings.access_token_s
-        return {
-            "token_type": "Bearer",
-            "access_token": self._sign("access", consent.app_id, lifetime, consent),
-            "expires_in": lifetime,
-            "scope": SCOPES,
-        }
-
-    def _sign(
-        self,
-        kind: Kind,
-        app_id: str,
-        lifetime_s: int,
-        consent: Consent | None = None,
-        audience: str | None = None,
-        scopes: tuple[str, ...] = (),
-    ) -> str:
-        now = self._clock.now_ms()
-        claims = {
-            "jti": secrets.token_hex(12),
-            "typ": kind,
-            "iat": now // 1000,
-            "exp": now // 1000 + lifetime_s,
-        }
-        parts = (json.dumps(part).encode() for part in ({"alg": "HS256", "typ": "JWT"}, claims))
-        head = ".".join(map(_part, parts))
-        text = f"{head}.{_part(hmac.digest(self._key, head.encode(), 'sha256'))}"
-        expires_at_ms = now + lifetime_s * 1000
-        self._tokens[text] = Token(kind, app_id, expires_at_ms, consent, audience, scopes)
-        return text
-
-
-def _part(raw: bytes) -> str:
-    return base64.urlsafe_b64encode(raw).rstrip(b"=").decode()
-
-
-def _refuse_revoked(consent: Consent) -> None:
-    if consent.revoked:
+def _in_force(consent: Consent | None) -> Consent:
+    if consent is None or consent.revoked:
         raise ServiceError(
             "auth.consent_revoked",
             "The merchant uninstalled or revoked the app; ask for consent again",
         )
+    return consent
 
 
 # The endpoints
@@ -474,27 +450,22 @@ def _consent_request(world: World, fields: Mapping[str, str]) -> ConsentRequest:
 
 
 def _allow(sandbox: "Sandbox", asked: ConsentRequest, email: str) -> str:
-    merchant = sandbox.world.merchant(email)
+    world = sandbox.world
+    merchant = world.merchant(email)
     if merchant is None:
         if asked.flow_type == "login":  # the prompt of those who exist lets nobody else in
             return asked.answer(error="access_denied")
-        merchant = sandbox.world.add_merchant(email)
+        merchant = world.add_merchant(email)
         name = asked.signup.store_name if asked.signup else None
-        sandbox.world.add_store(merchant, name or "New store")
-    _map_location(sandbox.world, asked, merchant)
-    code = sandbox.tokens.authorize(asked.app.client_id, merchant.email, asked.redirect_uri)
-    return asked.answer(code=code)
-
-
-def _map_location(world: World, asked: ConsentRequest, merchant: Merchant) -> None:
-    """The signup's location_id becomes a store's default external_store_id."""
+        world.add_store(merchant, StoreSeed(new_id("st"), name or "New store", None))
+    # The signup's location_id becomes a store's default external_store_id.
     location = asked.signup.location_id if asked.signup else None
     links = [world.link(asked.app.client_id, store) for store in world.stores_of(merchant)]
-    if location is None or any(link.location_id == location for link in links):
-        return
     free = next((link for link in links if link.location_id is None), None)
-    if free is not None:
+    if location not in (None, *(link.location_id for link in links)) and free is not None:
         free.location_id = location
+    code = sandbox.tokens.authorize(asked.app.client_id, merchant.email, asked.redirect_uri)
+    return asked.answer(code=code)
 
 
 def _basic(_sandbox: "Sandbox", request: web.Request) -> tuple[str, str] | None:
@@ -516,18 +487,20 @@ def _basic(_sandbox: "Sandbox", request: web.Request) -> tuple[str, str] | None:
 def _check_redirect(app: AppSeed, redirect_uri: str) -> None:
     """A registered URI, exactly; any loopback address where the app registered none."""
     if app.redirect_uris:
-        if redirect_uri in app.redirect_uris:
-            return
-        raise wrong("redirect_uri", "is not one of the redirect URIs registered on the credential")
-    try:
+        if redirect_uri not in app.redirect_uris:
+            text = "is not one of the redirect URIs registered on the credential"
+            raise wrong("redirect_uri", text)
+        return
+    parts = urlsplit("")
+    with suppress(ValueError):  # not an address at all: refused below, like any other
         parts = urlsplit(redirect_uri)
-        host = parts.hostname or ""
-        if parts.scheme in ("http", "https") and (
-            host == "localhost" or ip_address(host).is_loopback
-        ):
-            return
+    if parts.scheme not in ("http", "https") or not _is_loopback(parts.hostname or ""):
+        text = "must be a loopback address, because this app registered no redirect URIs"
+        raise wrong("redirect_uri", text)
+
+
+def _is_loopback(host: str) -> bool:
+    try:
+        return host == "localhost" or ip_address(host).is_loopback
     except ValueError:
-        pass  # not an address at all: refused below, like any other
-    raise wrong(
-        "redirect_uri", "must be a loopback address, because this app registered no redirect URIs"
-    )
+        return False

@@ -364,7 +364,7 @@ class World:
         for seed in self.settings.merchants:
             merchant = self.add_merchant(seed.email)
             for each in seed.stores:
-                store = self._add_store(merchant, each)
+                store = self.add_store(merchant, each)
                 fee = {"enabled": True, "delivery_fee": each.delivery_fee}
                 store.settings["deliverySettings"] = fee
                 for app_id in self.apps if each.location_id is not None else ():
@@ -391,11 +391,8 @@ class World:
         """By e-mail, in any case."""
         return self.merchants.get(email.lower())
 
-    def add_store(self, merchant: Merchant, name: str, store_id: str | None = None) -> Store:
-        """Another store of a merchant, under an id of its own where none is given."""
-        return self._add_store(merchant, StoreSeed(store_id or new_id("st"), name, None))
-
-    def _add_store(self, merchant: Merchant, seed: StoreSeed) -> Store:
+    def add_store(self, merchant: Merchant, seed: StoreSeed) -> Store:
+        """Another store of a merchant."""
         store = Store(
             seed.store_id,
             merchant.email,
