@@ -6,6 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tillbridge.stores.taxes import (
+    Component,
     Levied,
     OrderTax,
     TaxedItem,
@@ -15,9 +16,11 @@ from tillbridge.stores.taxes import (
     total,
 )
 
-VAT = Levied("tax_1", "VAT", (("10", False),))
-LOW = Levied("tax_2", "Reduced", (("4", False),))
-STORE = Taxes(enabled=True, level="store", inclusive=True, default=VAT, taxes=(VAT, LOW))
+VAT = Levied("tax_1", "VAT", (Component("10"),))
+LOW = Levied("tax_2", "Reduced", (Component("4"),))
+STORE = Taxes(
+    enabled=True, level="store", pricing_mode="inclusive", default=VAT.tax_id, taxes=(VAT, LOW)
+)
 
 
 def item(name: str, *rates: str, tax: str = "VAT") -> TaxedItem:
@@ -45,7 +48,7 @@ def test_the_most_common_difference_comes_first() -> None:
 
 
 def test_a_store_that_takes_no_tax_agrees_with_items_without() -> None:
-    off = Taxes(enabled=False, level="store", inclusive=None, default=VAT, taxes=(VAT,))
+    off = Taxes(enabled=False, level="store", pricing_mode=None, default=VAT.tax_id, taxes=(VAT,))
     assert differences(off, [item("Tea", "0"), TaxedItem("Bread", "", ())]) == ()
     (told,) = differences(off, [item("Tea", "10")])
     assert "the service takes no tax" in told
@@ -53,14 +56,26 @@ def test_a_store_that_takes_no_tax_agrees_with_items_without() -> None:
 
 def test_by_category_or_product_the_tax_of_the_same_name_counts() -> None:
     for level in ("category", "product"):
-        taxes = Taxes(enabled=True, level=level, inclusive=True, default=VAT, taxes=(VAT, LOW))
+        taxes = Taxes(
+            enabled=True,
+            level=level,
+            pricing_mode="inclusive",
+            default=VAT.tax_id,
+            taxes=(VAT, LOW),
+        )
         assert differences(taxes, [item("Tea", "10"), item("Bread", "4", tax="Reduced")]) == ()
         (told,) = differences(taxes, [item("Bread", "5", tax="reduced")])
         assert "the service says 4 %" in told
 
 
 def test_a_tax_of_an_unknown_name_may_be_any_of_them() -> None:
-    taxes = Taxes(enabled=True, level="product", inclusive=True, default=VAT, taxes=(VAT, LOW))
+    taxes = Taxes(
+        enabled=True,
+        level="product",
+        pricing_mode="inclusive",
+        default=VAT.tax_id,
+        taxes=(VAT, LOW),
+    )
     assert differences(taxes, [item("Tea", "4", tax="Getränke")]) == ()
     assert differences(taxes, [item("Gift card", "0", tax="None")]) == ()
     (told,) = differences(taxes, [item("Tea", "19", tax="Getränke")])
@@ -68,8 +83,10 @@ def test_a_tax_of_an_unknown_name_may_be_any_of_them() -> None:
 
 
 def test_components_agree_one_by_one_or_as_what_they_come_to() -> None:
-    parts = Levied("tax_1", "Sales tax", (("6", False), ("2.25", False), ("1", False)))
-    taxes = Taxes(enabled=True, level="store", inclusive=False, default=parts, taxes=(parts,))
+    parts = Levied("tax_1", "Sales tax", (Component("6"), Component("2.25"), Component("1")))
+    taxes = Taxes(
+        enabled=True, level="store", pricing_mode="exclusive", default=parts.tax_id, taxes=(parts,)
+    )
     assert differences(taxes, [item("Tea", "2.25", "6", "1"), item("Ale", "9.25")]) == ()
     (told,) = differences(taxes, [item("Tea", "6", "2.25")])
     assert "the till says 8.25 %" in told
@@ -77,8 +94,14 @@ def test_components_agree_one_by_one_or_as_what_they_come_to() -> None:
 
 
 def test_a_compound_component_is_on_top_of_those_before_it() -> None:
-    compound = Levied("tax_1", "GST+PST", (("5", False), ("10", True)))
-    taxes = Taxes(enabled=True, level="store", inclusive=False, default=compound, taxes=(compound,))
+    compound = Levied("tax_1", "GST+PST", (Component("5"), Component("10", compound=True)))
+    taxes = Taxes(
+        enabled=True,
+        level="store",
+        pricing_mode="exclusive",
+        default=compound.tax_id,
+        taxes=(compound,),
+    )
     assert total(compound.components) == Decimal("15.5")
     assert differences(taxes, [item("Tea", "15.5"), item("Ale", "5", "10")]) == ()
     (told,) = differences(taxes, [item("Tea", "15")])
@@ -95,7 +118,9 @@ def test_an_order_with_another_rate_is_told() -> None:
 def test_an_order_whose_prices_include_tax_differently_is_told() -> None:
     (told,) = differences(STORE, [], [OrderTax("17", inclusive=False, rates=("10",))])
     assert told == "order 17 says that prices do not include tax, the service's taxes say they do"
-    added = Taxes(enabled=True, level="store", inclusive=False, default=VAT, taxes=(VAT,))
+    added = Taxes(
+        enabled=True, level="store", pricing_mode="exclusive", default=VAT.tax_id, taxes=(VAT,)
+    )
     (told,) = differences(added, [], [OrderTax("17", inclusive=True, rates=("10",))])
     assert "say that" not in told
     assert "prices include tax" in told
@@ -123,15 +148,15 @@ rates = st.decimals(0, 100, places=2).map(str)
 def test_the_same_rates_in_any_order_agree(found: list[str], random: object) -> None:
     mixed = list(found)
     random.shuffle(mixed)  # type: ignore[attr-defined]  # hypothesis hands in a random.Random
-    tax = Levied("t", "T", tuple((rate, False) for rate in found))
-    taxes = Taxes(enabled=True, level="store", inclusive=None, default=tax, taxes=(tax,))
+    tax = Levied("t", "T", tuple(map(Component, found)))
+    taxes = Taxes(enabled=True, level="store", pricing_mode=None, default=tax.tax_id, taxes=(tax,))
     assert differences(taxes, [item("Tea", *mixed)]) == ()
 
 
 @given(st.lists(rates, min_size=1, max_size=4), rates)
 def test_a_rate_that_changes_what_is_paid_is_always_told(found: list[str], more: str) -> None:
-    tax = Levied("t", "T", tuple((rate, False) for rate in found))
-    taxes = Taxes(enabled=True, level="store", inclusive=None, default=tax, taxes=(tax,))
+    tax = Levied("t", "T", tuple(map(Component, found)))
+    taxes = Taxes(enabled=True, level="store", pricing_mode=None, default=tax.tax_id, taxes=(tax,))
     told = differences(taxes, [item("Tea", *found, more)])
     assert bool(told) == (Decimal(more) > 0)
 
@@ -159,6 +184,8 @@ def test_no_order_makes_the_comparison_stumble(lines: object, mode: object, numb
 
 @given(st.lists(st.sampled_from(["1e999999", "-7", "x", "", "NaN", "9" * 60]), max_size=4))
 def test_no_till_makes_the_comparison_stumble(found: list[str]) -> None:
-    compound = Levied("t", "T", tuple((rate, True) for rate in found))
-    taxes = Taxes(enabled=True, level="store", inclusive=None, default=compound, taxes=(compound,))
+    compound = Levied("t", "T", tuple(Component(rate, compound=True) for rate in found))
+    taxes = Taxes(
+        enabled=True, level="store", pricing_mode=None, default=compound.tax_id, taxes=(compound,)
+    )
     differences(taxes, [item("Tea", *found)])

@@ -9,10 +9,11 @@ the latest orders were taxed.
 
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field, replace
 from decimal import Decimal, InvalidOperation
-from typing import Any
+from typing import Any, NamedTuple, Self
 
+from pydantic import TypeAdapter
 from sqlalchemy import Connection
 
 from tillbridge.core.context import StoreContext
@@ -29,7 +30,6 @@ _LATEST = 5  # orders that are compared: a fault that was mended is over after s
 _AGAIN_S = 900.0
 _SETTLED_S = 30.0  # after connecting: the first menu is on its way
 _A_DAY_MS = 24 * 3600 * 1000
-_FACT = "tax"
 
 log = get_logger()
 
@@ -38,24 +38,58 @@ Rates = tuple[str, ...]
 _MOST = Decimal(1_000_000)  # percent: what is beyond is no tax, and no reason to stumble
 
 
+class Component(NamedTuple):
+    """A part of a tax; a compound one is levied on those before it too."""
+
+    rate: str
+    compound: bool = False
+    agency: str = ""
+
+
 @dataclass(frozen=True, slots=True)
 class Levied:
-    """A tax of the service: its components as (rate, compound), in their order."""
+    """A tax of the service: its components in their order."""
 
     tax_id: str
     name: str
-    components: tuple[tuple[str, bool], ...] = ()
+    components: tuple[Component, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class Taxes:
-    """How the service taxes a store. `inclusive` None where it is not given."""
+    """How the service taxes a store, as it is stored; `default` is the id of a tax."""
 
     enabled: bool
     level: str
-    inclusive: bool | None
-    default: Levied | None
+    pricing_mode: str | None
+    default: str | None
     taxes: tuple[Levied, ...] = ()
+
+    @classmethod
+    def of(cls, read: TaxConfig) -> Self:
+        """Return what the service said."""
+        return cls(
+            read.enabled is not False,
+            read.tax_level or "",
+            read.pricing_mode,
+            read.default_tax_id,
+            tuple(
+                Levied(
+                    tax.tax_id or "",
+                    tax.name or "",
+                    tuple(
+                        Component(each.rate or "0", bool(each.compound), each.agency or "")
+                        for each in tax.components
+                    ),
+                )
+                for tax in read.taxes
+            ),
+        )
+
+    @property
+    def inclusive(self) -> bool | None:
+        """Whether prices include the tax; None where it is not given."""
+        return {"inclusive": True, "exclusive": False}.get(self.pricing_mode or "")
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,6 +108,20 @@ class OrderTax:
     number: str
     inclusive: bool | None
     rates: Rates
+
+
+@dataclass(frozen=True, slots=True)
+class Fact:
+    """What is stored: the service's taxes, what differs in the menu, the latest orders."""
+
+    config: Taxes | None = None
+    items: list[str] = field(default_factory=list)
+    orders: tuple[OrderTax, ...] = ()
+    checked_at: int | None = None
+    differences: list[str] = field(default_factory=list)
+
+
+_FACT = TypeAdapter(Fact)
 
 
 def differences(
@@ -99,12 +147,12 @@ def taxed_orders(data: Mapping[str, Any], number: str) -> OrderTax:
     )
 
 
-def total(components: Sequence[tuple[str, bool]]) -> Decimal:
+def total(components: Iterable[Component]) -> Decimal:
     """Return what the components come to, in percent: a compound one is on those before it too."""
     levied = Decimal(0)
-    for rate, compound in components:
-        part = _decimal(rate)
-        levied += part * (1 + levied / 100) if compound else part
+    for each in components:
+        part = _decimal(each.rate)
+        levied += part * (1 + levied / 100) if each.compound else part
     return levied
 
 
@@ -113,7 +161,7 @@ def _of_items(taxes: Taxes, items: Iterable[TaxedItem]) -> Iterator[str]:
     for item in items:
         against = _against(taxes, item)
         if not any(_agree(item.rates, each.components) for each in against):
-            till = total([(rate, False) for rate in item.rates])
+            till = total(map(Component, item.rates))
             service = total(against[0].components) if len(against) == 1 else None
             groups.setdefault((till, service), []).append(item)
     for (till, service), found in sorted(groups.items(), key=lambda each: -len(each[1])):
@@ -134,28 +182,28 @@ def _against(taxes: Taxes, item: TaxedItem) -> list[Levied]:
     """Return the taxes one of which the item has to agree with."""
     if not taxes.enabled:
         return [Levied("", "")]
-    if taxes.level == "store" and taxes.default is not None:
-        return [taxes.default]
+    default = [each for each in taxes.taxes if each.tax_id == taxes.default]
+    if taxes.level == "store" and default:
+        return default[:1]
     # Which item has which tax is not given: it is the one of its name, or any.
     named = [each for each in taxes.taxes if _same(each.name, item.tax_name)]
     if named:
         return named
     others = list(taxes.taxes)
     # Nobody taxes what is not taxed at all.
-    return [*others, Levied("", "")] if total([(r, False) for r in item.rates]) == 0 else others
+    return [*others, Levied("", "")] if total(map(Component, item.rates)) == 0 else others
 
 
-def _agree(till: Rates, service: Sequence[tuple[str, bool]]) -> bool:
+def _agree(till: Rates, service: Sequence[Component]) -> bool:
     ours = sorted(rate for each in till if (rate := _decimal(each)))
-    theirs = sorted(rate for each, _compound in service if (rate := _decimal(each)))
+    theirs = sorted(rate for each in service if (rate := _decimal(each.rate)))
     return ours == theirs or sum(ours) == total(service)
 
 
 def _of_orders(taxes: Taxes, orders: Iterable[OrderTax]) -> Iterator[str]:
-    known = {_decimal(rate) for tax in taxes.taxes for rate, _compound in tax.components}
-    known |= {total(tax.components) for tax in taxes.taxes}
-    if not taxes.enabled:
-        known = set()
+    levied = taxes.taxes if taxes.enabled else ()
+    known = {_decimal(each.rate) for tax in levied for each in tax.components}
+    known |= {total(tax.components) for tax in levied}
     strange: dict[Decimal, str] = {}
     turned = ""
     for order in orders:
@@ -249,7 +297,7 @@ class TaxMonitor:
 
     async def known(self) -> dict[str, Any] | None:
         """Return the fact as it was last stored; None where nothing was checked yet."""
-        fact = await self._ledger.read(lambda db: get_fact(db, self._store, _FACT))
+        fact = await self._ledger.read(lambda db: get_fact(db, self._store, "tax"))
         return fact if isinstance(fact, dict) else None
 
     async def check(self) -> dict[str, Any]:
@@ -260,21 +308,15 @@ class TaxMonitor:
                 _("The store {store} is not connected yet.").format(store=self._store),
                 fix=_("Run: tillbridge connect {store}").format(store=self._store),
             )
-        read = await self._client.tax_config(store_id)
+        taxes = Taxes.of(await self._client.tax_config(store_id))
         self._compared.clear()
-        config = _to_json(read)
         items = await self._ledger.read(self._items)
-        at = self._clock.now_ms()
+        found, at = list(differences(taxes, items)), self._clock.now_ms()
 
-        def update(before: Mapping[str, Any]) -> dict[str, Any]:
-            same = before.get("config") == config
-            return {
-                "config": config,
-                "items": list(differences(_taxes(config), items)),
-                # Orders that were taxed by other taxes say nothing about these.
-                "orders": before.get("orders", []) if same else [],
-                "checked_at": at,
-            }
+        def update(before: Fact) -> Fact:
+            # Orders that were taxed by other taxes say nothing about these.
+            orders = before.orders if before.config == taxes else ()
+            return replace(before, config=taxes, items=found, orders=orders, checked_at=at)
 
         return await self._update(update)
 
@@ -310,26 +352,22 @@ class TaxMonitor:
         if taxed <= self._compared and not self._problems.is_open("tax.differs", self._store):
             return  # as others that agreed; while something differs each one counts
         self._compared |= taxed
-        latest = [asdict(each) for each in arrived]
         await self._update(
-            lambda before: {**before, "orders": [*before.get("orders", []), *latest][-_LATEST:]}
+            lambda before: replace(before, orders=(*before.orders, *arrived)[-_LATEST:])
         )
 
-    async def _update(
-        self, update: Callable[[Mapping[str, Any]], dict[str, Any]]
-    ) -> dict[str, Any]:
-        """Change the fact, and open or close the problem."""
+    async def _update(self, update: Callable[[Fact], Fact]) -> dict[str, Any]:
+        """Change the fact, and report what differs."""
         at = self._clock.now_ms()
 
         def write(db: Connection) -> dict[str, Any]:
-            fact = update(get_fact(db, self._store, _FACT) or {})
-            found: list[str] = [*fact.get("items", [])]
-            if fact.get("config") is not None:
-                orders = map(_order, fact["orders"])
-                found += differences(_taxes(fact["config"]), (), orders)
-            fact["differences"] = found
-            put_fact(db, self._store, _FACT, fact, at=at)
-            return fact
+            fact = update(_FACT.validate_python(get_fact(db, self._store, "tax") or {}))
+            found = [*fact.items]
+            if fact.config is not None:
+                found += differences(fact.config, (), fact.orders)
+            stored = asdict(replace(fact, differences=found))
+            put_fact(db, self._store, "tax", stored, at=at)
+            return stored
 
         fact = await self._ledger.write(write)
         problems = []
@@ -350,46 +388,3 @@ class TaxMonitor:
             for each in all_items(db, self._store).values()
             if each.item.tax is not None
         ]
-
-
-def _to_json(read: TaxConfig) -> dict[str, Any]:
-    """Return the tax configuration as a JSON value."""
-    return {
-        "enabled": read.enabled is not False,
-        "level": read.tax_level or "",
-        "pricing_mode": read.pricing_mode,
-        "default": read.default_tax_id,
-        "taxes": [
-            {
-                "tax_id": tax.tax_id or "",
-                "name": tax.name or "",
-                "components": [
-                    [each.rate or "0", bool(each.compound), each.agency or ""]
-                    for each in tax.components
-                ],
-            }
-            for tax in read.taxes
-        ],
-    }
-
-
-def _taxes(config: Mapping[str, Any]) -> Taxes:
-    taxes = tuple(
-        Levied(
-            each["tax_id"],
-            each["name"],
-            tuple((rate, compound) for rate, compound, _agency in each["components"]),
-        )
-        for each in config["taxes"]
-    )
-    return Taxes(
-        config["enabled"],
-        config["level"],
-        {"inclusive": True, "exclusive": False}.get(config["pricing_mode"]),
-        next((each for each in taxes if each.tax_id == config["default"]), None),
-        taxes,
-    )
-
-
-def _order(stored: Mapping[str, Any]) -> OrderTax:
-    return OrderTax(stored["number"], stored["inclusive"], tuple(stored["rates"]))
