@@ -4,27 +4,20 @@ Bodies are as strict as the service's own, so that a typo in a test says so.
 """
 
 from dataclasses import replace
-from typing import Any, Literal
+from functools import partial
+from typing import TYPE_CHECKING, Any, Literal
 
 from pydantic import Field
 
-from tillbridge.sandbox.bodies import StoreStatus
+from tillbridge.sandbox.bodies import StoreState
 from tillbridge.sandbox.bodies import TaxComponent as ItemTaxComponent
 from tillbridge.sandbox.catalogue import is_available
-from tillbridge.sandbox.endpoints import (
-    Call,
-    Endpoint,
-    Unread,
-    any_community,
-    any_order,
-    any_parent,
-    any_store,
-    anyone,
-)
+from tillbridge.sandbox.endpoints import Endpoint, control
 from tillbridge.sandbox.menus import NextJob, job_body
+from tillbridge.sandbox.oauth import Kind
 from tillbridge.sandbox.orders import CommunityBasket, CommunityLine, parent_body
 from tillbridge.sandbox.pricing import Basket, PlacementError
-from tillbridge.sandbox.settings import StoreSeed
+from tillbridge.sandbox.settings import AppSeed, StoreSeed
 from tillbridge.sandbox.state import (
     Community,
     Item,
@@ -41,7 +34,6 @@ from tillbridge.sandbox.stores import integration_body
 from tillbridge.sandbox.validation import (
     Body,
     Email,
-    Empty,
     Id,
     Json,
     Number,
@@ -52,36 +44,41 @@ from tillbridge.sandbox.validation import (
 )
 from tillbridge.sandbox.webhooks import delivery_body, first_attempt
 
+if TYPE_CHECKING:
+    from tillbridge.sandbox.server import Sandbox
+
+CONTROL_ENDPOINTS: list[Endpoint[Any, Any]] = []
+_control = partial(control, CONTROL_ENDPOINTS)
+
 # The state
 
 
-async def _state(call: Call[None, Unread]) -> Json:
+@_control("GET", "/_control/state")
+def state(sandbox: "Sandbox") -> Json:
     """Everything as it is now: webhook secrets included, tokens not."""
-    world, now = call.sandbox.world, call.sandbox.clock.now_ms()
+    world, now = sandbox.world, sandbox.clock.now_ms()
     return {
-        "clock": {"now": call.sandbox.clock.timestamp(), "speed": call.sandbox.clock.speed},
+        "clock": {"now": sandbox.clock.timestamp(), "speed": sandbox.clock.speed},
         "auto_consent": world.auto_consent,
         "apps": list(world.apps),
         "merchants": plain(list(world.merchants.values())),
         "stores": {
-            store.store_id: {
+            store_id: {
                 **plain(store),
-                "integrations": [link_body(link, now) for link in world.links_of(store.store_id)],
+                "integrations": [link_body(link, now) for link in world.links_of(store_id)],
             }
-            for store in world.stores.values()
+            for store_id, store in world.stores.items()
         },
         "communities": {
-            community.community_id: _community_body(world, community, now)
-            for community in world.communities.values()
+            community_id: _community_body(world, community, now)
+            for community_id, community in world.communities.items()
         },
         "orders": [order_body(order) for order in world.orders.values()],
         "jobs": [job_body(job) for job in world.jobs.values()],
-        "tokens": call.sandbox.tokens.summary(),
+        "tokens": sandbox.tokens.summary(),
         "channel_events": world.channel_events,
-        "webhooks": {"paused": call.sandbox.webhooks.paused},
-        "deliveries": [
-            delivery_body(delivery) for delivery in call.sandbox.webhooks.deliveries.values()
-        ],
+        "webhooks": {"paused": sandbox.webhooks.paused},
+        "deliveries": [delivery_body(each) for each in sandbox.webhooks.deliveries.values()],
         "rejected_items": world.rejected_items,
     }
 
@@ -151,8 +148,10 @@ def _parent_body(parent: ParentOrder) -> dict[str, Any]:
     return {**parent_body(parent), "history": parent.history}
 
 
-async def _reset(call: Call[None, Empty]) -> Json:
-    call.sandbox.reset()
+@_control("POST", "/_control/reset")
+def reset(sandbox: "Sandbox") -> Json:
+    """Everything back to the seeds."""
+    sandbox.reset()
     return {"status": "success"}
 
 
@@ -168,68 +167,63 @@ class PlaceOrder(Basket):
     wait: bool = False
 
 
-async def _place(call: Call[None, PlaceOrder]) -> Json:
-    world, orders, body = call.sandbox.world, call.sandbox.orders, call.body
-    world.store(body.store_id)
-    link = world.active_link(body.store_id)
-    if link is None:
-        raise ServiceError(
-            "store.not_integrated", f"Store {body.store_id} has no active integration"
-        )
+@_control("POST", "/_control/orders")
+async def place(sandbox: "Sandbox", body: PlaceOrder) -> Json:
+    """A customer orders; with `unchecked` or overrides, what a customer could not."""
+    link = sandbox.world.connected(sandbox.world.store(body.store_id).store_id)
     try:
         if body.unchecked or body.overrides or any(line.overrides.sent() for line in body.items):
-            order = orders.place_unchecked(link, body, body.overrides)
+            order = sandbox.orders.place_unchecked(link, body, body.overrides)
         else:
-            order = orders.place(link, body)
+            order = sandbox.orders.place(link, body)
     except PlacementError as refusal:
         raise ServiceError("control.refused", str(refusal)) from None
     answer = order_body(order)
-    delivery = call.sandbox.webhooks.of_order(order.order_id)
+    delivery = sandbox.webhooks.of_order(order.order_id)
     if delivery is not None:
         answer["delivery"] = await first_attempt(delivery, wait=body.wait)
     return answer
 
 
-async def _show_order(call: Call[Order, Unread]) -> Json:
-    return order_body(call.found)
+@_control("GET", "/_control/orders/{order_id}")
+def show_order(_sandbox: "Sandbox", order: Order) -> Json:
+    """One order."""
+    return order_body(order)
 
 
-async def _deliver(call: Call[Order, Empty]) -> Json:
-    call.sandbox.orders.deliver(call.found)
-    return order_body(call.found)
+@_control("POST", "/_control/orders/{order_id}/deliver")
+def deliver(sandbox: "Sandbox", order: Order) -> Json:
+    """The courier is done."""
+    sandbox.orders.deliver(order)
+    return order_body(order)
 
 
-class CustomerCancel(Body):
-    """POST /_control/orders/{order_id}/customer-cancel."""
-
-    event_type: Text | None = None
-
-
-async def _customer_cancel(call: Call[Order, CustomerCancel]) -> Json:
-    call.sandbox.orders.cancel_by_customer(call.found, call.body.event_type)
-    return order_body(call.found)
+@_control("POST", "/_control/orders/{order_id}/customer-cancel")
+def customer_cancel(sandbox: "Sandbox", order: Order, *, event_type: Text | None = None) -> Json:
+    """The customer cancels."""
+    sandbox.orders.cancel_by_customer(order, event_type)
+    return order_body(order)
 
 
 # Stores and tables
 
 
-class NewStore(Body):
-    """POST /_control/stores."""
-
-    name: Text
-    store_id: Id | None = None
-    email: Email | None = None
-    community_id: Id | None = None
-
-
-async def _add_store(call: Call[None, NewStore]) -> Json:
+@_control("POST", "/_control/stores", 201)
+def add_store(
+    sandbox: "Sandbox",
+    *,
+    name: Text,
+    store_id: Id | None = None,
+    email: Email | None = None,
+    community_id: Id | None = None,
+) -> Json:
     """Another store of a merchant and, if asked for, a member of a community."""
-    world, body = call.sandbox.world, call.body
-    merchant = _merchant(world, body.email)
-    if body.store_id in world.stores:
+    world = sandbox.world
+    merchant = _merchant(world, email)
+    if store_id in world.stores:
         raise ServiceError("control.refused", "The store exists already")
-    community = world.community(body.community_id) if body.community_id else None
-    store = world.add_store(merchant, StoreSeed(body.store_id or new_id("st"), body.name, None))
+    community = world.community(community_id) if community_id else None
+    store = world.add_store(merchant, StoreSeed(store_id or new_id("st"), name, None))
     if community is not None:
         community.store_ids.append(store.store_id)
     return {"store_id": store.store_id, "name": store.name, "email": merchant.email}
@@ -242,10 +236,11 @@ def _merchant(world: World, email: str | None) -> Merchant:
     return merchant
 
 
-async def _set_store_status(call: Call[Store, StoreStatus]) -> Json:
+@_control("POST", "/_control/stores/{store_id}/status")
+def set_store_status(_sandbox: "Sandbox", store: Store, *, status: StoreState) -> Json:
     """Somebody else opens or closes the store: no event tells of it."""
-    call.found.status = call.body.status
-    return {"store_id": call.found.store_id, "store_status": call.found.status}
+    store.status = status
+    return {"store_id": store.store_id, "store_status": store.status}
 
 
 class TaxComponent(ItemTaxComponent):
@@ -272,23 +267,21 @@ class TaxConfig(Body):
     taxes: list[Tax]
 
 
-async def _set_taxes(call: Call[Store, TaxConfig]) -> Json:
+@_control("PUT", "/_control/stores/{store_id}/tax-config")
+def set_taxes(_sandbox: "Sandbox", store: Store, body: TaxConfig) -> Json:
     """The merchant changes the taxes."""
-    call.found.tax_config = call.body.sent()
-    return call.found.tax_config
+    store.tax_config = body.sent()
+    return store.tax_config
 
 
-class Rotate(Body):
-    """POST /_control/tables/{store_id}/rotate."""
-
-    external_ids: list[Id] | None = None
-
-
-async def _rotate_tables(call: Call[Store, Rotate]) -> Json:
+@_control("POST", "/_control/tables/{store_id}/rotate")
+def rotate_tables(
+    sandbox: "Sandbox", store: Store, *, external_ids: list[Id] | None = None
+) -> Json:
     """New QR tokens, for some tables or all: printed codes are dead from now on."""
-    link = call.sandbox.world.active_link(call.found.store_id)
+    link = sandbox.world.active_link(store.store_id)
     tables = link.tables if link else {}
-    wanted = list(tables) if call.body.external_ids is None else call.body.external_ids
+    wanted = list(tables) if external_ids is None else external_ids
     for external_id in wanted:
         if external_id not in tables:
             raise ServiceError("control.refused", f"No table {external_id} was pushed")
@@ -300,15 +293,10 @@ async def _rotate_tables(call: Call[Store, Rotate]) -> Json:
 # Communities
 
 
-class Member(Body):
-    """POST /_control/communities/{community_id}/members."""
-
-    store_id: Id
-
-
-async def _join(call: Call[Community, Member]) -> Json:
-    community, store_id = call.found, call.sandbox.world.store(call.body.store_id).store_id
-    if store_id not in community.store_ids:
+@_control("POST", "/_control/communities/{community_id}/members")
+def join(sandbox: "Sandbox", community: Community, *, store_id: Id) -> Json:
+    """A store becomes a member."""
+    if sandbox.world.store(store_id).store_id not in community.store_ids:
         community.store_ids.append(store_id)
     return {"community_id": community.community_id, "store_ids": community.store_ids}
 
@@ -319,12 +307,14 @@ class PlaceCommunityOrder(CommunityBasket):
     wait: bool = False
 
 
-async def _place_community_order(call: Call[Community, PlaceCommunityOrder]) -> Json:
+@_control("POST", "/_control/communities/{community_id}/orders")
+async def place_community_order(
+    sandbox: "Sandbox", community: Community, body: PlaceCommunityOrder
+) -> Json:
     """A customer orders, of one member store or several."""
-    body, sandbox = call.body, call.sandbox
-    lines = [_of_store(sandbox.world, call.found, line) for line in body.items]
+    lines = [_of_store(sandbox.world, community, line) for line in body.items]
     try:
-        parent = sandbox.orders.place_in(call.found, body.model_copy(update={"items": lines}))
+        parent = sandbox.orders.place_in(community, body.model_copy(update={"items": lines}))
     except PlacementError as refusal:
         raise ServiceError("control.refused", str(refusal)) from None
     answer = _parent_body(parent)
@@ -345,182 +335,121 @@ def _of_store(world: World, community: Community, line: CommunityLine) -> Commun
     return line
 
 
-async def _show_parent(call: Call[ParentOrder, Unread]) -> Json:
-    return _parent_body(call.found)
+@_control("GET", "/_control/communities/{community_id}/orders/{order_id}")
+def show_parent(_sandbox: "Sandbox", order: ParentOrder) -> Json:
+    """One order of the community."""
+    return _parent_body(order)
 
 
-async def _move_parent(call: Call[ParentOrder, Empty]) -> Json:
-    call.sandbox.orders.step(call.found, call.part("step"))
-    return _parent_body(call.found)
+@_control("POST", "/_control/communities/{community_id}/orders/{order_id}/{step}")
+def move_parent(sandbox: "Sandbox", order: ParentOrder, step: str) -> Json:
+    """What courier and customer do."""
+    sandbox.orders.step(order, step)
+    return _parent_body(order)
 
 
 # Integrations, tokens and apps
 
 
-async def _set_integration(call: Call[None, Empty]) -> Json:
+@_control("POST", "/_control/integrations/{store_id}/{status}")
+def set_integration(sandbox: "Sandbox", store_id: str, status: str) -> Json:
     """Enable, disable (as an uninstall or a suspension does) or pending, for all apps."""
     statuses = {"enable": "active", "disable": "disabled", "pending": "pending"}
-    status, store_id = statuses.get(call.part("status")), call.part("store_id")
-    links = [link for link in call.sandbox.world.links_of(store_id) if link.integration is not None]
-    if status is None:
+    links = [link for link in sandbox.world.links_of(store_id) if link.integration is not None]
+    if status not in statuses:
         raise ServiceError("request.not_found", "The last part is enable, disable or pending")
     if not links:
         raise ServiceError("store.not_integrated", f"Store {store_id} has no integration to change")
     for link in links:
-        _set_status(call, link, status)
+        _set_status(sandbox, link, statuses[status])
     shown = links[0].integration_status
     return {"status": "success", "store_id": store_id, "integration_status": shown}
 
 
-def _set_status(call: Call[Any, Any], link: Link, status: str) -> None:
+def _set_status(sandbox: "Sandbox", link: Link, status: str) -> None:
     if link.integration is not None:
         link.integration.status = status
     if status != "active":
-        call.sandbox.webhooks.stop_for(link)
+        sandbox.webhooks.stop_for(link)
 
 
-class OfKind(Body):
-    """Which tokens."""
-
-    kind: Literal["access", "refresh", "app"] = "access"
-
-
-async def _expire(call: Call[None, OfKind]) -> Json:
-    return {"expired": call.sandbox.tokens.expire(call.body.kind)}
+@_control("POST", "/_control/tokens/expire")
+def expire(sandbox: "Sandbox", *, kind: Kind = "access") -> Json:
+    """The lifetime of all tokens of a kind is over."""
+    return {"expired": sandbox.tokens.expire(kind)}
 
 
-async def _invalidate(call: Call[None, OfKind]) -> Json:
-    return {"invalidated": call.sandbox.tokens.invalidate(call.body.kind)}
+@_control("POST", "/_control/tokens/invalidate")
+def invalidate(sandbox: "Sandbox", *, kind: Kind = "access") -> Json:
+    """All tokens of a kind are unknown from now on."""
+    return {"invalidated": sandbox.tokens.invalidate(kind)}
 
 
-class Revoke(Body):
-    """POST /_control/tokens/revoke."""
-
-    email: Email | None = None
-    uninstall: bool = False
-
-
-async def _revoke(call: Call[None, Revoke]) -> Json:
+@_control("POST", "/_control/tokens/revoke")
+def revoke(sandbox: "Sandbox", *, email: Email | None = None, uninstall: bool = False) -> Json:
     """The merchant revokes consent; with `uninstall` the integrations are disabled too."""
-    revoked = call.sandbox.tokens.revoke(call.body.email)
+    revoked = sandbox.tokens.revoke(email)
     hit = {(consent.app_id, consent.merchant_email) for consent in revoked}
-    for link in list(call.sandbox.world.links.values()):
+    for link in list(sandbox.world.links.values()):
         known = (link.app_id, link.store.merchant_email) in hit and link.integration is not None
-        if call.body.uninstall and known:
-            _set_status(call, link, "disabled")
+        if uninstall and known:
+            _set_status(sandbox, link, "disabled")
     return {"revoked": len(revoked)}
 
 
-class Mint(Body):
-    """POST /_control/tokens/mint."""
-
-    client_id: Text | None = None
-    email: Email | None = None
-
-
-async def _mint(call: Call[None, Mint]) -> Json:
+@_control("POST", "/_control/tokens/mint")
+def mint(sandbox: "Sandbox", *, client_id: Text | None = None, email: Email | None = None) -> Json:
     """Tokens without the browser."""
-    world = call.sandbox.world
-    client_id = call.body.client_id or next(iter(world.apps))
+    app = _app(sandbox.world, client_id or next(iter(sandbox.world.apps)))
+    return sandbox.tokens.issue_for(app.client_id, _merchant(sandbox.world, email).email)
+
+
+@_control("POST", "/_control/consent")
+def consent(sandbox: "Sandbox", *, auto: bool) -> Json:
+    """Authorize without asking, or not."""
+    sandbox.world.auto_consent = auto
+    return {"auto": auto}
+
+
+@_control("POST", "/_control/apps/{client_id}/secret")
+def set_app_secret(sandbox: "Sandbox", client_id: str, *, client_secret: Text) -> Json:
+    """A rotation in the console: the new secret is valid at once, tokens go on working."""
+    app = _app(sandbox.world, client_id)
+    sandbox.world.apps[client_id] = replace(app, client_secret=client_secret)
+    return {"client_id": client_id}
+
+
+def _app(world: World, client_id: str) -> AppSeed:
     if client_id not in world.apps:
         raise ServiceError("control.refused", "No such app; GET /_control/state lists them")
-    return call.sandbox.tokens.issue_for(client_id, _merchant(world, call.body.email).email)
-
-
-class Consent(Body):
-    """POST /_control/consent."""
-
-    auto: bool
-
-
-async def _consent(call: Call[None, Consent]) -> Json:
-    call.sandbox.world.auto_consent = call.body.auto
-    return {"auto": call.body.auto}
-
-
-class AppSecret(Body):
-    """POST /_control/apps/{client_id}/secret."""
-
-    client_secret: Text
-
-
-async def _set_app_secret(call: Call[None, AppSecret]) -> Json:
-    """A rotation in the console: the new secret is valid at once, tokens go on working."""
-    app = call.sandbox.world.apps.get(call.part("client_id"))
-    if app is None:
-        raise ServiceError("control.refused", "No such app; GET /_control/state lists them")
-    call.sandbox.world.apps[app.client_id] = replace(app, client_secret=call.body.client_secret)
-    return {"client_id": app.client_id}
+    return world.apps[client_id]
 
 
 # Menus
 
 
-class LoseJobs(Body):
-    """POST /_control/jobs/lose."""
-
-    keep_work: bool = True
-
-
-async def _lose_jobs(call: Call[None, LoseJobs]) -> Json:
-    return {"lost": call.sandbox.jobs.lose(keep_work=call.body.keep_work)}
+@_control("POST", "/_control/jobs/lose")
+def lose_jobs(sandbox: "Sandbox", *, keep_work: bool = True) -> Json:
+    """All jobs are forgotten; with `keep_work` those that run still do their work."""
+    return {"lost": sandbox.jobs.lose(keep_work=keep_work)}
 
 
-class PlanJob(Body):
-    """POST /_control/jobs/next."""
-
-    fail: Text | None = None
-    duration_s: Number | None = None
-
-
-async def _plan_job(call: Call[None, PlanJob]) -> Json:
-    call.sandbox.jobs.next_job = NextJob(call.body.fail, call.body.duration_s)
-    return call.body.model_dump()
+@_control("POST", "/_control/jobs/next")
+def plan_job(
+    sandbox: "Sandbox", *, fail: Text | None = None, duration_s: Number | None = None
+) -> Json:
+    """How the next job shall go."""
+    sandbox.jobs.next_job = NextJob(fail, duration_s)
+    return {"fail": fail, "duration_s": duration_s}
 
 
-class RejectItems(Body):
-    """POST /_control/items/reject."""
-
-    external_ids: list[Id]
-    reason: Text = "rejected by the merchant catalogue service"
-
-
-async def _reject_items(call: Call[None, RejectItems]) -> Json:
+@_control("POST", "/_control/items/reject")
+def reject_items(
+    sandbox: "Sandbox",
+    *,
+    external_ids: list[Id],
+    reason: Text = "rejected by the merchant catalogue service",
+) -> Json:
     """Items that pushes refuse from now on; an empty list ends that."""
-    world, body = call.sandbox.world, call.body
-    world.rejected_items = dict.fromkeys(body.external_ids, body.reason)
-    return {"rejected": world.rejected_items}
-
-
-_ORDER = "/_control/orders/{order_id}"
-_COMMUNITY = "/_control/communities/{community_id}"
-_PARENT = f"{_COMMUNITY}/orders/{{order_id}}"
-_STORE = "/_control/stores/{store_id}"
-CONTROL_ENDPOINTS = (
-    Endpoint("GET", "/_control/state", anyone, Unread, _state),
-    Endpoint("POST", "/_control/reset", anyone, Empty, _reset),
-    Endpoint("POST", "/_control/orders", anyone, PlaceOrder, _place),
-    Endpoint("GET", _ORDER, any_order, Unread, _show_order),
-    Endpoint("POST", f"{_ORDER}/deliver", any_order, Empty, _deliver),
-    Endpoint("POST", f"{_ORDER}/customer-cancel", any_order, CustomerCancel, _customer_cancel),
-    Endpoint("POST", "/_control/stores", anyone, NewStore, _add_store, 201),
-    Endpoint("POST", f"{_STORE}/status", any_store, StoreStatus, _set_store_status),
-    Endpoint("PUT", f"{_STORE}/tax-config", any_store, TaxConfig, _set_taxes),
-    Endpoint("POST", "/_control/tables/{store_id}/rotate", any_store, Rotate, _rotate_tables),
-    Endpoint("POST", f"{_COMMUNITY}/members", any_community, Member, _join),
-    Endpoint(
-        "POST", f"{_COMMUNITY}/orders", any_community, PlaceCommunityOrder, _place_community_order
-    ),
-    Endpoint("GET", _PARENT, any_parent, Unread, _show_parent),
-    Endpoint("POST", f"{_PARENT}/{{step}}", any_parent, Empty, _move_parent),
-    Endpoint("POST", "/_control/integrations/{store_id}/{status}", anyone, Empty, _set_integration),
-    Endpoint("POST", "/_control/tokens/expire", anyone, OfKind, _expire),
-    Endpoint("POST", "/_control/tokens/invalidate", anyone, OfKind, _invalidate),
-    Endpoint("POST", "/_control/tokens/revoke", anyone, Revoke, _revoke),
-    Endpoint("POST", "/_control/tokens/mint", anyone, Mint, _mint),
-    Endpoint("POST", "/_control/consent", anyone, Consent, _consent),
-    Endpoint("POST", "/_control/apps/{client_id}/secret", anyone, AppSecret, _set_app_secret),
-    Endpoint("POST", "/_control/jobs/lose", anyone, LoseJobs, _lose_jobs),
-    Endpoint("POST", "/_control/jobs/next", anyone, PlanJob, _plan_job),
-    Endpoint("POST", "/_control/items/reject", anyone, RejectItems, _reject_items),
-)
+    sandbox.world.rejected_items = dict.fromkeys(external_ids, reason)
+    return {"rejected": sandbox.world.rejected_items}

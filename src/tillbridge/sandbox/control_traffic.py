@@ -1,16 +1,17 @@
 """Control API, what goes over the wire: clock, faults, rate limit, request log, webhooks."""
 
-from typing import Any, Literal
+from functools import partial
+from typing import TYPE_CHECKING, Any, Literal
 
+from aiohttp import web
 from pydantic import Field
 
-from tillbridge.sandbox.endpoints import Call, Endpoint, Unread, any_community, anyone
+from tillbridge.sandbox.endpoints import Endpoint, control
 from tillbridge.sandbox.middleware import FaultRule
 from tillbridge.sandbox.state import Community, new_id, plain
 from tillbridge.sandbox.validation import (
     Body,
     Count,
-    Empty,
     Id,
     Json,
     Number,
@@ -29,125 +30,135 @@ from tillbridge.sandbox.webhooks import (
     sign,
 )
 
+if TYPE_CHECKING:
+    from tillbridge.sandbox.server import Sandbox
+
+TRAFFIC_ENDPOINTS: list[Endpoint[Any, Any]] = []
+_control = partial(control, TRAFFIC_ENDPOINTS)
+
 # Time, faults, rate
 
 
-async def _show_clock(call: Call[None, Body]) -> Json:
-    return {"now": call.sandbox.clock.timestamp(), "speed": call.sandbox.clock.speed}
+@_control("GET", "/_control/clock")
+def show_clock(sandbox: "Sandbox") -> Json:
+    """What time it is, and how fast it goes."""
+    return {"now": sandbox.clock.timestamp(), "speed": sandbox.clock.speed}
 
 
-class SetClock(Body):
-    """POST /_control/clock."""
-
-    speed: Number | None = None
-    jump_s: Number | None = None
-
-
-async def _set_clock(call: Call[None, SetClock]) -> Json:
-    if call.body.speed is not None:
-        call.sandbox.clock.run_at(call.body.speed)
-    if call.body.jump_s is not None:
-        call.sandbox.clock.jump(call.body.jump_s)
-    return {"now": call.sandbox.clock.timestamp(), "speed": call.sandbox.clock.speed}
+@_control("POST", "/_control/clock")
+def set_clock(
+    sandbox: "Sandbox", *, speed: Number | None = None, jump_s: Number | None = None
+) -> Json:
+    """Go at another speed, and jump forward."""
+    if speed is not None:
+        sandbox.clock.run_at(speed)
+    if jump_s is not None:
+        sandbox.clock.jump(jump_s)
+    return show_clock(sandbox)
 
 
-async def _show_faults(call: Call[None, Unread]) -> Json:
-    rules = call.sandbox.faults.in_force()
+@_control("GET", "/_control/faults")
+def show_faults(sandbox: "Sandbox") -> Json:
+    """The rules in force, and their hits."""
+    rules = sandbox.faults.in_force()
     return {"faults": [{**rule.model_dump(), "hits": hits} for rule, hits in rules]}
 
 
-async def _add_fault(call: Call[None, FaultRule]) -> Json:
-    return call.sandbox.faults.add(call.body).model_dump()
+@_control("POST", "/_control/faults", 201)
+def add_fault(sandbox: "Sandbox", body: FaultRule) -> Json:
+    """Put a rule in force."""
+    return sandbox.faults.add(body).model_dump()
 
 
-async def _clear_faults(call: Call[None, Unread]) -> Json:
-    call.sandbox.faults.clear()
+@_control("DELETE", "/_control/faults")
+def clear_faults(sandbox: "Sandbox") -> Json:
+    """Switch all of them off."""
+    sandbox.faults.clear()
     return {"faults": []}
 
 
-async def _remove_fault(call: Call[None, Unread]) -> Json:
-    return {"removed": call.sandbox.faults.remove(call.part("rule_id"))}
+@_control("DELETE", "/_control/faults/{rule_id}")
+def remove_fault(sandbox: "Sandbox", rule_id: str) -> Json:
+    """Switch one rule off."""
+    return {"removed": sandbox.faults.remove(rule_id)}
 
 
-class SetRate(Body):
-    """POST /_control/rate."""
-
-    nullable = frozenset(("limit",))
-    limit: Count | None
-    window_s: Positive | None = None
-
-
-async def _set_rate(call: Call[None, SetRate]) -> Json:
-    limit, body = call.sandbox.limit, call.body
-    limit.set(body.limit, body.window_s or limit.window_s)
-    return {"limit": limit.limit, "window_s": limit.window_s}
+@_control("POST", "/_control/rate")
+def set_rate(sandbox: "Sandbox", *, limit: Count | None, window_s: Positive | None = None) -> Json:
+    """Take so many calls in so many seconds."""
+    rate = sandbox.limit
+    rate.set(limit, window_s or rate.window_s)
+    return {"limit": rate.limit, "window_s": rate.window_s}
 
 
 # The request log
 
 
-async def _requests(call: Call[None, Unread]) -> Json:
-    since = call.request.query.get("since", "0")
+@_control("GET", "/_control/requests")
+def show_requests(sandbox: "Sandbox", request: web.Request) -> Json:
+    """The calls that the API received."""
+    since = request.query.get("since", "0")
     if not since.isdecimal():
         raise wrong("since", "must be the `next` of an earlier answer")
-    entries = call.sandbox.requests.since(int(since))
-    return {
-        "requests": plain(entries),
-        "next": entries[-1].seq if entries else int(since),
-    }
+    entries = sandbox.requests.since(int(since))
+    return {"requests": plain(entries), "next": entries[-1].seq if entries else int(since)}
 
 
-async def _clear_requests(call: Call[None, Unread]) -> Json:
-    call.sandbox.requests.clear()
+@_control("DELETE", "/_control/requests")
+def clear_requests(sandbox: "Sandbox") -> Json:
+    """Forget them."""
+    sandbox.requests.clear()
     return {"requests": []}
 
 
 # Webhooks
 
 
-async def _deliveries(call: Call[None, Unread]) -> Json:
-    order_id = call.request.query.get("order_id")
+@_control("GET", "/_control/deliveries")
+def show_deliveries(sandbox: "Sandbox", request: web.Request) -> Json:
+    """Each delivery with its attempts."""
+    order_id = request.query.get("order_id")
     found = [
         delivery_body(delivery)
-        for delivery in call.sandbox.webhooks.deliveries.values()
+        for delivery in sandbox.webhooks.deliveries.values()
         if order_id in (None, delivery.order_id)
     ]
     return {"deliveries": found}
 
 
-async def _pause(call: Call[None, Empty]) -> Json:
-    call.sandbox.webhooks.pause()
+@_control("POST", "/_control/webhooks/pause")
+def pause(sandbox: "Sandbox") -> Json:
+    """Hold every attempt."""
+    sandbox.webhooks.pause()
     return {"paused": True}
 
 
-async def _resume(call: Call[None, Empty]) -> Json:
-    call.sandbox.webhooks.resume()
+@_control("POST", "/_control/webhooks/resume")
+def resume(sandbox: "Sandbox") -> Json:
+    """Make the attempts that were held."""
+    sandbox.webhooks.resume()
     return {"paused": False}
 
 
-class Redeliver(Body):
-    """POST /_control/webhooks/redeliver."""
-
-    delivery_id: Text | None = None
-    order_id: Text | None = None
-    mode: Literal["same", "new_delivery_id", "new_event_id"] = "same"
-    wait: bool = False
-
-
-async def _redeliver(call: Call[None, Redeliver]) -> Json:
-    webhooks, body = call.sandbox.webhooks, call.body
-    found = None
-    if (body.delivery_id is None) == (body.order_id is None):
+@_control("POST", "/_control/webhooks/redeliver")
+async def redeliver(
+    sandbox: "Sandbox",
+    *,
+    delivery_id: Text | None = None,
+    order_id: Text | None = None,
+    mode: Literal["same", "new_delivery_id", "new_event_id"] = "same",
+    wait: bool = False,
+) -> Json:
+    """Deliver an event again."""
+    if (delivery_id is None) == (order_id is None):
         raise wrong("delivery_id", "name a delivery_id or an order_id, one of them")
-    if body.delivery_id is not None:
-        found = webhooks.deliveries.get(body.delivery_id)
-    elif body.order_id is not None:
-        found = webhooks.of_order(body.order_id)
+    webhooks = sandbox.webhooks
+    found = webhooks.deliveries.get(delivery_id or "") or webhooks.of_order(order_id or "")
     if found is None:
         raise ServiceError(
             "control.refused", "No such delivery; GET /_control/deliveries lists them"
         )
-    return await first_attempt(webhooks.redeliver(found, body.mode), wait=body.wait)
+    return await first_attempt(webhooks.redeliver(found, mode), wait=wait)
 
 
 class _Event(Body):
@@ -168,6 +179,10 @@ class _Event(Body):
     def to(self, target: Target, content: dict[str, Any]) -> Delivery:
         """On its way to a receiver, in an envelope."""
         raw = encode(content) if self.raw_body is None else self.raw_body.encode()
+        # None is the honest one; an empty one sends no header.
+        signature = "" if self.signature == "none" else None
+        if self.secret is not None or self.signature == "wrong":
+            signature = sign(raw, self.secret or "this is not the secret")
         return Delivery(
             delivery_id=self.delivery_id or new_id("dlv"),
             event_id=content["event_id"],
@@ -175,17 +190,9 @@ class _Event(Body):
             target=target,
             body=raw,
             retry=self.retry,
-            signature=self._signature(raw),
+            signature=signature,
             extra_headers={name: str(value) for name, value in self.headers.items()},
         )
-
-    def _signature(self, raw: bytes) -> str | None:
-        """None is the honest one; an empty one sends no header."""
-        if self.secret is not None:
-            return sign(raw, self.secret)
-        if self.signature == "wrong":
-            return sign(raw, "this is not the secret")
-        return "" if self.signature == "none" else None
 
 
 class StoreEvent(_Event):
@@ -196,19 +203,15 @@ class StoreEvent(_Event):
     body_location_id: Text | None = None
 
 
-async def _send(call: Call[None, StoreEvent]) -> Json:
+@_control("POST", "/_control/webhooks/send")
+async def send(sandbox: "Sandbox", body: StoreEvent) -> Json:
     """To a store's receiver."""
-    body = call.body
-    link = call.sandbox.world.active_link(body.store_id)
-    if link is None:
-        raise ServiceError(
-            "store.not_integrated", f"Store {body.store_id} has no active integration"
-        )
-    content = call.sandbox.webhooks.envelope(link, body.event_type, body.data, body.event_id)
+    link = sandbox.world.connected(body.store_id)
+    content = sandbox.webhooks.envelope(link, body.event_type, body.data, body.event_id)
     content["store_id"] = body.body_store_id or content["store_id"]
     content["location_id"] = body.body_location_id or content["location_id"]
     delivery = body.to(link, content)
-    call.sandbox.webhooks.dispatch(delivery)
+    sandbox.webhooks.dispatch(delivery)
     return await first_attempt(delivery, wait=body.wait)
 
 
@@ -219,9 +222,12 @@ class SubscribersEvent(_Event):
     body_community_id: Text | None = None
 
 
-async def _send_to_subscribers(call: Call[Community, SubscribersEvent]) -> Json:
+@_control("POST", "/_control/communities/{community_id}/events")
+async def send_to_subscribers(
+    sandbox: "Sandbox", community: Community, body: SubscribersEvent
+) -> Json:
     """To the community's subscriptions, or to one of them."""
-    sandbox, community, body = call.sandbox, call.found, call.body
+    webhooks = sandbox.webhooks
     targets = [
         subscription
         for subscription in sandbox.world.subscriptions_of(community)
@@ -229,35 +235,9 @@ async def _send_to_subscribers(call: Call[Community, SubscribersEvent]) -> Json:
     ]
     if not targets:
         raise ServiceError("webhook.not_found", "Nobody has subscribed; make one first")
-    webhooks = sandbox.webhooks
     content = webhooks.envelope(targets[0], body.event_type, body.data, body.event_id)
     content["community_id"] = body.body_community_id or community.community_id
     sent = [body.to(target, content) for target in targets]
     for delivery in sent:
         webhooks.dispatch(delivery)
     return {"deliveries": [await first_attempt(one, wait=body.wait) for one in sent]}
-
-
-TRAFFIC_ENDPOINTS = (
-    Endpoint("GET", "/_control/clock", anyone, Unread, _show_clock),
-    Endpoint("POST", "/_control/clock", anyone, SetClock, _set_clock),
-    Endpoint("GET", "/_control/faults", anyone, Unread, _show_faults),
-    Endpoint("POST", "/_control/faults", anyone, FaultRule, _add_fault, 201),
-    Endpoint("DELETE", "/_control/faults", anyone, Unread, _clear_faults),
-    Endpoint("DELETE", "/_control/faults/{rule_id}", anyone, Unread, _remove_fault),
-    Endpoint("POST", "/_control/rate", anyone, SetRate, _set_rate),
-    Endpoint("GET", "/_control/requests", anyone, Unread, _requests),
-    Endpoint("DELETE", "/_control/requests", anyone, Unread, _clear_requests),
-    Endpoint("GET", "/_control/deliveries", anyone, Unread, _deliveries),
-    Endpoint("POST", "/_control/webhooks/pause", anyone, Empty, _pause),
-    Endpoint("POST", "/_control/webhooks/resume", anyone, Empty, _resume),
-    Endpoint("POST", "/_control/webhooks/redeliver", anyone, Redeliver, _redeliver),
-    Endpoint("POST", "/_control/webhooks/send", anyone, StoreEvent, _send),
-    Endpoint(
-        "POST",
-        "/_control/communities/{community_id}/events",
-        any_community,
-        SubscribersEvent,
-        _send_to_subscribers,
-    ),
-)

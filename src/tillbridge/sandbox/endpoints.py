@@ -4,11 +4,13 @@ A row names the method and path, what the path and the credentials stand for (fo
 before the body is read), the model of the body, and the function that answers.
 """
 
+import inspect
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from aiohttp import web
+from pydantic import create_model
 
 from tillbridge.sandbox.state import (
     Community,
@@ -205,6 +207,60 @@ def any_parent(sandbox: "Sandbox", request: web.Request) -> ParentOrder:
     if parent is None or community_id not in (None, parent.community.community_id):
         raise ServiceError("order.not_found", f"There is no community order {order_id} here")
     return parent
+
+
+_RECORDS: dict[object, Callable[["Sandbox", web.Request], object]] = {
+    Store: any_store,
+    Order: any_order,
+    Community: any_community,
+    ParentOrder: any_parent,
+}
+Control = TypeVar("Control", bound=Callable[..., object])
+
+
+def control(
+    endpoints: list[Endpoint[Any, Any]], method: str, path: str, status: int = 200
+) -> Callable[[Control], Control]:
+    """Make a function a call of the control API, and a row of `endpoints`.
+
+    The first parameter is the sandbox. Of the others those whose type is a record stand for it in
+    the path, `body` is a whole body, names in the path are parts of it; the rest are the fields of
+    the body.
+    """
+
+    def register(function: Control) -> Control:
+        parameters = list(inspect.signature(function).parameters.values())[1:]
+        records = {each.name: each.annotation for each in parameters if each.annotation in _RECORDS}
+        parts = [each.name for each in parameters if f"{{{each.name}}}" in path]
+        fields: dict[str, Any] = {
+            each.name: (each.annotation, ... if each.default is each.empty else each.default)
+            for each in parameters
+            if each.name not in (*records, *parts, "body", "request")
+        }
+        whole = next((each.annotation for each in parameters if each.name == "body"), None)
+        model: type[Body] = whole or (Unread if method in ("GET", "DELETE") else Empty)
+        if fields:
+            model = create_model(function.__name__, __base__=Body, **fields)
+        asks = any(each.name == "request" for each in parameters)
+
+        def find(sandbox: "Sandbox", request: web.Request) -> dict[str, object]:
+            found = {name: _RECORDS[kind](sandbox, request) for name, kind in records.items()}
+            return {**found, **{name: request.match_info[name] for name in parts}}
+
+        async def answer(call: Call[dict[str, object], Body]) -> Json:
+            sent = (
+                {"body": call.body}
+                if whole
+                else {name: getattr(call.body, name) for name in fields}
+            )
+            found = {**call.found, "request": call.request} if asks else call.found
+            answered = function(call.sandbox, **found, **sent)
+            return await answered if inspect.isawaitable(answered) else answered
+
+        endpoints.append(Endpoint(method, path, find, model, answer, status))
+        return function
+
+    return register
 
 
 def _bearer(request: web.Request) -> str:

@@ -431,6 +431,15 @@ class World:
         """The link whose menu the storefront shows: the first app with an active integration."""
         return next((link for link in self.links_of(store_id) if link.active), None)
 
+    def connected(self, store_id: str) -> Link:
+        """As `active_link`. Raises store.not_integrated."""
+        link = self.active_link(store_id)
+        if link is None:
+            raise ServiceError(
+                "store.not_integrated", f"Store {store_id} has no active integration"
+            )
+        return link
+
     def next_order_number(self) -> str:
         """Counts from 1001."""
         return str(next(self._order_numbers))
