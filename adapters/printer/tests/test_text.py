@@ -11,8 +11,7 @@ from tillbridge_printer.emulated.escpos import Machine
 from tillbridge_printer.escpos import Language
 from tillbridge_printer.layout import Layout
 from tillbridge_printer.paper import Align, Cut, Line, Style, cells, fitted
-from tillbridge_printer.raster import draw_line, draw_paper
-from tillbridge_printer.shaping import drawn
+from tillbridge_printer.raster import draw_line, draw_paper, drawn
 
 unhurried = settings(deadline=None, max_examples=40)
 
@@ -106,8 +105,17 @@ def test_a_drawn_line_sends_only_the_dots_that_are_black() -> None:
 def test_arabic_is_joined_and_runs_from_the_right() -> None:
     shown = drawn("كباب")
     assert shown == "\ufe8f\ufe8e\ufe92\ufedb"
-    assert drawn("كباب 25 x") == "25 x " + shown
+    assert drawn("كباب 25 x") == "x 25 " + shown
+    assert drawn("2 x كباب, cola") == f"2 x {shown}, cola"
     assert drawn("plain (text) 1") == "plain (text) 1"
+
+
+def test_brackets_numbers_and_marks_stand_where_they_belong_in_text_from_the_right() -> None:
+    assert drawn("קולה 0.5 (L)") == "(L) 0.5 הלוק"
+    assert drawn("קולה (גדולה) 2") == "2 (הלודג) הלוק"
+    assert drawn("\u05e9\u05b8\u05dc\u05d5\u05b9\u05dd") == "\u05dd\u05d5\u05b9\u05dc\u05e9\u05b8"
+    assert drawn("crème brûlée") == "crème brûlée"
+    assert drawn("cafe\u0301") == "cafe\u0301"
 
 
 def test_every_script_of_the_plane_has_letters() -> None:

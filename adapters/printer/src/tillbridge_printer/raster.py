@@ -4,6 +4,7 @@ Sixteen rows of a glyph become 32 dots, four millimetres on paper: the size kitc
 Asian scripts at. The bitmaps (half a megabyte) are read when the first such line is printed.
 """
 
+import re
 import unicodedata
 import zlib
 from collections.abc import Iterable, Sequence
@@ -11,13 +12,17 @@ from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
 
+import arabic_reshaper
+from bidi.algorithm import get_display  # the one in `bidi` does not turn brackets round
+
 from tillbridge_printer.paper import Align, Cut, Feed, Line, Paper, Rule, fitted
-from tillbridge_printer.shaping import drawn
 
 SCALE = 2
 _ROWS = 16
 _HALF = 8 * SCALE  # dots of a column
 _FEED_ROWS = 24
+_RESHAPER = arabic_reshaper.ArabicReshaper({"delete_harakat": False})
+_MARKS = re.compile("([\u0591-\u05bd\u05bf\u05c1-\u05c7\u064b-\u065f\u0670]+)(.)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,6 +118,15 @@ def _drawn_line(line: Line, dots: int) -> Bitmap:
         wider = [row ^ ((1 << width) - 1) for row in wider]
     placed = [row << (free - left) for row in wider for _dot in range(SCALE * tall)]
     return Bitmap(dots, tuple(placed))
+
+
+def drawn(text: str) -> str:
+    """Return the text as a printer draws it, from left to right, with Arabic letters joined."""
+    if text.isascii():
+        return text
+    turned = str(get_display(_RESHAPER.reshape(text)))
+    # A mark is drawn over the letter before it, and turned round it stands before its letter.
+    return _MARKS.sub(r"\2\1", turned)
 
 
 def _text_rows(text: str) -> tuple[Sequence[int], int]:
