@@ -7,10 +7,9 @@ to be, and the failure that its defects become.
 """
 
 import asyncio
-import contextlib
 import math
-import threading
 from collections.abc import Callable, Coroutine, Iterable, Sequence
+from concurrent.futures import Future, wait
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from functools import partial
@@ -55,7 +54,7 @@ from tillbridge.core.log import get_logger
 from tillbridge.core.problems import Found, Scope
 from tillbridge.core.worker import describe
 from tillbridge.pos.answer_models import MAX_LINE
-from tillbridge.pos.call_thread import Call, CallThread
+from tillbridge.pos.call_thread import CallThread, call_in
 from tillbridge.pos.validation import (
     storable_rows,
     storable_text,
@@ -84,7 +83,7 @@ _OWN_CODES = frozenset({"adapter.keeps_dying"})
 
 
 @dataclass(frozen=True, slots=True)
-class CallPolicy:
+class _Policy:
     """What a method of an adapter is held to.
 
     `kind` is what it returns, `valid` makes that usable, in the adapter's thread. A defect of the
@@ -98,15 +97,47 @@ class CallPolicy:
 
 
 def _call(
-    method: Callable[Concatenate[Any, P], T], policy: CallPolicy
+    method: Callable[Concatenate[Any, P], T], policy: _Policy
 ) -> "Callable[Concatenate[PosRunner, P], Coroutine[Any, Any, T]]":
-    """Return the adapter's method as a coroutine of the runner."""
+    """Return the method of a capability as a coroutine of the runner.
+
+    It returns what the adapter's method returns, and raises as the policy defines. Cancelled before
+    its turn, the call is never made.
+    """
+    operation, reads = method.__name__, policy.defect is ExportUnreadable
 
     async def call(self: "PosRunner", /, *args: P.args, **kwargs: P.kwargs) -> T:
-        found: T = await self.call(method, policy, *args, **kwargs)
-        return found
+        if (asked := getattr(self._pos, operation, None)) is None:
+            msg = f"this adapter has no {method.__qualname__}: look before asking"
+            raise TypeError(msg)
+        lane = self._reading if reads else self._tickets
+        work = partial(self._made, policy, partial(asked, *args, **kwargs), operation)
+        submitted = lane.submit(work, operation)
+        outcome = asyncio.wrap_future(submitted)
+        try:
+            await asyncio.wait({outcome}, timeout=None if reads else self._ticket_timeout_s)
+        except asyncio.CancelledError:
+            outcome.cancel()
+            raise
+        if not outcome.done():
+            # Only a call that never began has surely done nothing.
+            never_began = submitted.cancel()
+            outcome.cancel()
+            raise (PosOffline if never_began else policy.defect)(self._no_answer())
+        try:
+            answer: T = outcome.result()
+        except (ExportUnreadable, PosFailure) as failure:
+            if isinstance(failure, ExportUnreadable) and not reads:
+                raise self._defect(operation, failure, policy) from failure
+            valid_failure(failure)
+            self._note(operation)
+            raise
+        except Exception as failure:
+            raise self._defect(operation, failure, policy) from failure
+        self._note(operation)
+        return answer
 
-    call.__name__, call.__doc__ = method.__name__, method.__doc__
+    call.__name__, call.__doc__ = operation, method.__doc__
     return call
 
 
@@ -143,9 +174,7 @@ def _files(
     return paths
 
 
-_READS_UPDATES = CallPolicy(Iterable, lambda found: valid_updates(tuple(found)), PosOffline)
-_UNREADABLE_UPDATES = CallPolicy(Iterable, storable_rows, PosOffline)
-_HEALTH = CallPolicy(Health, valid_health, PosOffline)
+_HEALTH = _Policy(Health, valid_health, PosOffline)
 
 
 class PosRunner:
@@ -181,7 +210,7 @@ class PosRunner:
         self._listeners: list[Callable[[Change], None]] = []
         self._reading = self._call_thread("reading", hangs_after_s)
         self._tickets = self._call_thread("tickets", hangs_after_s)
-        self._probe: asyncio.Future[Health] | None = None
+        self._probe: Future[Health] | None = None
         self._odd_updates: tuple[BadRow, ...] = ()
 
     # -- what the adapter can do
@@ -200,31 +229,35 @@ class PosRunner:
 
     # -- its methods, as the protocols in `tillbridge.adapter` describe them
 
-    read_catalogue = _call(ReadsCatalogue.read_catalogue, CallPolicy(Catalogue, valid_catalogue))
+    read_catalogue = _call(ReadsCatalogue.read_catalogue, _Policy(Catalogue, valid_catalogue))
     read_changes = _call(
-        ReadsCatalogueChanges.read_changes, CallPolicy(CatalogueChanges, valid_changes)
+        ReadsCatalogueChanges.read_changes, _Policy(CatalogueChanges, valid_changes)
     )
     read_availability = _call(
-        ReadsAvailability.read_availability, CallPolicy(AvailabilityReading, valid_availability)
+        ReadsAvailability.read_availability, _Policy(AvailabilityReading, valid_availability)
     )
-    read_tables = _call(ReadsTables.read_tables, CallPolicy(TablesReading, valid_tables))
+    read_tables = _call(ReadsTables.read_tables, _Policy(TablesReading, valid_tables))
     # An adapter that breaks off a write in a way it should not may have written it, too.
     write_ticket = _call(
-        WritesTickets.write_ticket, CallPolicy(Ticket, valid_ticket, TicketOutcomeUnknown)
+        WritesTickets.write_ticket, _Policy(Ticket, valid_ticket, TicketOutcomeUnknown)
     )
     write_marked_ticket = _call(
-        MarksTickets.write_marked_ticket, CallPolicy(Ticket, valid_ticket, TicketOutcomeUnknown)
+        MarksTickets.write_marked_ticket, _Policy(Ticket, valid_ticket, TicketOutcomeUnknown)
     )
-    find_ticket = _call(
-        WritesTickets.find_ticket, CallPolicy(Ticket | None, valid_ticket, PosOffline)
-    )
-    cancel_ticket = _call(CancelsTickets.cancel_ticket, CallPolicy(NoneType, defect=PosFailure))
-    list_tickets = _call(ListsTickets.list_tickets, CallPolicy(Iterable, valid_listed, PosOffline))
+    find_ticket = _call(WritesTickets.find_ticket, _Policy(Ticket | None, valid_ticket, PosOffline))
+    cancel_ticket = _call(CancelsTickets.cancel_ticket, _Policy(NoneType, defect=PosFailure))
+    list_tickets = _call(ListsTickets.list_tickets, _Policy(Iterable, valid_listed, PosOffline))
     cancel_listed_ticket = _call(
-        ListsTickets.cancel_listed_ticket, CallPolicy(NoneType, defect=TicketOutcomeUnknown)
+        ListsTickets.cancel_listed_ticket, _Policy(NoneType, defect=TicketOutcomeUnknown)
     )
-    update_handled = _call(
-        TellsTicketUpdates.update_handled, CallPolicy(NoneType, defect=PosFailure)
+    update_handled = _call(TellsTicketUpdates.update_handled, _Policy(NoneType, defect=PosFailure))
+
+    _read_updates = _call(
+        TellsTicketUpdates.read_updates,
+        _Policy(Iterable, lambda found: valid_updates(tuple(found)), PosOffline),
+    )
+    _unreadable_updates = _call(
+        TellsUnreadableUpdates.unreadable_updates, _Policy(Iterable, storable_rows, PosOffline)
     )
 
     async def read_updates(self) -> Sequence[TicketUpdate]:
@@ -232,16 +265,16 @@ class PosRunner:
 
         News that cannot be stored is left out; `unreadable_updates` has it.
         """
-        good: tuple[TicketUpdate, ...]
-        good, self._odd_updates = await self.call(TellsTicketUpdates.read_updates, _READS_UPDATES)
+        good, self._odd_updates = cast(
+            "tuple[Sequence[TicketUpdate], tuple[BadRow, ...]]", await self._read_updates()
+        )
         return good
 
     async def unreadable_updates(self) -> Sequence[BadRow]:
         """Return the news that could not be understood, by the adapter or here."""
         if not isinstance(self._pos, TellsUnreadableUpdates):
             return self._odd_updates
-        found = await self.call(TellsUnreadableUpdates.unreadable_updates, _UNREADABLE_UPDATES)
-        return (*found, *self._odd_updates)
+        return (*await self._unreadable_updates(), *self._odd_updates)
 
     async def health(self) -> Health:
         """Return whether the POS is there; one that does not report it is. Never raises.
@@ -252,57 +285,18 @@ class PosRunner:
             return Health(online=True)
         if self._probe is None or self._probe.done():
             work = partial(self._made, _HEALTH, self._pos.health, "health")
-            self._probe = self._tickets.submit(work, "health").done
-        probe = self._probe
-        done, _pending = await asyncio.wait({probe}, timeout=self._ticket_timeout_s)
+            self._probe = self._tickets.submit(work, "health")
+        answered = asyncio.wrap_future(self._probe)
+        done, _pending = await asyncio.wait({answered}, timeout=self._ticket_timeout_s)
         if not done:
+            answered.add_done_callback(lambda late: late.cancelled() or late.exception())
             return Health(online=False, detail=self._no_answer())
         try:
-            health = probe.result()
+            health = answered.result()
         except Exception as failure:  # noqa: BLE001 -- an adapter's, whatever it is
-            return Health(online=False, detail=self._fault("health", failure))
-        self._works("health")
+            return Health(online=False, detail=self._note("health", failure))
+        self._note("health")
         return health
-
-    async def call(
-        self, method: Callable[..., Any], policy: CallPolicy, *args: object, **kwargs: object
-    ) -> Any:  # noqa: ANN401 -- as the policy makes of it
-        """Return what the adapter's method returns. Raises as the policy defines.
-
-        `method` is that of the capability. Cancelled before its turn, the call is never made.
-        """
-        operation = method.__name__
-        if (asked := getattr(self._pos, operation, None)) is None:
-            msg = f"this adapter has no {method.__qualname__}: look before asking"
-            raise TypeError(msg)
-        reads = policy.defect is ExportUnreadable
-        lane = self._reading if reads else self._tickets
-        work = partial(self._made, policy, partial(asked, *args, **kwargs), operation)
-        call = lane.submit(work, operation)
-        outcome = call.done
-        try:
-            timeout_s = None if reads else self._ticket_timeout_s
-            done, _pending = await asyncio.wait({outcome}, timeout=timeout_s)
-        except asyncio.CancelledError:
-            call.withdraw()
-            outcome.add_done_callback(_forget)
-            raise
-        if not done:
-            outcome.add_done_callback(_forget)
-            # Only a call that never began has surely done nothing.
-            raise (PosOffline if call.withdraw() else policy.defect)(self._no_answer())
-        try:
-            answer = outcome.result()
-        except (ExportUnreadable, PosFailure) as failure:
-            if isinstance(failure, ExportUnreadable) and not reads:
-                raise self._defect(operation, failure, policy) from failure
-            valid_failure(failure)
-            self._works(operation)
-            raise
-        except Exception as failure:
-            raise self._defect(operation, failure, policy) from failure
-        self._works(operation)
-        return answer
 
     # -- what it answers at once
 
@@ -325,13 +319,8 @@ class PosRunner:
         self._listeners.append(callback)
         if len(self._listeners) > 1:
             return  # the menu's flow and the orders' both listen to one till
-        loop, subscribe = asyncio.get_running_loop(), self._pos.on_change
-
-        def changed(change: Change) -> None:
-            with contextlib.suppress(RuntimeError):  # the loop has ended; nobody listens
-                loop.call_soon_threadsafe(self._notify_listeners, change)
-
-        self._at_once("on_change", lambda: subscribe(changed), None, _AT_ONCE_S)
+        changed = partial(call_in, asyncio.get_running_loop(), self._notify_listeners)
+        self._at_once("on_change", partial(self._pos.on_change, changed), None, _AT_ONCE_S)
 
     def close(self) -> None:
         """Let go of the POS, and let the threads end; one that hangs is not waited for."""
@@ -351,7 +340,7 @@ class PosRunner:
     def _call_thread(self, lane: str, hangs_after_s: float) -> CallThread:
         return CallThread(f"{self._store}-{lane}", hangs_after_s=hangs_after_s, on_hang=self.hangs)
 
-    def _made(self, policy: CallPolicy, call: Callable[[], object], operation: str) -> Any:  # noqa: ANN401 -- as the policy makes of it
+    def _made(self, policy: _Policy, call: Callable[[], object], operation: str) -> Any:  # noqa: ANN401 -- as the policy makes of it
         """Make a call in the adapter's thread, and return its answer made usable.
 
         Raises TypeError for one that is none.
@@ -376,25 +365,20 @@ class PosRunner:
         """
         if operation in self._hanging:
             return otherwise
-        made = Call(operation, call, math.inf, self.hangs)
-        thread = threading.Thread(target=made.run, name=f"{self._store}-{operation}", daemon=True)
-        thread.start()
-        thread.join(within_s)
-        if thread.is_alive():
+        thread = CallThread(f"{self._store}-{operation}")
+        made = thread.submit(call)
+        thread.close()
+        wait([made], within_s)
+        if not made.done():
             self.hangs(operation, within_s)
-            made.done.add_done_callback(partial(self._has_returned, operation))
+            returned = partial(call_in, asyncio.get_running_loop(), self.hangs, operation, None)
+            made.add_done_callback(lambda _made: returned())
             return otherwise
-        made.done.add_done_callback(_forget)
-        answer, failure = made.outcome
-        if failure is not None:
-            self._fault(operation, failure)
+        if (failure := made.exception()) is not None:
+            self._note(operation, failure)
             return otherwise
-        self._works(operation)
-        return cast("T", answer)
-
-    def _has_returned(self, operation: str, done: asyncio.Future[Any]) -> None:
-        _forget(done)
-        self.hangs(operation, None)
+        self._note(operation)
+        return made.result()
 
     def _no_answer(self) -> str:
         return _("The till has not answered for {seconds:g} seconds.").format(
@@ -416,18 +400,24 @@ class PosRunner:
             get_logger().error("adapter.hangs", **self._place(operation), ran_s=round(ran_s))
         self._report_operation(operation)
 
-    def _defect(self, operation: str, failure: Exception, policy: CallPolicy) -> Exception:
-        text = self._fault(operation, failure)
+    def _defect(self, operation: str, failure: Exception, policy: _Policy) -> Exception:
+        text = self._note(operation, failure)
         if policy.defect is ExportUnreadable:
             fix = _("Tell the adapter's vendor; the log has the details.")
             return ExportUnreadable(text, fix=fix)
         return policy.defect(text)
 
-    def _fault(self, operation: str, failure: BaseException) -> str:
-        """Log and report what an adapter should not do, and return it in words."""
-        detail = f"{operation}: {describe(failure)}"
-        get_logger().error("adapter.failed", **self._place(operation), exc_info=failure)
-        if not self._faults.get(operation):
+    def _note(self, operation: str, failure: BaseException | None = None) -> str:
+        """Take note that an operation works, or of what an adapter should not do.
+
+        Return that in words. It is logged each time, and reported where something has changed.
+        """
+        detail = ""
+        if failure is not None:
+            detail = f"{operation}: {describe(failure)}"
+            get_logger().error("adapter.failed", **self._place(operation), exc_info=failure)
+        known = self._faults.get(operation)
+        if known is None or bool(known) != bool(detail):
             self._faults[operation] = detail
             self._report_operation(operation)
         if self._trouble != self._reported_trouble:
@@ -435,13 +425,6 @@ class PosRunner:
         return _("The adapter {adapter} failed ({detail}).").format(
             adapter=self._adapter, detail=detail
         )
-
-    def _works(self, operation: str) -> None:
-        if self._faults.get(operation, "?"):
-            self._faults[operation] = ""
-            self._report_operation(operation)
-        if self._trouble != self._reported_trouble:
-            self._report_trouble()
 
     def _report_operation(self, operation: str) -> None:
         """Report what follows from the state of one operation."""
@@ -465,9 +448,3 @@ class PosRunner:
 
     def _place(self, operation: str) -> dict[str, str]:
         return {"store": self._store, "adapter": self._adapter, "operation": operation}
-
-
-def _forget(outcome: asyncio.Future[Any]) -> None:
-    """Take note of a late outcome that nobody waits for any more."""
-    if not outcome.cancelled():
-        outcome.exception()

@@ -5,6 +5,7 @@ The store then goes on with a POS that is offline and says why; all other stores
 """
 
 import asyncio
+from concurrent.futures import Future
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NoReturn
@@ -97,17 +98,19 @@ class AdapterOpening:
         self._thread = CallThread(f"{context.store} {table} opens")
         self._attempt = self._begin()
 
-    def _begin(self) -> "asyncio.Future[object]":
+    def _begin(self) -> Future[object]:
         return self._thread.submit(
             lambda: open_adapter(self.adapter, self._options, self._context, table=self._table)
-        ).done
+        )
 
     async def opened(self, within_s: float) -> object:
         """Return the adapter's object, or NotOpened for one that hangs or breaks.
 
         Raises ConfigError where its options are wrong.
         """
-        await asyncio.wait([self._attempt], timeout=within_s)
+        opened = asyncio.wrap_future(self._attempt)
+        opened.add_done_callback(lambda late: late.cancelled() or late.exception())
+        await asyncio.wait([opened], timeout=within_s)
         if not self._attempt.done():
             return self._not_opened(
                 _("The adapter {adapter} does not get ready: opening it hangs.").format(

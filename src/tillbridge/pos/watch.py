@@ -25,10 +25,9 @@ from pathlib import Path
 from stat import S_ISREG
 
 from watchfiles import awatch
-from watchfiles.main import FileChange
 
 from tillbridge.core.log import get_logger
-from tillbridge.pos.call_thread import CallThread, OnHang
+from tillbridge.pos.call_thread import CallThread, OnHang, call_in
 
 _LONGEST_STEP_MS = 50
 _SHORTEST_STEP_MS = 10
@@ -83,13 +82,13 @@ class FolderEvents:
         # hangs blocks, and must not hold the bridge.
         worker = CallThread("folder-events")
         loop = asyncio.get_running_loop()
+
         try:
             while True:
                 self._renewed.clear()
-                self._stop = stop = threading.Event()
-                await worker.run(
-                    partial(self._watch_here, self._listeners, self._step_ms, stop, loop)
-                )
+                self._stop = threading.Event()
+                watch = partial(self._watch_here, self._stop, loop)
+                await asyncio.wrap_future(worker.submit(watch))
                 # The watch failed, or no folder exists yet: wait for a reason to try again.
                 with contextlib.suppress(TimeoutError):
                     async with asyncio.timeout(_AGAIN_S):
@@ -98,33 +97,22 @@ class FolderEvents:
             self._stop.set()
             worker.close()
 
-    def _watch_here(
-        self,
-        listeners: tuple[_Listener, ...],
-        step_ms: int,
-        stop: threading.Event,
-        loop: asyncio.AbstractEventLoop,
-    ) -> None:
+    def _watch_here(self, stop: threading.Event, loop: asyncio.AbstractEventLoop) -> None:
         """Watch in this thread until `stop`, or until the system ends the watch."""
-        folders = frozenset(each.folder for each in listeners if Path(each.folder).is_dir())
+        folders = {each.folder for each in self._listeners if Path(each.folder).is_dir()}
         if folders:
-            asyncio.run(self._watch(folders, listeners, step_ms, stop, loop))
+            asyncio.run(self._watch(folders, stop, loop))
 
     async def _watch(
-        self,
-        folders: frozenset[str],
-        listeners: tuple[_Listener, ...],
-        step_ms: int,
-        stop: threading.Event,
-        loop: asyncio.AbstractEventLoop,
+        self, folders: set[str], stop: threading.Event, loop: asyncio.AbstractEventLoop
     ) -> None:
         stands = False
         try:
             async for changes in awatch(
                 *sorted(folders),
                 watch_filter=None,
-                debounce=step_ms,
-                step=step_ms,
+                debounce=self._step_ms,
+                step=self._step_ms,
                 stop_event=stop,
                 rust_timeout=_STANDS_WITHIN_MS,
                 yield_on_timeout=True,
@@ -132,90 +120,70 @@ class FolderEvents:
             ):
                 if not stands:
                     stands = True
-                    _call_in(loop, partial(self._stands, listeners))
+                    call_in(loop, self._hint_all)
                 if changes:
-                    _call_in(loop, partial(self._pass_on, changes, folders, listeners))
+                    call_in(loop, self._hint, {path for _change, path in changes}, folders)
         except* (OSError, RuntimeError) as failures:  # awatch raises some of them in a group
             # No events: a limit of the system, or a file system without them.
-            _call_in(loop, partial(self._no_events, failures.exceptions[0]))
+            call_in(loop, self._no_events, str(failures.exceptions[0]))
 
-    def _stands(self, listeners: tuple[_Listener, ...]) -> None:
+    def _hint_all(self) -> None:
         """Hint to everybody: what changed before the watch stood is in no event."""
         self._failure_logged = False
-        for listener in listeners:
+        for listener in self._listeners:
             listener.on_hint()
 
-    def _pass_on(
-        self,
-        changes: set[FileChange],
-        folders: frozenset[str],
-        listeners: tuple[_Listener, ...],
-    ) -> None:
-        paths = {path for _change, path in changes}
+    def _hint(self, paths: set[str], folders: set[str]) -> None:
+        """Hint to those who listen to what changed."""
         if paths & folders:  # a folder itself came or went
             self.renew()
         touched = {os.path.split(path) for path in paths - folders}
-        for listener in listeners:
+        for listener in self._listeners:
             if any(
                 listener.folder == folder and (listener.names is None or name in listener.names)
                 for folder, name in touched
             ):
                 listener.on_hint()
 
-    def _no_events(self, failure: Exception) -> None:
+    def _no_events(self, detail: str) -> None:
         """Log once that there are none: polling still works."""
         if not self._failure_logged:
             self._failure_logged = True
-            get_logger().warning("watch.no_events", detail=str(failure))
-
-
-def _call_in(loop: asyncio.AbstractEventLoop, callback: Callable[[], None]) -> None:
-    with contextlib.suppress(RuntimeError):  # the loop is closed, and every listener with it
-        loop.call_soon_threadsafe(callback)
+            get_logger().warning("watch.no_events", detail=detail)
 
 
 # -- files
 
 _Identity = tuple[int, int]
-_Listing = frozenset[tuple[str, int, int]]  # name, time of the last change, size
 
 _NOTICED_WITHIN_S = 1.0  # an event would have reported a change by then
 
 
 @dataclass(frozen=True, slots=True)
 class _Look:
-    """What a file looked like. `identity` is device and number, None where it is not there."""
+    """What a file looked like, or (`names`) a folder.
+
+    `identity` is device and number, None where it is not there; `names` has, of each file, name,
+    time of the last change and size.
+    """
 
     identity: _Identity | None
     size: int = 0
     changed_ns: tuple[int, ...] = ()
+    names: frozenset[tuple[str, int, int]] = frozenset()
+
+
+_NOTHING = _Look(None)
 
 
 @dataclass(slots=True)
-class _File:
+class _Watched:
     path: Path
-    settle_s: float
     on_change: Callable[[], None]
-    reported: _Look = _Look(None)  # as it was when it was last reported
+    settle_s: float | None  # None: a folder, which is reported at once
+    reported: _Look = _NOTHING  # as it was when it was last reported
     pending: _Look | None = None  # as it is since it changed
     due: float = 0.0  # when that is reported, on the monotonic clock
-
-
-@dataclass(slots=True)
-class _Folder:
-    path: Path
-    on_change: Callable[[], None]
-    reported: _Listing = frozenset()
-
-
-@dataclass(frozen=True, slots=True)
-class _View:
-    """One look at everything."""
-
-    files: Sequence[_Look]
-    folders: Sequence[_Listing]
-    parents: tuple[_Identity | None, ...]
-    at_ns: int
 
 
 class FileWatch:
@@ -235,14 +203,10 @@ class FileWatch:
         on_hang: OnHang = lambda _name, _ran_s: None,
     ) -> None:
         self._events = events
-        self._hangs_after_s = hangs_after_s
-        self._on_hang = on_hang
-        self._store = store
         self._poll_s = poll_s
-        self._files: list[_File] = []
-        self._folders: list[_Folder] = []
-        self._parents: tuple[Path, ...] = ()
-        self._known_parents: tuple[_Identity | None, ...] | None = None
+        self._worker = CallThread(f"{store}-watch", hangs_after_s=hangs_after_s, on_hang=on_hang)
+        self._watched: list[_Watched] = []
+        self._folders: dict[Path, None] = {}  # in which they are
         self._hinted = asyncio.Event()
 
     def subscribe(
@@ -252,115 +216,98 @@ class FileWatch:
 
         Several files that change together may be reported once each.
         """
-        for path in files:
-            absolute = path.absolute()
-            self._files.append(_File(absolute, settle_ms / 1000, on_change))
-            self._add_parent(absolute.parent)
-            names = frozenset({absolute.name})
-            self._events.listen(absolute.parent, names, self._hinted.set, settle_ms=settle_ms)
+        for path in map(Path.absolute, files):
+            self._watched.append(_Watched(path, on_change, settle_ms / 1000))
+            self._folders[path.parent] = None
+            names = frozenset({path.name})
+            self._events.listen(path.parent, names, self._hinted.set, settle_ms=settle_ms)
 
     def subscribe_folder(self, folder: Path, on_change: Callable[[], None]) -> None:
         """Call `on_change` in the loop as soon as a file in `folder` came, went or changed.
 
         Hidden files and sub-folders do not count.
         """
-        absolute = folder.absolute()
-        self._folders.append(_Folder(absolute, on_change))
-        self._add_parent(absolute)
-        self._events.listen(absolute, None, self._hinted.set)
+        path = folder.absolute()
+        self._watched.append(_Watched(path, on_change, None))
+        self._folders[path] = None
+        self._events.listen(path, None, self._hinted.set)
 
     async def run(self) -> None:
         """Watch until cancelled."""
-        worker = CallThread(
-            f"{self._store}-watch", hangs_after_s=self._hangs_after_s, on_hang=self._on_hang
-        )
         next_poll = time.monotonic()
+        known_folders: Sequence[_Identity | None] | None = None
         try:
             while True:
-                polled = time.monotonic() >= next_poll
-                if polled:
+                if polled := time.monotonic() >= next_poll:
                     next_poll = time.monotonic() + self._poll_s
                 self._hinted.clear()
-                view = await worker.run(self._view, "watch")
-                self._take(view, polled=polled)
-                due = [file.due for file in self._files if file.pending is not None]
+                looks, folders, at_ns = await asyncio.wrap_future(
+                    self._worker.submit(self._look_at_all, "watch")
+                )
+                missed = self._report(looks, at_ns) and polled
+                if known_folders is not None and (missed or folders != known_folders):
+                    self._events.renew()
+                known_folders = folders
+                due = [each.due for each in self._watched if each.pending is not None]
                 with contextlib.suppress(TimeoutError):
                     async with asyncio.timeout(min((next_poll, *due)) - time.monotonic()):
                         await self._hinted.wait()
         finally:
-            worker.close()
+            self._worker.close()
 
-    def _add_parent(self, folder: Path) -> None:
-        self._parents = tuple(dict.fromkeys((*self._parents, folder)))
+    def _look_at_all(self) -> tuple[Sequence[_Look], Sequence[_Identity | None], int]:
+        """Look at everything, and at which folders they are in (in the worker's thread)."""
+        looks = [
+            _look(each.path) if each.settle_s is not None else _listing(each.path)
+            for each in self._watched
+        ]
+        return looks, [_look(each).identity for each in self._folders], time.time_ns()
 
-    def _view(self) -> _View:
-        """Look at everything (in the worker's thread)."""
-        parents = tuple(_look(folder).identity for folder in self._parents)
-        files = tuple(_look(file.path) for file in self._files)
-        folders = tuple(_listing(folder.path) for folder in self._folders)
-        return _View(files, folders, parents, time.time_ns())
-
-    def _take(self, view: _View, *, polled: bool) -> None:
-        """Compare a look with what was reported, and report what is due."""
+    def _report(self, looks: Sequence[_Look], at_ns: int) -> bool:
+        """Report what is due; return whether an event should have hinted at something before."""
         now = time.monotonic()
-        missed = False  # by the events
-        for file, look in zip(self._files, view.files, strict=True):
-            if look == file.reported:
-                file.pending = None
-            elif look != file.pending:
-                missed = missed or (polled and _is_old(look, view.at_ns))
-                file.pending = look
-                file.due = now + _left_to_settle(look, file.settle_s, view.at_ns)
-            elif now >= file.due:
-                file.reported = look
-                file.pending = None
-                file.on_change()
-        for folder, listing in zip(self._folders, view.folders, strict=True):
-            if listing != folder.reported:
-                folder.reported = listing
-                folder.on_change()
-        if self._known_parents is None:
-            self._known_parents = view.parents
-        elif missed or view.parents != self._known_parents:
-            self._known_parents = view.parents
-            self._events.renew()
+        missed = False
+        for each, look in zip(self._watched, looks, strict=True):
+            if look == each.reported:
+                each.pending = None
+            elif each.settle_s is not None and look != each.pending:
+                ages_s = [(at_ns - changed_ns) / 1e9 for changed_ns in look.changed_ns]
+                missed = missed or all(age_s > _NOTICED_WITHIN_S for age_s in ages_s)
+                each.pending = look
+                each.due = now + _left_to_settle(ages_s, each.settle_s)
+            elif now >= each.due:
+                each.reported = look
+                each.pending = None
+                each.on_change()
+        return missed
 
 
 def _look(path: Path) -> _Look:
     try:
         status = path.stat()
     except OSError:
-        return _Look(None)
+        return _NOTHING
     times = (status.st_ctime_ns, status.st_mtime_ns)
     return _Look((status.st_dev, status.st_ino), status.st_size, times)
 
 
-def _listing(folder: Path) -> _Listing:
+def _listing(folder: Path) -> _Look:
     found = set()
-    try:
-        with os.scandir(folder) as entries:
-            for entry in entries:
-                if not entry.name.startswith("."):
-                    status = entry.stat(follow_symlinks=False)
-                    if S_ISREG(status.st_mode):
-                        found.add((entry.name, status.st_mtime_ns, status.st_size))
-    except OSError:  # not there now, or changing at this moment: the next look shows it
-        return frozenset(found)
-    return frozenset(found)
+    # Not there now, or changing at this moment: the next look shows it.
+    with contextlib.suppress(OSError), os.scandir(folder) as entries:
+        for entry in entries:
+            if not entry.name.startswith("."):
+                status = entry.stat(follow_symlinks=False)
+                if S_ISREG(status.st_mode):
+                    found.add((entry.name, status.st_mtime_ns, status.st_size))
+    return _Look(None, names=frozenset(found))
 
 
-def _is_old(look: _Look, at_ns: int) -> bool:
-    """Return whether an event should have reported this long before."""
-    return all(at_ns - changed_ns > _NOTICED_WITHIN_S * 1e9 for changed_ns in look.changed_ns)
-
-
-def _left_to_settle(look: _Look, settle_s: float, at_ns: int) -> float:
-    """Return how long the file must yet stay as it is, in seconds.
+def _left_to_settle(ages_s: Sequence[float], settle_s: float) -> float:
+    """Return how long a file must yet stay as it is, in seconds.
 
     It has been quiet since the times it bears, where they can be believed: a share's clock may be
     off, ours may have jumped, a file may have been given a time of its own. Else it is from now.
     """
     latest_s = settle_s + _NOTICED_WITHIN_S
-    ages_s = [(at_ns - changed_ns) / 1e9 for changed_ns in look.changed_ns]
-    believable = [age_s for age_s in ages_s if 0 <= age_s <= latest_s]
-    return max(0.0, settle_s - min(believable, default=0.0))
+    return max(0.0, settle_s - min((age for age in ages_s if 0 <= age <= latest_s), default=0.0))
