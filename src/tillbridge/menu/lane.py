@@ -43,7 +43,7 @@ from tillbridge.menu.compare import changes_from
 from tillbridge.menu.guard import Rules
 from tillbridge.menu.overlay import CallsInFlight, Overlay
 from tillbridge.model.catalogue import Availability, Catalogue, CatalogueChanges
-from tillbridge.pos.export_problems import bad_rows_problem, unreadable_problem
+from tillbridge.pos.validation import bad_rows_problem, unreadable_problem
 from tillbridge.service.answers import NOT_INTEGRATED
 
 if TYPE_CHECKING:

@@ -53,9 +53,9 @@ from tillbridge.core.i18n import _
 from tillbridge.core.log import get_logger
 from tillbridge.core.problems import Found, Scope
 from tillbridge.core.worker import describe
-from tillbridge.pos.answer_models import MAX_LINE
 from tillbridge.pos.call_thread import CallThread, call_in
 from tillbridge.pos.validation import (
+    MAX_LINE,
     storable_rows,
     storable_text,
     valid_availability,

@@ -15,9 +15,18 @@ from collections.abc import Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Annotated, Any, TypeVar, cast, get_type_hints
 
-from pydantic import ValidationError
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    ConfigDict,
+    Field,
+    InstanceOf,
+    ValidationError,
+    create_model,
+)
+from pydantic_core import ErrorDetails
 
 from tillbridge.adapter import (
     AddOn,
@@ -32,82 +41,174 @@ from tillbridge.adapter import (
     ExportUnreadable,
     Health,
     Item,
+    ItemTax,
     ItemUnavailable,
     ListedTicket,
     Menu,
-    PosFailure,
     Source,
     Table,
     TablesReading,
+    TaxComponent,
     Ticket,
     TicketUpdate,
+    Variant,
 )
 from tillbridge.core.i18n import _
+from tillbridge.core.problems import Found
 from tillbridge.model.export_facts import ExportFacts, ExportWarning, FileEncoding, LeftOut
-from tillbridge.model.instant import is_never
+from tillbridge.model.instant import EARLIEST_MS, LATEST_MS, is_never
+from tillbridge.model.money import MAX_PRICE
+from tillbridge.model.numbers import parse_decimal
 from tillbridge.model.texts import is_storable, printable
-from tillbridge.pos.answer_models import (
-    MAX_ADVICE,
-    MAX_LINE,
-    MAX_NEWS_ITEMS,
-    MAX_TEXT,
-    VENDOR,
-    AddOnModel,
-    AnswerModel,
-    AvailabilityModel,
-    CategoryModel,
-    GroupModel,
-    ItemModel,
-    MenuModel,
-    TableModel,
-    UpdateModel,
-    words_of,
-)
+from tillbridge.pos.loader import first_fault
 
 T = TypeVar("T")
 
-_FINGERPRINTS = range(-(1 << 63), 1 << 63)
+MAX_LINE = 500
+MAX_TEXT = 2_000
+_MAX_DESCRIPTION = 20_000
+_MAX_COUNT = 10_000
+_MAX_PARTS = 1_000  # categories, groups, variants of one item
+_MAX_RATE = 1_000  # percent
+_MAX_NEWS_ITEMS = 100  # items that one rejection names
+_MAX_ADVICE = 20
 _MAX_SHOWN = 60
+_FINGERPRINTS = range(-(1 << 63), 1 << 63)
+_VENDOR = _("Tell the adapter's vendor: this is a defect of the adapter.")
+
+
+# -- what a value may be, by its kind and the name of its field
+
+
+def _rate(text: str) -> str:
+    if not 0 <= parse_decimal(text) <= _MAX_RATE:
+        msg = f"is not between 0 and {_MAX_RATE} percent"
+        raise ValueError(msg)
+    return text
+
+
+_Line = Annotated[str, Field(max_length=MAX_LINE)]
+_Identifier = Annotated[str, Field(min_length=1, max_length=MAX_LINE)]
+_Identifiers = Annotated[tuple[_Identifier, ...], Field(max_length=_MAX_PARTS)]
+_Count = Annotated[int, Field(ge=0, le=_MAX_COUNT)]
+_Key = Annotated[InstanceOf[str], Field(min_length=1)]
+_Instant = Annotated[int, Field(ge=EARLIEST_MS, le=LATEST_MS)]
+
+# By the type that the dataclass declares, unless the name of the field says more.
+_BY_TYPE: Mapping[Any, Any] = {
+    str: _Line,
+    int: _Count,
+    int | None: _Count | None,
+    tuple[str, ...]: _Identifiers,
+}
+_BY_NAME: Mapping[str, Any] = {
+    "add_ons": Annotated[tuple[_Identifier, ...], Field(max_length=_MAX_COUNT)],
+    "description": Annotated[str, Field(max_length=_MAX_DESCRIPTION)],
+    "external_id": _Identifier,
+    "external_ids": Annotated[tuple[_Identifier, ...], Field(max_length=_MAX_NEWS_ITEMS)],
+    "image_url": Annotated[str, Field(max_length=MAX_TEXT)],
+    "order_id": _Identifier,
+    "price": Annotated[int, Field(ge=0, le=MAX_PRICE)],
+    "rate": Annotated[_Line, AfterValidator(_rate)],
+    "snooze_until": _Instant | None,
+    "until": _Instant | None,
+}
+
+
+def _model(kind: type, **others: Any) -> Any:  # noqa: ANN401 -- types of fields; a model's class
+    """Return the model of a dataclass: kinds are as declared, nothing is converted."""
+    fields = {
+        name: _BY_NAME.get(name, _BY_TYPE.get(declared, declared))
+        for name, declared in get_type_hints(kind).items()
+    }
+    config = ConfigDict(strict=True, from_attributes=True, defer_build=True)
+    required: dict[str, Any] = {name: (each, ...) for name, each in (fields | others).items()}
+    return create_model(kind.__name__, __config__=config, **required)
+
+
+def _parts(kind: type, **others: Any) -> Any:  # noqa: ANN401 -- (as above)
+    part = _model(kind, **others)
+    return Annotated[tuple[part, ...], Field(max_length=_MAX_PARTS)]
+
+
+_TAX = _model(ItemTax, components=_parts(TaxComponent))
+_MODELS: Mapping[type, type[BaseModel]] = {
+    **{kind: _model(kind) for kind in (AddOn, AddOnGroup, Category, ListedTicket, Menu, Table)},
+    Item: _model(Item, name=_Identifier, variants=_parts(Variant), tax=_TAX | None),
+    # An item's id, under which it stands, is no field of it.
+    Availability: _model(Availability, external_id=_Identifier),
+    # Their texts are made storable; `key` is for the adapter alone, and may be in no encoding.
+    Health: _model(Health, detail=Any, closed=Any, fix=Any, advice=tuple[InstanceOf[Advice], ...]),
+    TicketUpdate: _model(TicketUpdate, key=_Key, message=Any),
+}
+
+
+def _words_of(error: ErrorDetails) -> tuple[str, str]:
+    """Return what is wrong with a value and what to do, in words that follow the field's name."""
+    context = error.get("ctx", {})
+    in_till = _("Correct it in the till.")
+    match error["type"]:
+        case "string_unicode":
+            return _("holds half a character, which no text can"), _("Type it again in the till.")
+        case "string_too_long" | "too_long":
+            most = context.get("max_length")
+            return _("is longer than {most}").format(most=most), _("Make it shorter in the till.")
+        case "string_too_short":
+            return _("is empty"), _("Fill it in in the till.")
+        case "greater_than_equal" | "less_than_equal" if error["loc"][-1] in _INSTANTS:
+            return (
+                _("is no time between the years 2000 and 2100"),
+                _("Give milliseconds since 1970 (UTC); leave it empty for no end."),
+            )
+        case "greater_than_equal":
+            return _("is negative"), in_till
+        case "less_than_equal":
+            return _("is too large"), in_till
+        case "value_error":
+            return str(context.get("error", "")) or _("is wrong"), in_till
+        case _:
+            return _("is of the wrong kind"), _VENDOR
+
+
+_INSTANTS = {"until", "snooze_until"}
 
 
 # -- menus, availability, tables
+
+_PARTS: Mapping[str, type] = {
+    "categories": Category,
+    "menus": Menu,
+    "add_ons": AddOn,
+    "addon_groups": AddOnGroup,
+    "items": Item,
+}
 
 
 def valid_catalogue(catalogue: Catalogue) -> Catalogue:
     """Return the menu; what cannot be used becomes bad rows. Raises TypeError."""
     check = _Check(catalogue.source)
-    categories = check.good("categories", catalogue.categories, Category, CategoryModel)
-    menus = check.good("menus", catalogue.menus, Menu, MenuModel)
-    add_ons = check.good("add_ons", catalogue.add_ons, AddOn, AddOnModel)
-    groups = check.good("addon_groups", catalogue.addon_groups, AddOnGroup, GroupModel)
-    items = check.good("", catalogue.items, Item, ItemModel)
+    parts: dict[str, Any] = {
+        name: check.good(name, getattr(catalogue, name), kind) for name, kind in _PARTS.items()
+    }
     if check.bad_rows:
-        # What names a part that is refused is refused with it.
-        lost = {"add_ons": _lost(catalogue.add_ons, add_ons)}
-        groups = check.naming_none("addon_groups", groups, lost)
-        lost = {
-            "categories": _lost(catalogue.categories, categories),
-            "addon_groups": _lost(catalogue.addon_groups, groups),
-            "menus": _lost(catalogue.menus, menus),
-        }
-        items = check.naming_none("", items, lost)
+        # What names a part that is refused is refused with it: groups, and then items.
+        for name in ("addon_groups", "items"):
+            lost = {each: getattr(catalogue, each).keys() - parts[each] for each in _PARTS}
+            parts[name] = check.naming_none(name, parts[name], lost)
     _must_be(catalogue.fingerprints, Mapping, "fingerprints")
     low, high = _FINGERPRINTS.start, _FINGERPRINTS.stop
+    # An item without one is compared by its content.
+    fingerprints = {
+        key: each
+        for key, each in catalogue.fingerprints.items()
+        if each.__class__ is int and low <= each < high
+    }
     ended = catalogue.ends_with_newline
     return replace(
         catalogue,
-        items=items,
-        categories=categories,
-        add_ons=add_ons,
-        addon_groups=groups,
-        menus=menus,
+        **parts,
         bad_rows=(*storable_rows(catalogue.bad_rows), *check.bad_rows),
-        # An item without one is compared by its content.
-        fingerprints={
-            key: each
-            for key, each in catalogue.fingerprints.items()
-            if each.__class__ is int and low <= each < high
-        },
+        fingerprints=fingerprints,
         ends_with_newline=ended if isinstance(ended, bool) else None,
         facts=_storable_facts(catalogue.facts),
         source=check.source,
@@ -140,7 +241,7 @@ def valid_availability(reading: AvailabilityReading) -> AvailabilityReading:
             "available": getattr(state, "available", None),
             "until": until,
         }
-        if check.fine(state, Availability, AvailabilityModel, key, fields=fields):
+        if check.fine(state, Availability, key, fields=fields):
             good[key] = Availability(state.available, until)
     return replace(
         reading, items=good, bad_rows=(*storable_rows(reading.bad_rows), *check.bad_rows)
@@ -154,9 +255,7 @@ def valid_tables(reading: TablesReading) -> TablesReading:
     good = [
         table
         for table in reading.tables
-        if check.fine(
-            table, Table, TableModel, table.external_id if isinstance(table, Table) else ""
-        )
+        if check.fine(table, Table, table.external_id if isinstance(table, Table) else "")
     ]
     bad_rows = (*storable_rows(reading.bad_rows), *check.bad_rows)
     return replace(reading, tables=tuple(good), bad_rows=bad_rows)
@@ -170,14 +269,10 @@ def valid_updates(updates: Iterable[Any]) -> tuple[tuple[TicketUpdate, ...], tup
     check = _Check(Source())
     good = []
     for number, update in enumerate(updates, 1):
-        place = _("news {number}").format(number=number)
-        if isinstance(update, TicketUpdate):
-            key = update.key
-            if not isinstance(key, str) or not key:
-                check.fine(None if isinstance(key, str) else key, str, UpdateModel, place=place)
-                continue
-            place = printable(key, most=200)
-        if check.fine(update, TicketUpdate, UpdateModel, place=place):
+        key = getattr(update, "key", None)
+        named = printable(key, most=200) if isinstance(key, str) else ""
+        place = named or _("news {number}").format(number=number)
+        if check.fine(update, TicketUpdate, place=place):
             good.append(replace(update, message=storable_text(update.message, MAX_TEXT)))
     return tuple(good), tuple(check.bad_rows)
 
@@ -189,26 +284,14 @@ def valid_ticket(ticket: Ticket) -> Ticket:
 
 def valid_listed(tickets: Iterable[object]) -> tuple[ListedTicket, ...]:
     """Return the listed tickets. Raises TypeError for anything that cannot be one."""
-    found = []
-    for ticket in tickets:
-        _must_be(ticket, ListedTicket, "a listed ticket")
-        assert isinstance(ticket, ListedTicket)  # noqa: S101 -- for the type checker
-        texts = (ticket.key, ticket.reference, ticket.record)
-        if not all(isinstance(each, str) and _fits(each, MAX_LINE) for each in texts):
-            msg = "a listed ticket has a key, reference or record that cannot be stored"
-            raise TypeError(msg)
-        _must_be(ticket.live, bool, "live")
-        found.append(ticket)
-    return tuple(found)
+    return tuple(_fitting(ticket, ListedTicket) for ticket in tickets)
 
 
 def valid_health(health: Health) -> Health:
     """Return the answer with texts that can be stored. Raises TypeError for one that is none."""
-    _must_be(health.online, bool, "online")
-    _must_be(health.advice, tuple, "advice")
-    for each in health.advice:
-        _must_be(each, Advice, "advice")
-    advice = tuple(storable(each, MAX_LINE) for each in health.advice[:MAX_ADVICE])
+    advice = tuple(
+        storable(each, MAX_LINE) for each in _fitting(health, Health).advice[:_MAX_ADVICE]
+    )
     return storable(replace(health, advice=advice), MAX_LINE)
 
 
@@ -217,23 +300,23 @@ def valid_paths(paths: Iterable[object]) -> tuple[Path, ...]:
     found = tuple(paths)
     for path in found:
         _must_be(path, Path, "a file")
-    return tuple(path for path in found if isinstance(path, Path))
+    return cast("tuple[Path, ...]", found)
 
 
 def valid_failure(failure: Exception) -> None:
     """Make the texts and ids of an adapter's failure such that they can be stored, in place."""
+    names = (
+        ("text", "place", "fix") if isinstance(failure, ExportUnreadable) else ("message", "fix")
+    )
+    for name in names:
+        most = MAX_LINE if name == "place" else MAX_TEXT
+        setattr(failure, name, storable_text(getattr(failure, name, ""), most))
     if isinstance(failure, ExportUnreadable):
-        failure.text = storable_text(getattr(failure, "text", ""), MAX_TEXT)
-        failure.place = storable_text(getattr(failure, "place", ""), MAX_LINE)
         failure.passing = getattr(failure, "passing", False) is True
-    if isinstance(failure, PosFailure):
-        failure.message = storable_text(getattr(failure, "message", ""), MAX_TEXT)
-    if isinstance(failure, ExportUnreadable | PosFailure):
-        failure.fix = storable_text(getattr(failure, "fix", ""), MAX_TEXT)
     if isinstance(failure, ItemUnavailable):
         named = getattr(failure, "external_ids", ())
         ids = (storable_id(each) for each in (named if isinstance(named, tuple) else ()))
-        failure.external_ids = tuple(filter(None, ids))[:MAX_NEWS_ITEMS]
+        failure.external_ids = tuple(filter(None, ids))[:_MAX_NEWS_ITEMS]
 
 
 # -- texts that can be stored, logged and shown
@@ -244,7 +327,7 @@ def storable_rows(rows: Iterable[object]) -> tuple[BadRow, ...]:
     return tuple(
         replace(storable(row, MAX_TEXT), external_id=storable_id(row.external_id))
         if isinstance(row, BadRow)
-        else BadRow(place="?", text=_("It is no BadRow."), fix=VENDOR, value=shown_value(row))
+        else BadRow(place="?", text=_("It is no BadRow."), fix=_VENDOR, value=shown_value(row))
         for row in rows
     )
 
@@ -307,6 +390,36 @@ def shown_value(value: object) -> str:
         return type(value).__name__
 
 
+# -- what is wrong with an export, as the problems that people see: the same for all
+
+
+def unreadable_problem(subject: str, failure: ExportUnreadable) -> Found:
+    """Return the problem of an export (menu, availability, tables) that cannot be read at all."""
+    place = f"{failure.place}: " if failure.place else ""
+    return Found(
+        "export.unreadable",
+        subject,
+        {
+            "detail": f"{place}{failure.text}",
+            "remedy": failure.fix or _("Export again from the till."),
+        },
+    )
+
+
+def bad_rows_problem(subject: str, bad_rows: Sequence[BadRow]) -> Found:
+    """Return the problem of rows that cannot be read; there is one at least."""
+    first = bad_rows[0]
+    return Found(
+        "export.bad_rows",
+        subject,
+        {
+            "count": len(bad_rows),
+            "detail": f"{first.place}: {first.text}",
+            "remedy": first.fix or _("Mend the row in the till and export again."),
+        },
+    )
+
+
 # -- inside
 
 
@@ -324,20 +437,19 @@ class _Check:
                 source.part_places if isinstance(source.part_places, Mapping) else {},
             )
 
-    def good(
-        self, part: str, found: Mapping[str, T], kind: type[T], model: type[AnswerModel]
-    ) -> Mapping[str, T]:
+    def good(self, name: str, found: Mapping[str, T], kind: type[T]) -> Mapping[str, T]:
         """Return the items, or the parts of a kind, that are fine.
 
         A part that is refused lets nothing be removed.
         """
-        _must_be(found, Mapping, part or "items")
+        _must_be(found, Mapping, name)
+        part = "" if kind is Item else name
         changed: dict[str, T | None] = {}
         for key, each in found.items():
             one: Any = each
             if kind is Item and isinstance(each, Item) and _means_never(each.snooze_until):
                 one = replace(one, snooze_until=None)
-            if not self.fine(one, kind, model, key, part=part, keyed=True):
+            if not self.fine(one, kind, key, part=part, keyed=True):
                 changed[key] = None
             elif one is not each:
                 changed[key] = one
@@ -347,31 +459,29 @@ class _Check:
         return {key: each for key, each in checked.items() if each is not None}
 
     def naming_none(
-        self, part: str, found: Mapping[str, T], lost: Mapping[str, AbstractSet[str]]
+        self, name: str, found: Mapping[str, T], lost: Mapping[str, AbstractSet[str]]
     ) -> Mapping[str, T]:
         """Return those that name nothing of what is `lost`, by the fields that name it."""
+        part = "" if name == "items" else name
         good = {}
         for key, each in found.items():
-            named = [
-                (field, one) for field in lost for one in getattr(each, field) if one in lost[field]
-            ]
-            if not named:
+            named = (
+                (field, shown_value(one))
+                for field in lost
+                for one in getattr(each, field, ())
+                if one in lost[field]
+            )
+            field, missing = next(named, ("", ""))
+            if not field:
                 good[key] = each
                 continue
-            field, missing = named[0]
-            self.bad_rows.append(
-                BadRow(
-                    place=self._place(key, part),
-                    text=_("It names {part}, which cannot be used.").format(
-                        part=shown_value(missing)
-                    ),
-                    fix=_("Mend {part} first; its own bad row says how.").format(
-                        part=shown_value(missing)
-                    ),
-                    external_id="" if part else storable_id(key),
-                    field=self._column(field, part),
-                    value=shown_value(missing),
-                )
+            self._refuse(
+                key,
+                part,
+                text=_("It names {part}, which cannot be used.").format(part=missing),
+                fix=_("Mend {part} first; its own bad row says how.").format(part=missing),
+                field=self._column(field, part),
+                value=missing,
             )
         return good
 
@@ -379,7 +489,6 @@ class _Check:
         self,
         value: Any,  # noqa: ANN401 -- it is to be a `kind`, and may be anything
         kind: type[Any],
-        model: type[AnswerModel],
         key: object = "",
         *,
         fields: Mapping[str, object] | None = None,
@@ -395,33 +504,32 @@ class _Check:
         """
         column, shown = "", value
         if not isinstance(value, kind):
-            text, fix = _("It is no {kind}.").format(kind=kind.__name__), VENDOR
+            text, fix = _("It is no {kind}.").format(kind=kind.__name__), _VENDOR
         elif keyed and key != value.external_id:
-            text, fix = _("It stands under another external_id than its own."), VENDOR
+            text, fix = _("It stands under another external_id than its own."), _VENDOR
             column, shown = "external_id", value.external_id
         else:
             try:
-                model.model_validate(fields or value)
+                _MODELS[kind].model_validate(fields or value)
             except ValidationError as odd:
                 error = odd.errors(include_url=False)[0]
             else:
                 return True
             column, shown = self._column(".".join(map(str, error["loc"])), part), error["input"]
-            what, fix = words_of(error)
+            what, fix = _words_of(error)
             quoted = f"({shown_value(shown)})" if shown != "" else ""
             text = " ".join(each for each in (column, quoted, what) if each) + "."
             place = place or self._place_of_size(value, error["loc"])
-        self.bad_rows.append(
-            BadRow(
-                place=place or self._place(key, part),
-                text=text,
-                fix=fix,
-                external_id="" if part and column != "external_id" else storable_id(key),
-                field=column,
-                value=shown_value(shown),
-            )
-        )
+        self._refuse(key, part, text, fix, column, shown_value(shown), place)
         return False
+
+    def _refuse(
+        self, key: object, part: str, text: str, fix: str, field: str, value: str, place: str = ""
+    ) -> None:
+        """Add the bad row of a record; it stands for an item, unless it is of a part."""
+        external_id = "" if part and field != "external_id" else storable_id(key)
+        place = place or self._place(key, part)
+        self.bad_rows.append(BadRow(place, text, fix, external_id, field, value))
 
     def _place_of_size(self, item: object, at: Sequence[int | str]) -> str:
         """Return where the size stands that a location in an item is about, "" for none."""
@@ -455,14 +563,19 @@ class _Check:
         return next((name for each in known if (name := self.source.columns.get(each))), field)
 
 
-def _lost(found: Mapping[str, T], good: Mapping[str, T]) -> AbstractSet[str]:
-    """Return the ids of what was refused."""
-    return frozenset(key for key in found if isinstance(key, str) and key not in good)
-
-
 def _means_never(at_ms: object) -> bool:
     """Return whether an end means for ever: refused, the item would stay on sale."""
     return type(at_ms) is int and is_never(at_ms)
+
+
+def _fitting(value: object, kind: type[T]) -> T:
+    """Return the value as a `kind`. Raises TypeError for one that is none."""
+    _must_be(value, kind, "it")
+    try:
+        _MODELS[kind].model_validate(value)
+    except ValidationError as odd:
+        raise TypeError(first_fault(odd)) from None  # its values are not logged
+    return cast("T", value)
 
 
 def _must_be(value: object, kind: type, name: str) -> None:
