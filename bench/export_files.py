@@ -34,7 +34,7 @@ from tillbridge.adapter import (
     ReadsCatalogue,
     ReadsCatalogueChanges,
 )
-from tillbridge.adapter.conformance.samples import plain_items
+from tillbridge.adapter.conformance.subject import plain_items
 from tillbridge.core.errors import ConfigError
 from tillbridge.menu.lane import gc_paused
 from tillbridge.model.catalogue import Item

@@ -8,7 +8,7 @@ import pytest
 
 from tests.support.bridge_process import until
 from tests.support.world import World
-from tillbridge.adapter.conformance.samples import plain_items
+from tillbridge.adapter.conformance.subject import plain_items
 from tillbridge_sql.rig_marks import marks_of
 from tillbridge_sql.rig_profiles import UnicentaOnPostgresql
 from tillbridge_sql.rig_servers import PASSWORD

@@ -123,7 +123,7 @@ def test_a_promise_that_is_not_kept_is_told(package: Path) -> None:
     finally:
         path.write_text(whole, "utf-8")
     assert code == 1
-    assert "news is said to be done, and could not be tried" in out
+    assert "quality.toml says that news is done, and it could not be tried" in out
 
 
 @pytest.mark.parametrize(

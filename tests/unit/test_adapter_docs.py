@@ -4,7 +4,7 @@ import re
 from pathlib import Path
 
 from tillbridge.adapter.conformance import CAPABILITIES, CHECKS, LEVELS
-from tillbridge.adapter.conformance.quality import DOCUMENTS, OF_NO_LEVEL
+from tillbridge.adapter.conformance.suite import DOCUMENTS, OF_NO_LEVEL
 
 PAGE = (Path(__file__).resolve().parents[2] / "docs/adapters/writing.md").read_text("utf-8")
 

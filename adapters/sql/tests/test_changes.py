@@ -11,8 +11,7 @@ from sqlalchemy import event
 
 from tillbridge.adapter import AdapterContext, Change
 from tillbridge.adapter.conformance import Rig
-from tillbridge.adapter.conformance.samples import plain_items
-from tillbridge.adapter.conformance.subject import Subject
+from tillbridge.adapter.conformance.subject import Subject, plain_items
 from tillbridge.pos.runner import PosRunner
 from tillbridge_sql.adapter import ADAPTER, SqlAdapter
 from tillbridge_sql.rig import MariadbRig, PostgresqlRig, SqlRig

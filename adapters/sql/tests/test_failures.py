@@ -19,8 +19,7 @@ from tillbridge.adapter import (
     TicketOutcomeUnknown,
 )
 from tillbridge.adapter.conformance import Rig
-from tillbridge.adapter.conformance.samples import named_items, order_of, plain_items
-from tillbridge.adapter.conformance.subject import Subject
+from tillbridge.adapter.conformance.subject import Subject, named_items, order_of, plain_items
 from tillbridge_sql.adapter import SqlAdapter
 from tillbridge_sql.rig import MariadbRig, PostgresqlRig, SqlRig
 from tillbridge_sql.rig_marks import on_servers

@@ -6,8 +6,7 @@ import pytest
 
 from tillbridge.adapter import Catalogue, ReadsCatalogue
 from tillbridge.adapter.conformance import CHECKS, Check, Outcome, run_check
-from tillbridge.adapter.conformance.samples import plain_items
-from tillbridge.adapter.conformance.subject import Subject
+from tillbridge.adapter.conformance.subject import Subject, plain_items
 from tillbridge.adapter.registration import closing
 from tillbridge_sql.adapter import ADAPTER
 from tillbridge_sql.rig_marks import on_servers

@@ -6,8 +6,7 @@ import pytest
 
 from tillbridge.adapter import Order, TicketStatus
 from tillbridge.adapter.conformance import Rig
-from tillbridge.adapter.conformance.samples import plain_items
-from tillbridge.adapter.conformance.subject import Subject
+from tillbridge.adapter.conformance.subject import Subject, plain_items
 from tillbridge.model.order import parse_order
 from tillbridge_sql.adapter import SqlAdapter
 from tillbridge_sql.rig import SqlRig

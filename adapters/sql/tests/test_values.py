@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tillbridge.adapter import AdapterContext, ItemUnavailable, StoreClosed
-from tillbridge.adapter.conformance.samples import order_of, plain_items
+from tillbridge.adapter.conformance.subject import order_of, plain_items
 from tillbridge.adapter.prices import PriceReader
 from tillbridge.model.instant import is_never
 from tillbridge.model.money import exponent, to_major

@@ -75,13 +75,13 @@ def check(
 
     Example: tillbridge adapter check folder
     """
-    from tillbridge.adapter.conformance import CHECKS
+    from tillbridge.adapter.conformance.suite import CHECKS, DOCUMENTS
     from tillbridge.core.log import configure
     from tillbridge.pos.kit import find_kit
-    from tillbridge.pos.verdict import DOCUMENTS_TO_CHECK, check_kit, write_junit, write_report
+    from tillbridge.pos.verdict import check_kit, write_junit, write_report
 
     configure("auto", "warning")
-    known = {each.name for each in (*CHECKS, *DOCUMENTS_TO_CHECK)}
+    known = {each.name for each in CHECKS} | DOCUMENTS
     for each in only or ():
         if each not in known:
             raise typer.BadParameter(
@@ -221,7 +221,7 @@ def _show(kit: "Kit", verdict: "KitVerdict", *, whole: bool) -> None:
         if outcome in {"failed", "todo"} and result.fix:
             say.line(f"    {result.fix}")
     for promise in verdict.broken:
-        say.line(f"{_MARKS['failed']} quality.toml: {promise}", level="down")
+        say.line(f"{_MARKS['failed']} {promise}", level="down")
     if not whole:
         return
     count = len(verdict.failures) + len(verdict.broken)

@@ -22,15 +22,11 @@ from tillbridge.adapter import (
     Adapter,
     AdapterContext,
     Catalogue,
-    ExportUnreadable,
     PosFailure,
-    ReadsAvailability,
-    ReadsCatalogue,
-    ReadsTables,
     ReportsHealth,
 )
 from tillbridge.adapter.conformance import Quality, QualityError, Rig, Violation, read_quality
-from tillbridge.adapter.normalised import availability_json, catalogue_json, tables_json
+from tillbridge.adapter.conformance.cases import read_all, reading_json
 from tillbridge.adapter.registration import home_of
 from tillbridge.core.errors import ConfigError
 from tillbridge.core.i18n import _
@@ -254,19 +250,14 @@ def trial_of(pos: object) -> Trial:
     if isinstance(pos, ReportsHealth):
         health = pos.health()
         readings["health"] = {"online": health.online, "detail": health.detail}
-    if isinstance(pos, ReadsCatalogue):
-        read: list[Catalogue] = []
-
-        def catalogue() -> dict[str, Any]:
-            read.append(pos.read_catalogue())
-            return catalogue_json(read[0])
-
-        readings["catalogue"] = _read(catalogue)
-        summary = MenuSummary.of(read[0]) if read else None
-    if isinstance(pos, ReadsAvailability):
-        readings["availability"] = _read(lambda: availability_json(pos.read_availability()))
-    if isinstance(pos, ReadsTables):
-        readings["tables"] = _read(lambda: tables_json(pos.read_tables()))
+    for name, found in read_all(pos):
+        readings[name] = reading_json(found)
+        if isinstance(found, PosFailure):
+            readings[name]["fix"] = _(
+                "Look whether the till runs, and whether the options are right."
+            )
+        if isinstance(found, Catalogue):
+            summary = MenuSummary.of(found)
     return Trial(readings, summary)
 
 
@@ -279,16 +270,3 @@ def trials(pos: object) -> Iterator[Trial]:
             yield now
             before = now
         time.sleep(_LOOK_AGAIN_S)
-
-
-def _read(read: Any) -> dict[str, Any]:  # noqa: ANN401 -- a call without arguments
-    try:
-        found: dict[str, Any] = read()
-    except ExportUnreadable as failure:
-        return {"error": failure.text, "place": failure.place, "fix": failure.fix}
-    except PosFailure as failure:
-        return {
-            "error": f"{type(failure).__name__}: {failure.message}",
-            "fix": _("Look whether the till runs, and whether the options are right."),
-        }
-    return found

@@ -15,6 +15,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import replace
 from pathlib import Path
+from types import GenericAlias
 from typing import Annotated, Any, TypeVar, cast, get_type_hints
 
 from pydantic import (
@@ -128,7 +129,7 @@ def _model(kind: type, **others: Any) -> Any:  # noqa: ANN401 -- types of fields
 
 def _parts(kind: type, **others: Any) -> Any:  # noqa: ANN401 -- (as above)
     part = _model(kind, **others)
-    return Annotated[tuple[part, ...], Field(max_length=_MAX_PARTS)]
+    return Annotated[GenericAlias(tuple, (part, ...)), Field(max_length=_MAX_PARTS)]
 
 
 _TAX = _model(ItemTax, components=_parts(TaxComponent))

@@ -2,17 +2,15 @@
 
 import json
 import re
-import time
 import xml.etree.ElementTree as ET
 from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 from pydantic import ValidationError
 
-from tillbridge.adapter import Adapter
 from tillbridge.adapter.conformance import (
     CHECKS,
     CannotDo,
@@ -25,9 +23,15 @@ from tillbridge.adapter.conformance import (
     run_case,
     run_check,
 )
-from tillbridge.adapter.conformance.quality import DOCUMENTS, NO_LEVEL, Quality, broken_promises
 from tillbridge.adapter.conformance.subject import Subject
-from tillbridge.adapter.conformance.suite import Check
+from tillbridge.adapter.conformance.suite import (
+    DOCUMENTS,
+    NO_LEVEL,
+    Quality,
+    broken_promise,
+    complaint_of,
+    judged,
+)
 from tillbridge.core.errors import BridgeError
 from tillbridge.core.i18n import _
 from tillbridge.pos.kit import Kit, sample_options
@@ -36,40 +40,15 @@ from tillbridge.pos.loader import first_fault
 _CANNOT = re.compile(r"^#+ .*\bcannot\b", re.IGNORECASE | re.MULTILINE)
 
 
-@dataclass(frozen=True, slots=True)
-class Document:
-    """Something that lies around an adapter: `look` returns what it saw, or raises as a check."""
-
-    name: str
-    title: str
-    look: Callable[[Adapter, Path, Sequence[str]], str]
-
-    def check(
-        self, adapter: Adapter, root: Path | None, documented: Sequence[str] | None = None
-    ) -> CheckResult:
-        """Look at it; `root` is None where only the package is there.
-
-        `documented` are the options that a README must name; by default all.
-        """
-        began = time.monotonic()
-        options = tuple(adapter.options.model_fields if documented is None else documented)
-        outcome, text, fix = Outcome.NOT_TRIED, "There is no source checkout of it here.", ""
-        if root is not None:
-            try:
-                outcome, text = Outcome.PASSED, self.look(adapter, root, options)
-            except CannotDo as reason:
-                text = reason.reason
-            except Violation as violation:
-                outcome, text, fix = Outcome.FAILED, violation.text, violation.fix
-        took_ms = round((time.monotonic() - began) * 1000)
-        return CheckResult(self.name, self.title, outcome, text, fix, took_ms)
+# -- what lies around an adapter: each returns what it saw, or raises as a check
 
 
-def _readme(_adapter: Adapter, root: Path, options: Sequence[str]) -> str:
+def _readme(kit: Kit, root: Path) -> str:
     path = root / "README.md"
     if not path.is_file():
         raise Violation("There is no README.md.", fix="Say what it reads, with which options.")
     text = path.read_text("utf-8")
+    options = kit.adapter.options.model_fields if kit.documented is None else kit.documented
     missing = [name for name in options if f"`{name}`" not in text]
     if missing:
         raise Violation(
@@ -84,10 +63,10 @@ def _readme(_adapter: Adapter, root: Path, options: Sequence[str]) -> str:
     return f"{len(options)} options"
 
 
-def _sample(adapter: Adapter, root: Path, _options: Sequence[str]) -> str:
+def _sample(kit: Kit, root: Path) -> str:
     given = sample_options(root)
     try:
-        adapter.options.model_validate(given)
+        kit.adapter.options.model_validate(given)
     except ValidationError as failure:
         raise Violation(
             f"sample.toml: {first_fault(failure)}", fix="Correct the option, or the sample."
@@ -95,13 +74,13 @@ def _sample(adapter: Adapter, root: Path, _options: Sequence[str]) -> str:
     return f"{len(given)} options"
 
 
-def _cases(adapter: Adapter, root: Path, _options: Sequence[str]) -> str:
+def _cases(kit: Kit, root: Path) -> str:
     folders = case_folders(root / "tests/cases")
     if not folders:
         raise CannotDo("There is no folder in tests/cases/.")
     for folder in folders:
         try:
-            difference = run_case(adapter, Case.of(folder))
+            difference = run_case(kit.adapter, Case.of(folder))
         except ValueError as failure:
             raise Violation(str(failure), fix="Correct case.toml.") from failure
         if difference:
@@ -112,10 +91,16 @@ def _cases(adapter: Adapter, root: Path, _options: Sequence[str]) -> str:
     return f"{len(folders)} cases"
 
 
-DOCUMENTS_TO_CHECK = (
-    Document("readme", "README.md tells options and limits", _readme),
-    Document("sample", "sample.toml is right", _sample),
-    Document("cases", "case folders are read as expected", _cases),
+def _look_at(kit: Kit, look: Callable[[Kit, Path], str]) -> str:
+    if kit.root is None:
+        raise CannotDo("There is no source checkout of it here.")
+    return look(kit, kit.root)
+
+
+_AROUND: Sequence[tuple[str, str, Callable[[Kit, Path], str]]] = (
+    ("readme", "README.md tells options and limits", _readme),
+    ("sample", "sample.toml is right", _sample),
+    ("cases", "case folders are read as expected", _cases),
 )
 
 
@@ -186,50 +171,46 @@ class KitVerdict:
 class PlannedCheck:
     """One check of an adapter that is to be made; `run` makes it.
 
-    `promised` is whether quality.toml says that it passes, `counts` whether a failure counts, and
-    `exempt` why it does not apply, "" where it does.
+    `promised` is whether quality.toml says that it passes.
     """
 
     name: str
     title: str
     run: Callable[[], CheckResult]
+    quality: Quality | None
     promised: bool
-    counts: bool
-    exempt: str
+
+    @property
+    def counts(self) -> bool:
+        """Whether a failure counts."""
+        return self.quality is None or self.promised
+
+    @property
+    def exempt(self) -> str:
+        """Why it does not apply, "" where it does."""
+        return "" if self.quality is None else self.quality.exempt.get(self.name, "")
 
     def complaint(self, result: CheckResult) -> str:
         """Return what is wrong, and what to do; "" where nothing is."""
         if result.outcome is Outcome.FAILED and self.counts:
-            return f"{result.title}: {result.text}\n\nWhat to do: {result.fix}"
-        if result.outcome is Outcome.NOT_TRIED and self.promised:
-            return f"quality.toml says that {self.name} is done, and it could not be tried: " + (
-                result.text
-            )
-        if result.outcome is Outcome.PASSED and self.exempt:
-            return f"quality.toml says that {self.name} is exempt, and it passes: say so."
-        return ""
+            return complaint_of(result)
+        if self.quality is None or (self.exempt == "" and not self.promised):
+            return ""
+        return broken_promise(self.quality, result)
 
 
 def planned_checks(kit: Kit) -> tuple[PlannedCheck, ...]:
     """Return all checks there are for an adapter, in the order of the report."""
     quality = kit.quality
-
-    def planned(
-        check: Check | Document, run: Callable[[], CheckResult], *, there: bool
-    ) -> PlannedCheck:
-        promised = quality is not None and check.name in quality.done and there
-        exempt = "" if quality is None else quality.exempt.get(check.name, "")
-        counts = quality is None or promised
-        return PlannedCheck(check.name, check.title, run, promised, counts, exempt)
-
-    found = []
+    looks: list[tuple[str, str, Callable[[], CheckResult]]] = []
     if kit.rig is not None:
         subject = Subject(kit.rig, None if quality is None else quality.capabilities)
-        found = [planned(each, partial(run_check, each, subject), there=True) for each in CHECKS]
-    for document in DOCUMENTS_TO_CHECK:
-        run = partial(document.check, kit.adapter, kit.root, kit.documented)
-        found.append(planned(document, run, there=kit.root is not None))
-    return tuple(found)
+        looks = [(each.name, each.title, partial(run_check, each, subject)) for each in CHECKS]
+    for name, title, look in _AROUND:
+        looks.append((name, title, partial(judged, name, title, partial(_look_at, kit, look))))
+    done = frozenset() if quality is None else quality.done
+    there = done if kit.root is not None else done - DOCUMENTS
+    return tuple(PlannedCheck(*each, quality, each[0] in there) for each in looks)
 
 
 def verdict_of(kit: Kit, results: Sequence[CheckResult]) -> KitVerdict:
@@ -240,7 +221,7 @@ def verdict_of(kit: Kit, results: Sequence[CheckResult]) -> KitVerdict:
     seen = [each for each in results if kit.root is not None or each.check not in DOCUMENTS]
     broken: list[str] = []
     if quality is not None:
-        broken += broken_promises(quality, replace(report, results=tuple(seen)))
+        broken += filter(None, (broken_promise(quality, each) for each in seen))
         if quality.adapter != kit.adapter.name:
             broken.append(f"quality.toml is of {quality.adapter!r}, not of {kit.adapter.name!r}.")
     whole = len(results) == len(planned_checks(kit))

@@ -12,7 +12,7 @@ from pydantic.fields import FieldInfo
 from pydantic_core import PydanticUndefined
 
 from tillbridge.adapter import AdapterContext, AdapterOptions, ReadsCatalogue, WritesTickets
-from tillbridge.adapter.conformance.quality import NO_LEVEL
+from tillbridge.adapter.conformance.suite import NO_LEVEL
 from tillbridge.adapter.registration import FILE_ONLY, closing
 from tillbridge.core.daemon_threads import apart
 from tillbridge.core.errors import ConfigError

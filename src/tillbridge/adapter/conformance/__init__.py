@@ -8,7 +8,6 @@ In a vendor's tests, with `RIG` being the till for tests that stands beside the 
 """
 
 from tillbridge.adapter.conformance.cases import Case, case_folders, run_case
-from tillbridge.adapter.conformance.quality import LEVELS, Quality, QualityError, read_quality
 from tillbridge.adapter.conformance.rig import CannotDo, Rig, RigTicket
 from tillbridge.adapter.conformance.subject import (
     CAPABILITIES,
@@ -20,9 +19,13 @@ from tillbridge.adapter.conformance.subject import (
 )
 from tillbridge.adapter.conformance.suite import (
     CHECKS,
+    LEVELS,
     Check,
+    Quality,
+    QualityError,
     case_tests,
     conformance_tests,
+    read_quality,
     run_check,
     run_suite,
 )

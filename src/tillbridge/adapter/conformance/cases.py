@@ -11,7 +11,7 @@ import tempfile
 import threading
 import tomllib
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -22,6 +22,8 @@ from tillbridge.adapter.failures import ExportUnreadable, PosFailure
 from tillbridge.adapter.normalised import availability_json, catalogue_json, tables_json
 from tillbridge.adapter.protocols import ReadsAvailability, ReadsCatalogue, ReadsTables
 from tillbridge.adapter.registration import Adapter, AdapterContext, closing
+from tillbridge.adapter.values import AvailabilityReading, TablesReading
+from tillbridge.model.catalogue import Catalogue
 
 FILE = "http.json"
 _LONGEST_WORDS = 200
@@ -262,22 +264,41 @@ def written(reading: Mapping[str, Any]) -> str:
 
 def readings(pos: object) -> Iterator[tuple[str, Any]]:
     """Return all that is read from an adapter, as JSON values, and what it says it cannot read."""
+    return ((name, reading_json(found)) for name, found in read_all(pos))
+
+
+Reading = Catalogue | AvailabilityReading | TablesReading | ExportUnreadable | PosFailure
+
+
+def read_all(pos: object) -> Iterator[tuple[str, Reading]]:
+    """Read all that an adapter can read, once: each part by its name, or why it cannot be read."""
+    parts: dict[str, Callable[[], Reading]] = {}
     if isinstance(pos, ReadsCatalogue):
-        yield "catalogue", _told(lambda: catalogue_json(pos.read_catalogue()))
+        parts["catalogue"] = pos.read_catalogue
     if isinstance(pos, ReadsAvailability):
-        yield "availability", _told(lambda: availability_json(pos.read_availability()))
+        parts["availability"] = pos.read_availability
     if isinstance(pos, ReadsTables):
-        yield "tables", _told(lambda: tables_json(pos.read_tables()))
+        parts["tables"] = pos.read_tables
+    for name, read in parts.items():
+        try:
+            yield name, read()
+        except (ExportUnreadable, PosFailure) as failure:
+            yield name, failure
 
 
-def _told(read: Any) -> dict[str, Any]:  # noqa: ANN401 -- a call without arguments
-    try:
-        found: dict[str, Any] = read()
-    except ExportUnreadable as failure:
-        return {"error": failure.text, "place": failure.place, "fix": failure.fix}
-    except PosFailure as failure:
-        return {"error": f"{type(failure).__name__}: {failure.message}"}
-    return found
+def reading_json(found: Reading) -> dict[str, Any]:
+    """Return what was read as JSON values; a failure as `error`."""
+    match found:
+        case Catalogue():
+            return catalogue_json(found)
+        case AvailabilityReading():
+            return availability_json(found)
+        case TablesReading():
+            return tables_json(found)
+        case ExportUnreadable():
+            return {"error": found.text, "place": found.place, "fix": found.fix}
+        case PosFailure():
+            return {"error": f"{type(found).__name__}: {found.message}"}
 
 
 def _without(text: str, home: Path) -> str:

@@ -7,8 +7,7 @@ each.
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from tillbridge.adapter.conformance.samples import plain_items
-from tillbridge.adapter.conformance.subject import Subject, Violation, able
+from tillbridge.adapter.conformance.subject import Subject, Violation, able, plain_items
 from tillbridge.adapter.protocols import ReadsCatalogue, ReadsCatalogueChanges
 from tillbridge.model.catalogue import BadRow, CatalogueChanges, Item
 

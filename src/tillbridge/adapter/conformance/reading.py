@@ -3,14 +3,18 @@
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from tillbridge.adapter.conformance.samples import (
+from tillbridge.adapter.conformance.subject import (
     NAMES,
     ODD_PRICES,
+    Subject,
+    Violation,
+    able,
+    can,
     named_items,
     plain_items,
     priced_items,
+    reader,
 )
-from tillbridge.adapter.conformance.subject import Subject, Violation, able, can, reader
 from tillbridge.adapter.failures import ExportUnreadable, PosFailure
 from tillbridge.adapter.protocols import ReadsAvailability, ReadsTables
 from tillbridge.model.catalogue import Catalogue, Item

@@ -5,7 +5,6 @@ from collections.abc import Callable
 from pydantic import ValidationError
 
 from tillbridge.adapter.conformance.rig import CannotDo, Rig
-from tillbridge.adapter.conformance.samples import order_of, plain_items
 from tillbridge.adapter.conformance.subject import (
     Subject,
     Violation,
@@ -15,6 +14,8 @@ from tillbridge.adapter.conformance.subject import (
     in_time,
     items_to_order,
     one_ticket,
+    order_of,
+    plain_items,
     reader,
     tickets_of,
     writer,

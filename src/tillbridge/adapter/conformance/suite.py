@@ -1,16 +1,29 @@
-"""The conformance suite: every check, in the order in which a vendor meets them."""
+"""The conformance suite: every check in the order in which a vendor meets them, and the levels.
+
+Levels are kept as data: `quality.toml` beside an adapter says what it reaches, and is checked. A
+rule is `"done"`, or exempt with a reason; a level is reached when all its rules, and those of the
+levels below, are one or the other.
+"""
 
 import json
 import time
-from collections.abc import Callable, Collection
-from dataclasses import dataclass
+import tomllib
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from tillbridge.adapter.conformance import changes, reading, running, writing
 from tillbridge.adapter.conformance.cases import Case, case_folders, run_case
-from tillbridge.adapter.conformance.quality import Quality
 from tillbridge.adapter.conformance.rig import CannotDo, Rig
-from tillbridge.adapter.conformance.subject import CheckResult, Outcome, Report, Subject, Violation
+from tillbridge.adapter.conformance.subject import (
+    CAPABILITIES,
+    CheckResult,
+    Outcome,
+    Report,
+    Subject,
+    Violation,
+)
 from tillbridge.adapter.registration import API_VERSION, Adapter
 
 
@@ -51,12 +64,165 @@ CHECKS = (
 )
 
 
+# -- levels
+
+# Bronze: menus can be trusted. Silver: orders can be trusted. Gold: whatever a restaurant asks for.
+LEVELS: Mapping[str, tuple[str, ...]] = {
+    "bronze": (
+        "declares",
+        "reads",
+        "unicode",
+        "rounding",
+        "identity",
+        "half_export",
+        "readme",
+        "sample",
+    ),
+    "silver": (
+        "same_order_twice",
+        "killed",
+        "lost_answer",
+        "cancel",
+        "offline",
+        "slow",
+        "probe",
+        "large_menu",
+        "cases",
+    ),
+    "gold": (
+        "no_decimals",
+        "three_decimals",
+        "unknown_item",
+        "closed",
+        "sold_out",
+        "tables",
+        "news",
+    ),
+}
+# Rules about files that only a source checkout has; the suite cannot see them in a wheel.
+DOCUMENTS = frozenset({"readme", "sample", "cases"})
+# Checks that no level asks for: a new one is tried and shown for one minor release first.
+OF_NO_LEVEL = frozenset({"changes", "late_write", "lists"})
+NO_LEVEL = "none"
+
+
+class QualityError(ValueError):
+    """quality.toml is not right; the text says where and what to do."""
+
+
+@dataclass(frozen=True, slots=True)
+class Quality:
+    """What quality.toml says: `exempt` has the reason for each rule that does not apply."""
+
+    adapter: str
+    capabilities: frozenset[str]
+    level: str
+    done: frozenset[str]
+    exempt: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def reached(self) -> str:
+        """Return the highest level whose rules are all done or exempt."""
+        reached = NO_LEVEL
+        for level, rules in LEVELS.items():
+            if not all(rule in self.done or rule in self.exempt for rule in rules):
+                break
+            reached = level
+        return reached
+
+    def missing(self, level: str) -> tuple[str, ...]:
+        """Return the rules between this adapter and a level."""
+        wanted = [
+            rule for name in list(LEVELS)[: list(LEVELS).index(level) + 1] for rule in LEVELS[name]
+        ]
+        return tuple(rule for rule in wanted if rule not in self.done and rule not in self.exempt)
+
+
+def read_quality(path: Path) -> Quality:
+    """Read quality.toml. Raises QualityError."""
+    try:
+        table = tomllib.loads(path.read_text("utf-8"))
+    except (OSError, tomllib.TOMLDecodeError) as failure:
+        raise QualityError(f"{path}: {failure}") from failure
+    return quality_of(table, str(path))
+
+
+def quality_of(table: Mapping[str, Any], place: str) -> Quality:
+    """Return what a parsed quality.toml says. Raises QualityError."""
+    strange = sorted(table.keys() - {"adapter", "capabilities", "level", "rules"})
+    if strange:
+        raise QualityError(f"{place}: {strange[0]} is nothing that quality.toml knows.")
+    level = table.get("level")
+    if level != NO_LEVEL and level not in LEVELS:
+        raise QualityError(f'{place}: level must be one of {", ".join(LEVELS)}, or "{NO_LEVEL}".')
+    capabilities = frozenset(table.get("capabilities", ()))
+    if odd := sorted(capabilities - CAPABILITIES.keys()):
+        raise QualityError(
+            f"{place}: {odd[0]} is no capability; there are {', '.join(CAPABILITIES)}."
+        )
+    done, exempt = _rules(table.get("rules", {}), place)
+    quality = Quality(str(table.get("adapter", "")), capabilities, str(level), done, exempt)
+    if quality.reached != level:
+        raise QualityError(
+            f"{place}: it claims the level {level}, and its rules reach {quality.reached}"
+            + (f" (missing: {', '.join(quality.missing(str(level)))})." if level in LEVELS else ".")
+        )
+    return quality
+
+
+def broken_promise(quality: Quality, result: CheckResult) -> str:
+    """Return what quality.toml says of a check and its result does not bear out; "" for nothing."""
+    name = result.check
+    if name in quality.done and result.outcome is Outcome.NOT_TRIED:
+        return f"quality.toml says that {name} is done, and it could not be tried: {result.text}"
+    if name in quality.exempt and result.outcome is Outcome.PASSED:
+        return f"quality.toml says that {name} is exempt, and it passes: say that it is done."
+    return ""
+
+
+def _rules(table: Mapping[str, Any], place: str) -> tuple[frozenset[str], Mapping[str, str]]:
+    known = {rule for rules in LEVELS.values() for rule in rules}
+    done, exempt = set(), {}
+    for rule, value in table.items():
+        if rule not in known:
+            raise QualityError(f"{place}: {rule} is no rule; there are {', '.join(sorted(known))}.")
+        match value:
+            case "done":
+                done.add(rule)
+            case "todo":
+                pass
+            case {"exempt": str(reason)} if len(reason.split()) > 2:
+                exempt[rule] = reason
+            case _:
+                raise QualityError(
+                    f'{place}: {rule} must be "done", "todo", or {{ exempt = "why it cannot be" }}.'
+                )
+    return frozenset(done), exempt
+
+
+# -- running them
+
+
 def run_check(check: Check, subject: Subject) -> CheckResult:
     """Run one check on a till of its own. An exception of the adapter is a failure of it."""
+    return judged(check.name, check.title, lambda: check.run(subject))
+
+
+def judged(name: str, title: str, look: Callable[[], str]) -> CheckResult:
+    """Return the result of a check by what `look` returns or raises."""
     began = time.monotonic()
-    outcome, text, fix = _judge(check, subject)
+    outcome, text, fix = Outcome.FAILED, "", ""
+    try:
+        outcome, text = Outcome.PASSED, look()
+    except CannotDo as reason:
+        outcome, text = Outcome.NOT_TRIED, reason.reason
+    except Violation as violation:
+        text, fix = violation.text, violation.fix
+    except Exception as failure:  # noqa: BLE001 -- whatever an adapter raises that it should not
+        text = f"{type(failure).__name__}: {failure}"
+        fix = "Raise only the failures of tillbridge.adapter."
     took_ms = round((time.monotonic() - began) * 1000)
-    return CheckResult(check.name, check.title, outcome, text, fix, took_ms)
+    return CheckResult(name, title, outcome, text, fix, took_ms)
 
 
 def run_suite(
@@ -74,21 +240,6 @@ def run_suite(
             on_begin(check)
             results.append(run_check(check, subject))
     return Report(rig.adapter.name, API_VERSION, tuple(results))
-
-
-def _judge(check: Check, subject: Subject) -> tuple[Outcome, str, str]:
-    try:
-        return Outcome.PASSED, check.run(subject), ""
-    except CannotDo as reason:
-        return Outcome.NOT_TRIED, reason.reason, ""
-    except Violation as violation:
-        return Outcome.FAILED, violation.text, violation.fix
-    except Exception as failure:  # noqa: BLE001 -- whatever an adapter raises that it should not
-        return (
-            Outcome.FAILED,
-            f"{type(failure).__name__}: {failure}",
-            "Raise only the failures of tillbridge.adapter.",
-        )
 
 
 def conformance_tests(rig: type[Rig], quality: Quality | None = None) -> Callable[..., None]:
@@ -109,14 +260,10 @@ def conformance_tests(rig: type[Rig], quality: Quality | None = None) -> Callabl
         result = run_check(check, subject)
         record_property("conformance", json.dumps(result.to_json()))
         if result.outcome is Outcome.FAILED:
-            pytest.fail(_words(result), pytrace=False)
+            pytest.fail(complaint_of(result), pytrace=False)
+        if quality is not None and (broken := broken_promise(quality, result)):
+            pytest.fail(broken, pytrace=False)
         if result.outcome is Outcome.NOT_TRIED:
-            if quality is not None:
-                pytest.fail(
-                    f"quality.toml says that {check.name} is done, and it could not be tried:"
-                    f" {result.text}",
-                    pytrace=False,
-                )
             pytest.skip(f"not tried: {result.text}")
 
     return test_conformance
@@ -134,5 +281,6 @@ def case_tests(adapter: Adapter, folder: Path) -> Callable[..., None]:
     return test_case
 
 
-def _words(result: CheckResult) -> str:
+def complaint_of(result: CheckResult) -> str:
+    """Return what is wrong, and what to do, of a check that failed."""
     return f"{result.title}: {result.text}\n\nWhat to do: {result.fix}"

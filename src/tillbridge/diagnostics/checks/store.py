@@ -9,8 +9,8 @@ from tillbridge.core.problems import Found
 from tillbridge.core.spans import days_left
 from tillbridge.diagnostics.result import Finding, Level, failed, of_problem, ok, skipped, warning
 from tillbridge.diagnostics.subject import StoreSubject, Subject
-from tillbridge.pos.validation import bad_rows_problem, unreadable_problem
 from tillbridge.pos.store_pos import check_duties
+from tillbridge.pos.validation import bad_rows_problem, unreadable_problem
 from tillbridge.service.answers import NOT_INTEGRATED, problem_of
 from tillbridge.service.types import Integration
 
