@@ -377,7 +377,9 @@ def moments(lines: int) -> Sequence[int]:
 def _run(work: Work) -> list[int]:
     if hasattr(os, "fork"):
         return _in_process(_fork_each, work, len(work.deaths))
-    return [_in_process(_write_and_die, replace(work, deaths=(each,)), 1)[0] for each in work.deaths]
+    return [
+        _in_process(_write_and_die, replace(work, deaths=(each,)), 1)[0] for each in work.deaths
+    ]
 
 
 def _in_process(target: Any, work: Work, count: int) -> list[int]:  # noqa: ANN401 -- a function of this module
