@@ -14,8 +14,7 @@ from tillbridge.adapter import ExportUnreadable
 from tillbridge.core.errors import ServiceError
 from tillbridge.ledger import menu
 from tillbridge.ledger.facts import drop_fact, get_fact, put_fact
-from tillbridge.ledger.menu import refused_items
-from tillbridge.ledger.menu_past import prices_around
+from tillbridge.ledger.menu import prices_around, refused_items
 from tillbridge.ledger.pushes import begin_push, get_hold, push_page, running_pushes
 from tillbridge.menu.push_record import PushContent
 from tillbridge.model.catalogue import Availability, BadRow, Catalogue, Item, Variant

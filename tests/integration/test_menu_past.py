@@ -10,8 +10,8 @@ from tests.support.catalogue_harness import catalogue_harness
 from tests.support.catalogues import dishes
 from tests.support.ledger_harness import opened
 from tillbridge.ledger import menu
+from tillbridge.ledger.menu import ids_ever, items_then, off_since
 from tillbridge.ledger.menu_codec import AcceptedItem
-from tillbridge.ledger.menu_past import ids_ever, items_then, off_since
 from tillbridge.ledger.overrides import get_overrides
 from tillbridge.ledger.prune import CutOffs, prune
 from tillbridge.model.catalogue import Item

@@ -1,17 +1,22 @@
-"""The menu as the service has accepted it: items and parts.
+"""The menu as the service has accepted it: items and parts, now and before.
 
 Written only after the service accepted (invariant 3). Instants are ms since the epoch, money is
 minor units. Large acknowledgements are handed over in portions, so that a delivery that has to be
-committed never waits long behind them. How items and prices were before is in `menu_past`.
+committed never waits long behind them.
+
+A row of `menu_past` is what the service had of an item until `until_ms`; an empty body says that it
+had none. An item that never changes costs nothing there.
 """
 
+import json
 from array import array
 from bisect import bisect_left
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import cast
+from typing import Any, cast
 
 from sqlalchemy import Connection, delete, func, literal_column, select, true
+from sqlalchemy.dialects.sqlite import insert
 from sqlalchemy.sql import ColumnElement
 from sqlmodel import col
 
@@ -22,12 +27,33 @@ from tillbridge.ledger.menu_codec import (
     Parts,
     decode_accepted,
     encode_accepted,
+    item_from,
+    item_text,
     part_from,
     part_text,
 )
-from tillbridge.ledger.menu_past import remember_past, remember_prices
-from tillbridge.ledger.models import MenuItem, MenuPart, RefusedItem, Row, among, upsert
+from tillbridge.ledger.models import (
+    MenuItem,
+    MenuPart,
+    MenuPrice,
+    PastItem,
+    RefusedItem,
+    among,
+    upsert,
+)
 from tillbridge.ledger.overrides import mark_sent
+from tillbridge.model.catalogue import Item
+
+# What the column `kind` holds of each kind of `PARTS`.
+_KINDS = {
+    "categories": "category",
+    "add_ons": "add_on",
+    "addon_groups": "addon_group",
+    "menus": "menu",
+}
+_Keyed = MenuItem | MenuPart | RefusedItem | MenuPrice | PastItem
+_GONE = ""  # the body of an item that the service did not have
+
 
 # -- what the service refused, by the record: not sent again as it is
 
@@ -58,14 +84,9 @@ def refuse_items(
     connection.execute(
         upsert(RefusedItem, "fingerprint", "reason", "at"),
         [
-            {
-                "store": store,
-                "external_id": external_id,
-                "fingerprint": refusal.fingerprint,
-                "reason": refusal.reason,
-                "at": at,
-            }
-            for external_id, refusal in refused.items()
+            {"store": store, "external_id": key, "at": at}
+            | {"fingerprint": each.fingerprint, "reason": each.reason}
+            for key, each in refused.items()
         ],
     )
     known = refused_items(connection, store)
@@ -75,31 +96,16 @@ def refuse_items(
 
 def clear_refusals(connection: Connection, store: str, external_ids: Collection[str]) -> None:
     """Forget refusals: the item was accepted, is gone, or shall be tried again."""
-    chosen = among(col(RefusedItem.external_id), external_ids)
-    connection.execute(delete(RefusedItem).filter_by(store=store).where(chosen))
+    connection.execute(delete(RefusedItem).where(*_of(RefusedItem, store, external_ids)))
 
 
 def refused_items(connection: Connection, store: str) -> dict[str, Refusal]:
     """Return the refusals by external id, oldest first."""
-    rows = connection.execute(
-        select(col(RefusedItem.external_id), col(RefusedItem.fingerprint), col(RefusedItem.reason))
-        .filter_by(store=store)
-        .order_by(col(RefusedItem.at), col(RefusedItem.external_id))
-    )
+    key = col(RefusedItem.external_id)
+    query = select(key, col(RefusedItem.fingerprint), col(RefusedItem.reason))
+    rows = connection.execute(query.filter_by(store=store).order_by(col(RefusedItem.at), key))
     names = get_fact(connection, store, _NAMES) or {}
-    return {
-        row.external_id: Refusal(row.fingerprint, row.reason, names.get(row.external_id, ""))
-        for row in rows
-    }
-
-
-# What the column `kind` holds of each kind of `PARTS`.
-_KINDS = {
-    "categories": "category",
-    "add_ons": "add_on",
-    "addon_groups": "addon_group",
-    "menus": "menu",
-}
+    return {key: Refusal(record, reason, names.get(key, "")) for key, record, reason in rows}
 
 
 # -- what the service accepted
@@ -109,78 +115,67 @@ def acknowledge_items(
     connection: Connection, store: str, accepted: Sequence[AcceptedItem], *, at: int
 ) -> None:
     """Remember items as accepted at `at`, their prices from then on; lifts their refusals."""
-    if not accepted:
-        return
-    _before_change(connection, store, accepted, at=at)
-    _put_items(connection, store, accepted)
+    change_items(connection, store, accepted, at=at)
     prices: dict[str, int] = {}
     for each in accepted:
         prices[each.item.external_id] = each.item.price
         prices.update((variant.external_id, variant.price) for variant in each.item.variants)
-    remember_prices(connection, store, prices, at=at)
+    _remember_prices(connection, store, prices, at=at)
     clear_refusals(connection, store, [each.item.external_id for each in accepted])
-
-
-def refresh_items(connection: Connection, store: str, accepted: Sequence[AcceptedItem]) -> None:
-    """Remember other records for items whose content the service has already."""
-    if accepted:
-        _put_items(connection, store, accepted)
 
 
 def change_items(
     connection: Connection, store: str, accepted: Sequence[AcceptedItem], *, at: int
 ) -> None:
     """Remember the availability of items as accepted at `at`."""
+    now = {each.item.external_id: each.item for each in accepted}
+    _remember_past(connection, store, now, at=at)
+    mark_sent(connection, store, now.values(), at=at)
+    refresh_items(connection, store, accepted)
+
+
+def refresh_items(connection: Connection, store: str, accepted: Sequence[AcceptedItem]) -> None:
+    """Remember other records for items whose content the service has already."""
     if accepted:
-        _before_change(connection, store, accepted, at=at)
-        _put_items(connection, store, accepted)
+        connection.execute(
+            upsert(MenuItem, "body", "fingerprint", "pos_available", "overlaid"),
+            [{"store": store, **encode_accepted(each)} for each in accepted],
+        )
 
 
 def acknowledge_parts(connection: Connection, store: str, parts: Parts, *, at: int) -> None:
     """Remember categories, add-ons (with their prices), groups and menus as accepted."""
     rows = [
-        {
-            "store": store,
-            "kind": kind,
-            "external_id": part.external_id,
-            "body": part_text(part),
-        }
+        {"store": store, "kind": kind, "external_id": part.external_id, "body": part_text(part)}
         for name, kind in _KINDS.items()
         for part in getattr(parts, name).values()
     ]
-    if not rows:
-        return
-    connection.execute(upsert(MenuPart, "body"), rows)
-    remember_prices(
-        connection, store, {each.external_id: each.price for each in parts.add_ons.values()}, at=at
-    )
+    if rows:
+        connection.execute(upsert(MenuPart, "body"), rows)
+    prices = {each.external_id: each.price for each in parts.add_ons.values()}
+    _remember_prices(connection, store, prices, at=at)
 
 
 def forget_items(
     connection: Connection, store: str, external_ids: Collection[str], *, at: int
 ) -> None:
     """Forget items at `at`: the service has removed them, or says that it never had them."""
-    if external_ids:
-        remember_past(connection, store, dict.fromkeys(external_ids), at=at)
-        chosen = among(col(MenuItem.external_id), external_ids)
-        connection.execute(delete(MenuItem).filter_by(store=store).where(chosen))
+    _remember_past(connection, store, dict.fromkeys(external_ids), at=at)
+    connection.execute(delete(MenuItem).where(*_of(MenuItem, store, external_ids)))
 
 
 def forget_parts(connection: Connection, store: str, gone: Mapping[str, Collection[str]]) -> None:
     """Forget parts by kind (`Parts`' field names); the service has no call that removes them."""
     for name, external_ids in gone.items():
-        chosen = among(col(MenuPart.external_id), external_ids)
-        connection.execute(delete(MenuPart).filter_by(store=store, kind=_KINDS[name]).where(chosen))
+        chosen = delete(MenuPart).where(*_of(MenuPart, store, external_ids))
+        connection.execute(chosen.filter_by(kind=_KINDS[name]))
 
 
 def mark_unconfirmed(connection: Connection, store: str, external_ids: Collection[str]) -> None:
     """Mark items whose state at the service is unknown: the next plan sends them again."""
-    known = items_by_id(connection, store, external_ids)
-    _put_items(
-        connection,
-        store,
-        [replace(each, fingerprint=None, doubtful=True) for each in known.values()],
-    )
+    known = items_by_id(connection, store, external_ids).values()
+    doubtful = [replace(each, fingerprint=None, doubtful=True) for each in known]
+    refresh_items(connection, store, doubtful)
 
 
 # -- reading
@@ -206,7 +201,8 @@ def known_fingerprints(connection: Connection, store: str) -> "array[int]":
 
 def item_count(connection: Connection, store: str, *where: ColumnElement[bool]) -> int:
     """Return how many items the service has accepted."""
-    return _count(connection, MenuItem, col(MenuItem.store) == store, *where)
+    query = select(func.count()).select_from(MenuItem).where(col(MenuItem.store) == store, *where)
+    return connection.scalar(query) or 0
 
 
 def count_having(connection: Connection, store: str, name: str) -> int:
@@ -222,8 +218,8 @@ def count_off_by_pos(connection: Connection, store: str) -> int:
 
 def count_parts(connection: Connection, store: str, name: str) -> int:
     """Return how many parts of a kind (`Parts`' field names) the service has accepted."""
-    of_kind = col(MenuPart.kind) == _KINDS[name]
-    return _count(connection, MenuPart, col(MenuPart.store) == store, of_kind)
+    query = select(func.count()).select_from(MenuPart).filter_by(store=store, kind=_KINDS[name])
+    return connection.scalar(query) or 0
 
 
 def item_names(connection: Connection, store: str) -> Iterator[tuple[str, str]]:
@@ -257,8 +253,7 @@ def items_by_id(
     connection: Connection, store: str, external_ids: Collection[str]
 ) -> dict[str, AcceptedItem]:
     """Return those of the items that are accepted, by external id."""
-    chosen = among(col(MenuItem.external_id), external_ids)
-    return _items(connection, col(MenuItem.store) == store, chosen)
+    return _items(connection, *_of(MenuItem, store, external_ids))
 
 
 def items_by_fingerprint(
@@ -292,8 +287,7 @@ def accepted_ids(
     connection: Connection, store: str, external_ids: Collection[str]
 ) -> frozenset[str]:
     """Return which of the ids are those of accepted items."""
-    chosen = among(col(MenuItem.external_id), external_ids)
-    query = select(col(MenuItem.external_id)).filter_by(store=store).where(chosen)
+    query = select(col(MenuItem.external_id)).where(*_of(MenuItem, store, external_ids))
     return frozenset(connection.scalars(query))
 
 
@@ -350,38 +344,150 @@ def _parts(connection: Connection, store: str, chosen: Mapping[str, ColumnElemen
     )
 
 
-def _before_change(
-    connection: Connection, store: str, accepted: Sequence[AcceptedItem], *, at: int
-) -> None:
-    """Remember how the items were, and note which overrides the storefront has from now on."""
-    now = {each.item.external_id: each.item for each in accepted}
-    remember_past(connection, store, now, at=at)
-    mark_sent(connection, store, now.values(), at=at)
-
-
-def _put_items(connection: Connection, store: str, accepted: Sequence[AcceptedItem]) -> None:
-    if not accepted:
-        return
-    connection.execute(
-        upsert(MenuItem, "body", "fingerprint", "pos_available", "overlaid"),
-        [{"store": store, **encode_accepted(each)} for each in accepted],
-    )
-
-
-def _count(connection: Connection, table: type[Row], *where: ColumnElement[bool]) -> int:
-    return connection.scalar(select(func.count()).select_from(table).where(*where)) or 0
-
-
 def _items(connection: Connection, *where: ColumnElement[bool]) -> dict[str, AcceptedItem]:
-    rows = connection.execute(
-        select(
-            col(MenuItem.external_id),
-            col(MenuItem.body),
-            col(MenuItem.fingerprint),
-            col(MenuItem.pos_available),
-        ).where(*where)
-    )
+    record = col(MenuItem.fingerprint), col(MenuItem.pos_available)
+    query = select(col(MenuItem.external_id), col(MenuItem.body), *record).where(*where)
     return {
-        row.external_id: decode_accepted(row.body, row.fingerprint, pos_available=row.pos_available)
-        for row in rows
+        key: decode_accepted(body, fingerprint, pos_available=pos_available)
+        for key, body, fingerprint, pos_available in connection.execute(query)
     }
+
+
+# -- before: what the storefront showed at a moment, for as long as history goes back
+
+
+def _remember_past(
+    connection: Connection, store: str, now: Mapping[str, Item | None], *, at: int
+) -> None:
+    """Remember how these items are until now (`at`, ms); `now` is how they are from then on.
+
+    Call it before they are changed. None: the service has removed it.
+    """
+    before = items_by_id(connection, store, now)
+    bodies = {key: item_text(old.item) for key, old in before.items() if old.item != now[key]}
+    back = [key for key, item in now.items() if key not in before and item is not None]
+    if back:
+        known = select(col(PastItem.external_id)).distinct().where(*_of(PastItem, store, back))
+        bodies |= dict.fromkeys(connection.scalars(known), _GONE)
+    if bodies:
+        connection.execute(
+            insert(PastItem).on_conflict_do_nothing(),
+            [
+                {"store": store, "external_id": key, "until_ms": at, "body": body}
+                for key, body in bodies.items()
+            ],
+        )
+
+
+def items_then(
+    connection: Connection, store: str, external_ids: Collection[str], at_ms: int
+) -> dict[str, Item]:
+    """Return those of the items that the storefront had at `at_ms`, as they were then."""
+    first = func.min(col(MenuPrice.from_ms))
+    since = _by_id(connection, MenuPrice, first, store, external_ids)
+    there = [each for each in external_ids if since.get(each, 0) <= at_ms]
+    query = select(
+        col(PastItem.external_id), col(PastItem.body), func.min(col(PastItem.until_ms))
+    ).where(*_of(PastItem, store, there), col(PastItem.until_ms) > at_ms)
+    past = {row[0]: row[1] for row in connection.execute(query.group_by(col(PastItem.external_id)))}
+    then = {key: item_from(json.loads(body)) for key, body in past.items() if body != _GONE}
+    now = items_by_id(connection, store, [each for each in there if each not in past])
+    return then | {key: each.item for key, each in now.items()}
+
+
+def ids_ever(connection: Connection, store: str) -> list[str]:
+    """Return the ids of all items that the storefront has or had, as far as history goes back."""
+    query = select(col(MenuItem.external_id)).filter_by(store=store)
+    past = select(col(PastItem.external_id)).filter_by(store=store)
+    return list(connection.scalars(query.union(past)))
+
+
+def off_since(connection: Connection, store: str, external_ids: Collection[str]) -> dict[str, int]:
+    """Return since when (ms) items have been as they are now, where that is known."""
+    return _by_id(connection, PastItem, func.max(col(PastItem.until_ms)), store, external_ids)
+
+
+# -- prices: an order is compared with the prices of its time
+
+
+def _remember_prices(
+    connection: Connection, store: str, prices: Mapping[str, int], *, at: int
+) -> None:
+    """Remember prices (minor units, by external id of item, variant or add-on) from `at` (ms) on.
+
+    A price that is as it was adds nothing.
+    """
+    query = select(
+        col(MenuPrice.external_id), col(MenuPrice.price), func.max(col(MenuPrice.from_ms))
+    ).where(*_of(MenuPrice, store, prices))
+    found = connection.execute(query.group_by(col(MenuPrice.external_id)))
+    latest = {external_id: (price, since) for external_id, price, since in found}
+    rows = []
+    for key, price in prices.items():
+        before, since = latest.get(key, (None, -1))
+        if price != before:
+            # A clock that was set back must not put the new price before the old one.
+            from_ms = max(at, since + 1)
+            row = {"store": store, "external_id": key, "from_ms": from_ms, "price": price}
+            rows.append(row)
+    if rows:
+        connection.execute(insert(MenuPrice), rows)
+
+
+def prices_around(
+    connection: Connection, store: str, external_ids: Collection[str], at_ms: int, *, grace_ms: int
+) -> dict[str, tuple[int, ...]]:
+    """Return the prices in force within `grace_ms` around `at_ms`, that of `at_ms` first.
+
+    Two clocks differ, and a push takes a moment: an order of that moment may have either price.
+    Empty for an id the service never accepted. Before the first known price, that first one counts:
+    the service had it before the bridge knew.
+    """
+    history: dict[str, list[tuple[int, int]]] = {external_id: [] for external_id in external_ids}
+    query = select(col(MenuPrice.external_id), col(MenuPrice.from_ms), col(MenuPrice.price))
+    rows = connection.execute(
+        query.where(*_of(MenuPrice, store, history)).order_by(col(MenuPrice.from_ms))
+    )
+    for external_id, from_ms, price in rows:
+        history[external_id].append((from_ms, price))
+    return {
+        external_id: _in_force(changes, at_ms, grace_ms) for external_id, changes in history.items()
+    }
+
+
+def _in_force(changes: list[tuple[int, int]], at_ms: int, grace_ms: int) -> tuple[int, ...]:
+    if not changes:
+        return ()
+    now = 0
+    for index, (from_ms, _) in enumerate(changes):
+        if from_ms <= at_ms:
+            now = index
+    found = [changes[now][1]]
+    for index, (from_ms, price) in enumerate(changes):
+        until = changes[index + 1][0] if index + 1 < len(changes) else None
+        begun = from_ms <= at_ms + grace_ms
+        over = until is not None and until < at_ms - grace_ms
+        if begun and not over and price not in found:
+            found.append(price)
+    return tuple(found)
+
+
+def _of(
+    table: type[MenuItem | MenuPart | RefusedItem | MenuPrice | PastItem],
+    store: str,
+    external_ids: Collection[str],
+) -> tuple[ColumnElement[bool], ColumnElement[bool]]:
+    return col(table.store) == store, among(col(table.external_id), external_ids)
+
+
+def _by_id(
+    connection: Connection,
+    table: type[MenuPrice | PastItem],
+    value: ColumnElement[Any],
+    store: str,
+    external_ids: Collection[str],
+) -> dict[str, int]:
+    """Return an aggregate of the table's rows by external id."""
+    key = col(table.external_id)
+    query = select(key, value).where(*_of(table, store, external_ids)).group_by(key)
+    return {row[0]: row[1] for row in connection.execute(query)}

@@ -9,15 +9,17 @@ from tillbridge.core.operation import Answer
 from tillbridge.ledger.facts import get_fact
 from tillbridge.ledger.menu import (
     accepted_ids,
+    ids_ever,
     item_count,
     items_by_id,
     items_off_by_pos,
+    items_then,
+    off_since,
     overlaid_items,
     refused_items,
     variant_owners,
 )
 from tillbridge.ledger.menu_codec import AcceptedItem
-from tillbridge.ledger.menu_past import ids_ever, items_then, off_since
 from tillbridge.ledger.models import Hold, Push, StoreOverride
 from tillbridge.ledger.overrides import get_overrides
 from tillbridge.ledger.pushes import DISMISSED, get_hold, push_page

@@ -24,7 +24,7 @@ from tillbridge.core.problems import Found, Scope
 from tillbridge.core.worker import Worker
 from tillbridge.ledger import menu, orders
 from tillbridge.ledger.facts import get_fact
-from tillbridge.ledger.menu_past import prices_around
+from tillbridge.ledger.menu import prices_around
 from tillbridge.ledger.models import Delivery, OrderRow, TicketState
 from tillbridge.ledger.problems import report
 from tillbridge.model.money import to_major

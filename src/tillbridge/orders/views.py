@@ -16,7 +16,7 @@ from tillbridge.core.operation import Answer
 from tillbridge.ledger import orders
 from tillbridge.ledger.community import parent_of
 from tillbridge.ledger.facts import get_fact
-from tillbridge.ledger.menu_past import items_then
+from tillbridge.ledger.menu import items_then
 from tillbridge.ledger.models import Delivery, LogEntry, OrderRow, TicketState
 from tillbridge.ledger.orders import UNWRITTEN, event_of, is_on_paper, read_log
 from tillbridge.model.instant import to_iso
