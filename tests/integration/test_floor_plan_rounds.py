@@ -9,7 +9,7 @@ from tests.support.catalogue_harness import CatalogueHarness, catalogue_harness
 from tillbridge.adapter import ExportUnreadable, PosOffline
 from tillbridge.core.errors import BridgeError, ServiceDown
 from tillbridge.ledger.facts import drop_fact, get_fact
-from tillbridge.ledger.storefront import get_tables
+from tillbridge.ledger.pushes import get_tables
 from tillbridge.model.restaurant import Table
 
 

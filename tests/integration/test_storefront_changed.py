@@ -12,7 +12,7 @@ from tests.support.forgetful_service import ForgetfulService
 from tillbridge.ledger import menu
 from tillbridge.ledger.facts import get_fact
 from tillbridge.ledger.menu import refused_items
-from tillbridge.ledger.storefront import Kinship, Storefront, get_tables, kinship
+from tillbridge.ledger.pushes import Kinship, Storefront, get_tables, kinship
 from tillbridge.model.catalogue import Catalogue
 from tillbridge.model.restaurant import Table
 

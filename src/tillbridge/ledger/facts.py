@@ -2,18 +2,41 @@
 
 import json
 from collections.abc import Mapping
-from typing import Any
+from functools import cache
+from typing import Any, TypeVar, overload
 
+from pydantic import TypeAdapter, ValidationError
+from pydantic_core import to_jsonable_python
 from sqlalchemy import Connection, delete, func, select
 from sqlmodel import col
 
 from tillbridge.ledger.models import Fact, upsert
 
+T = TypeVar("T")
 
-def get_fact(connection: Connection, store: str, name: str) -> Any:  # noqa: ANN401 -- any JSON value
-    """Return the fact's value; None where it is not known."""
-    value = connection.scalar(select(col(Fact.value)).filter_by(store=store, name=name))
-    return None if value is None else json.loads(value)
+_adapter = cache(TypeAdapter[Any])
+
+
+@overload
+def get_fact(connection: Connection, store: str, name: str) -> Any: ...  # noqa: ANN401 -- any JSON value
+
+
+@overload
+def get_fact(connection: Connection, store: str, name: str, kind: type[T]) -> T | None: ...
+
+
+def get_fact(connection: Connection, store: str, name: str, kind: Any = None) -> Any:
+    """Return the fact's value, of this type or any; None where it is not known.
+
+    What cannot be read as that type was written by another version, and is not known either.
+    """
+    text = connection.scalar(select(col(Fact.value)).filter_by(store=store, name=name))
+    if text is None or kind is None:
+        return None if text is None else json.loads(text)
+    try:
+        return _adapter(kind).validate_json(text)
+    except ValidationError:
+        return None
 
 
 def all_facts(connection: Connection) -> dict[str, dict[str, Any]]:
@@ -30,9 +53,9 @@ def last_change(connection: Connection) -> int | None:
     return connection.scalar(select(func.max(col(Fact.at))))
 
 
-def put_fact(connection: Connection, store: str, name: str, value: Any, *, at: int) -> None:  # noqa: ANN401 -- any JSON value
-    """Remember the fact, in place of what was known."""
-    text = json.dumps(value, ensure_ascii=False, allow_nan=False)
+def put_fact(connection: Connection, store: str, name: str, value: object, *, at: int) -> None:
+    """Remember the fact, a dataclass or plain values, in place of what was known."""
+    text = json.dumps(value, ensure_ascii=False, allow_nan=False, default=to_jsonable_python)
     connection.execute(
         upsert(Fact, "value", "at"), {"store": store, "name": name, "value": text, "at": at}
     )

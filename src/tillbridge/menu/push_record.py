@@ -23,7 +23,7 @@ from sqlalchemy import Connection
 from tillbridge.core.errors import Refused
 from tillbridge.core.i18n import _
 from tillbridge.core.log import get_logger
-from tillbridge.ledger import menu, pushes, storefront
+from tillbridge.ledger import menu, pushes
 from tillbridge.ledger.facts import get_fact, put_fact
 from tillbridge.ledger.menu_codec import (
     PARTS,
@@ -35,7 +35,7 @@ from tillbridge.ledger.menu_codec import (
     part_text,
 )
 from tillbridge.ledger.models import Push
-from tillbridge.ledger.storefront import Kinship, Storefront
+from tillbridge.ledger.pushes import Kinship, Storefront
 from tillbridge.menu.lane import MenuContext
 from tillbridge.menu.plan import Step, portions
 from tillbridge.service.types import PushAccepted
@@ -257,12 +257,12 @@ class Connected:
 
 def read_connected(connection: Connection, store: str, base_url: str) -> Connected:
     """Return what is to be settled."""
-    now = storefront.current_storefront(connection, store, base_url)
+    now = pushes.current_storefront(connection, store, base_url)
     return Connected(
         now,
         None if now is None else now.store_id,
-        storefront.remembered_storefront(connection, store, storefront.MENU),
-        storefront.is_whole_due(connection, store),
+        pushes.remembered_storefront(connection, store, pushes.MENU),
+        pushes.is_whole_due(connection, store),
         pushes.running_pushes(connection, store),
     )
 
@@ -281,7 +281,7 @@ async def settle_storefront(ctx: MenuContext) -> Connected:
     now = found.now
     if now is None or found.known == now:
         return found
-    relation = storefront.kinship(found.known, now)
+    relation = pushes.kinship(found.known, now)
     at = ctx.clock.now_ms()
     if relation is not Kinship.SAME:
         ids = sorted(await ctx.read(menu.all_ids))
@@ -292,9 +292,9 @@ async def settle_storefront(ctx: MenuContext) -> Connected:
         else:
             await mark_unconfirmed(ctx, ids)
         parts, pending = relation is Kinship.OTHER, max(1, len(ids))
-        await ctx.write(storefront.begin_anew, parts=parts, pending=pending, at=at)
+        await ctx.write(pushes.begin_anew, parts=parts, pending=pending, at=at)
         found = replace(found, whole_due=True, open_pushes=())
-    await ctx.write(storefront.remember_storefront, storefront.MENU, now, at=at)
+    await ctx.write(pushes.remember_storefront, pushes.MENU, now, at=at)
     return found
 
 

@@ -14,7 +14,7 @@ from tillbridge.core.log import get_logger
 from tillbridge.ledger import menu, pushes
 from tillbridge.ledger.facts import get_fact, put_fact
 from tillbridge.ledger.menu import Refusal
-from tillbridge.ledger.storefront import whole_is_done, whole_is_due
+from tillbridge.ledger.pushes import whole_is_done, whole_is_due
 from tillbridge.menu.compare import SOURCE, Comparison, compare, compare_variants
 from tillbridge.menu.describe import summary_lines
 from tillbridge.menu.guard import Source

@@ -23,10 +23,10 @@ from tillbridge.adapter import BadRow, TablesReading
 from tillbridge.core.errors import Conflict, Refused
 from tillbridge.core.i18n import _
 from tillbridge.core.log import get_logger
-from tillbridge.ledger import storefront as storefronts
+from tillbridge.ledger import pushes as storefronts
 from tillbridge.ledger.facts import drop_fact, get_fact, put_fact
 from tillbridge.ledger.models import AcceptedTable
-from tillbridge.ledger.storefront import Kinship, Storefront, get_tables, kinship, put_tables
+from tillbridge.ledger.pushes import Kinship, Storefront, get_tables, kinship, put_tables
 from tillbridge.menu.describe import bad_row_json, listed
 from tillbridge.menu.lane import MenuContext, SyncLane, SyncRequest, read_now
 from tillbridge.model.restaurant import Table

@@ -13,7 +13,7 @@ from sqlalchemy import Connection
 
 from tillbridge.core.context import StoreContext
 from tillbridge.ledger.facts import all_facts, drop_fact, get_fact, put_fact
-from tillbridge.ledger.storefront import INTEGRATION_MADE
+from tillbridge.ledger.pushes import INTEGRATION_MADE
 from tillbridge.service.types import Integration, IntegrationRequest
 from tillbridge.stores.integration_plan import IntegrationPlan, Kind, State
 from tillbridge.stores.vault import (
