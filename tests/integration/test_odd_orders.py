@@ -20,7 +20,7 @@ from tillbridge.cli.orders import _show, _whole
 from tillbridge.cli.say import document
 from tillbridge.config import StoreSettings
 from tillbridge.ledger.models import Delivery, OrderRow, metadata
-from tillbridge.ledger.orders import find_called, read_log, record
+from tillbridge.ledger.orders import find_called, open_deliveries, read_log, record
 from tillbridge.ledger.problems import open_problems
 from tillbridge.model.instant import to_iso
 from tillbridge.model.order import OrderState, parse_order
@@ -112,7 +112,8 @@ def taken_in(data: dict[str, object]) -> Iterator[tuple[Connection, OrderRow]]:
                 )
             ],
         )
-        take_in(connection, "main", SETTINGS, 2_000)
+        (delivery,) = open_deliveries(connection, 1)
+        take_in(connection, "main", SETTINGS, delivery, 2_000)
         (row,) = find_called(connection, "ord_1")
         yield connection, row
     engine.dispose()

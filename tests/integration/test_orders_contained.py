@@ -9,6 +9,7 @@ import pytest
 
 from tests.support.order_harness import STORE, Harness, Life
 from tillbridge.core import worker
+from tillbridge.core.errors import Unreachable
 from tillbridge.core.problems import OpenProblem
 from tillbridge.model.order import Order, ReasonCode
 from tillbridge.orders import intake, reconciler
@@ -196,3 +197,47 @@ async def test_an_order_committed_and_not_handed_on_is_handed_on_again(
             await life.until(lambda: set_aside(life))
         await life.until_told("ord_1", "accepted")
         await life.until(lambda: not set_aside(life))
+
+
+async def test_what_follows_from_a_policys_cancel_is_tried_until_it_is_done(
+    harness: Harness, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    harness.order_settings["price_differs"] = "cancel"
+    failures = [RuntimeError("not now"), RuntimeError("not yet")]
+
+    async def resync() -> None:
+        if failures:
+            raise failures.pop()
+        harness.effects.resyncs += 1
+
+    monkeypatch.setattr(harness.effects, "price_mismatch", resync)
+    async with harness.life() as life:
+        await life.order("ord_1", currency="EUR")
+        await life.order("ord_2")
+        await life.until_told("ord_2", "accepted")
+        await life.until_told("ord_1", "cancelled")
+        await life.until(lambda: harness.effects.resyncs == 1)
+        await life.until(lambda: "store.step_failed" not in life.problems())
+
+
+async def test_a_restart_makes_up_for_what_follows_from_a_policys_cancel(
+    harness: Harness, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    harness.order_settings["price_differs"] = "cancel"
+    harness.service.fails = Unreachable("no line")
+    with monkeypatch.context() as patch:
+
+        async def cut_off() -> None:
+            await asyncio.sleep(60)
+
+        patch.setattr(harness.effects, "price_mismatch", cut_off)
+        async with harness.life() as life:
+            await life.order("ord_1", currency="EUR")
+            await life.until(lambda: life.row("ord_1"))
+    harness.service.fails = None
+    async with harness.life() as life:
+        await life.until_told("ord_1", "cancelled")
+        assert harness.effects.resyncs == 1
+    async with harness.life() as life:
+        await life.until(lambda: harness.effects.presence[-1:] == ["online"])
+        assert harness.effects.resyncs == 1, "what the service knows is over"

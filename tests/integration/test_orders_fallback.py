@@ -264,6 +264,27 @@ async def test_a_cancelled_order_on_paper_is_told_on_paper(harness: Harness, pap
         await life.until(lambda: "order.not_in_till" not in life.problems())
 
 
+async def test_a_till_that_was_not_asked_for_a_cancelled_order_is_not_back(
+    harness: Harness, paper: Till
+) -> None:
+    harness.till.on_write = gone
+    async with harness.life() as life:
+        await life.order("ord_1")
+        await life.until_told("ord_1", "accepted")
+        paper.on_write = no_paper
+        await life.order("ord_2")  # it waits, so that the till is not there for want of work
+
+        async def waits() -> bool:
+            row = await life.row("ord_2")
+            return row is not None and row.attempts > 1 and not life.flow.pos_online
+
+        await life.until(waits)
+        turned = list(harness.effects.presence)
+        await life.flow.cancel("ord_1", ReasonCode.OTHER, by="page:anna")
+        await life.until_closed("ord_1")
+        assert harness.effects.presence == turned
+
+
 async def test_an_old_order_is_not_printed_without_a_person(harness: Harness, paper: Till) -> None:
     paper.hold_older_than_s = 1800.0
     harness.order_settings["accept_within_s"] = 86_400

@@ -12,7 +12,7 @@ from tillbridge.adapter import (
 )
 from tillbridge.ledger.models import OrderRow, TicketState
 from tillbridge.model.order import OrderState, ReasonCode
-from tillbridge.orders.reasons import AfterFailure, Lapse, Lapsed, after_failure, cancellation
+from tillbridge.orders.reasons import Lapse, Lapsed, cancellation, may_pass
 from tillbridge.orders.state import Phase, phase_of
 from tillbridge.orders.write_queue import (
     GRACE_S,
@@ -45,12 +45,12 @@ def test_time_counts_from_when_the_order_was_received() -> None:
 
 def test_a_pos_that_said_no_is_not_asked_again() -> None:
     for failure in (ItemUnavailable, StoreClosed, AtCapacity, PriceMismatch, PosFailure):
-        assert after_failure(failure()) is AfterFailure.CANCEL
+        assert not may_pass(failure())
 
 
 def test_a_pos_that_did_not_answer_is_tried_again() -> None:
     for failure in (PosOffline, TicketOutcomeUnknown):
-        assert after_failure(failure()) is AfterFailure.RETRY
+        assert may_pass(failure())
 
 
 def test_a_written_order_that_need_not_be_confirmed_waits_for_nothing() -> None:

@@ -160,3 +160,27 @@ def test_expected_failures_wait_longer_each_time_and_begin_anew() -> None:
         assert bound / 2 <= worker.back_off(cap_s=15.0) <= bound
     worker.succeeded()
     assert worker.back_off(cap_s=15.0) <= 1
+
+
+async def test_one_that_is_drained_ends_its_step_and_takes_no_more() -> None:
+    begun, goes_on = asyncio.Event(), asyncio.Event()
+    taken = list[int]()
+
+    async def step() -> float:
+        taken.append(1)
+        begun.set()
+        await goes_on.wait()
+        return 0.0
+
+    async with running(step) as worker:
+        worker.wake()
+        await begun.wait()
+        draining = asyncio.create_task(worker.drain())
+        await asyncio.sleep(0.01)
+        assert not draining.done(), "a step is under way"
+        goes_on.set()
+        await draining
+        worker.wake()
+        await asyncio.sleep(0.01)
+        assert taken == [1]
+        await worker.drain()  # there is nothing to wait for

@@ -157,12 +157,15 @@ class Worker:
         self._supervisor = supervisor
         self._clock = clock
         self._stirred = asyncio.Event()
+        self._idle = asyncio.Event()
+        self._idle.set()
         self._woken = False
         self._due = _NEVER  # monotonic
         self._due_at_ms: int | None = None  # wall clock
         self._not_before = -_NEVER  # monotonic
         self._crashes = 0
         self._failures = 0
+        self._drained = False
         # Since when (monotonic, s) the step that is being taken goes on; None: it waits.
         self.busy_since: float | None = None
 
@@ -191,11 +194,17 @@ class Worker:
         """The next expected failure is a first one again."""
         self._failures = 0
 
+    async def drain(self) -> None:
+        """Take no more steps, and return once none is under way."""
+        self._drained = True
+        await self._idle.wait()
+
     async def run(self) -> Never:
         """Work until cancelled."""
         while True:
             await self._until_due()
             self.busy_since = self._clock.monotonic()
+            self._idle.clear()
             try:
                 again_s = await self._step()
             except Exception as failure:  # noqa: BLE001 -- whatever it is, it is this step's alone
@@ -208,6 +217,7 @@ class Worker:
                 self._crashes = 0
             finally:
                 self.busy_since = None
+                self._idle.set()
             if again_s is not None:
                 self.wake_in(again_s)
 
@@ -225,6 +235,8 @@ class Worker:
 
     def _left(self) -> float:
         """Return how many seconds are left; infinity where no step is due."""
+        if self._drained:
+            return _NEVER
         now = self._clock.monotonic()
         left = 0.0 if self._woken else self._due - now
         if self._due_at_ms is not None:

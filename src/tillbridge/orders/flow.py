@@ -8,22 +8,19 @@ takes from the changes that are committed, and from nothing else.
 """
 
 import asyncio
-from functools import partial
+from collections import deque
 from typing import TYPE_CHECKING
-
-from sqlalchemy import Connection
 
 from tillbridge.core.context import StoreContext
 from tillbridge.core.errors import BridgeError
 from tillbridge.core.i18n import _
 from tillbridge.core.log import get_logger
-from tillbridge.core.problems import PROBLEMS, Ends
+from tillbridge.core.problems import Ends, Found
 from tillbridge.core.worker import Worker
 from tillbridge.ledger import orders
 from tillbridge.ledger.models import OrderRow, TicketState
 from tillbridge.ledger.orders import UNWRITTEN, is_on_paper
 from tillbridge.model.order import OrderState, ReasonCode
-from tillbridge.orders import tickets
 from tillbridge.orders.intake import Intake, TakenIn
 from tillbridge.orders.notifier import ServiceNotifier
 from tillbridge.orders.reasons import ByPerson, cancellation
@@ -31,34 +28,34 @@ from tillbridge.orders.reconciler import PosPresence, TicketReconciler, UpdateRe
 from tillbridge.orders.repository import (
     OF_ONE,
     OF_SEVERAL,
+    PROBLEM_STAYS_MS,
     OrderRepository,
     SetAside,
     display_name,
-    end_unseen,
-    report_all,
+    end_what_is_over,
 )
 from tillbridge.orders.state import (
+    CANCELLED_UNSEEN,
     FINAL,
     ByHand,
     Call,
+    CancelWanted,
     Change,
     Handled,
-    Lapsed,
     Retried,
-    cancel_of,
-    decide,
     next_call,
 )
 from tillbridge.orders.ticket_writer import TicketWriter
 
 if TYPE_CHECKING:
     from tillbridge.daemon.store_services import Effects
+    from tillbridge.pos.runner import PosRunner
 
 log = get_logger()
 
 _TIDY_EVERY_S = 600.0
 _FALLBACK_EVERY_S = 60.0
-_PROBLEM_KEPT_MS = 24 * 3600 * 1000
+_FALLBACK_OFFLINE = "fallback.offline"
 
 
 class OrdersFlow:
@@ -68,40 +65,32 @@ class OrdersFlow:
     """
 
     def __init__(self, context: StoreContext, effects: "Effects") -> None:
-        settings, pos = context.settings, context.pos.orders
-        self._settings = settings
-        self._pos = pos
+        self._currency = context.settings.currency
         self._effects = effects
         self._orders = OrderRepository(context)
         self._orders.on_change = self._dispatch
         self._aside = SetAside("dispatch", self._orders)  # by the order's id
-        self._intake = Intake(settings, self._orders, self._taken_in)
+        self._taken: deque[TakenIn] = deque()  # what has still to be brought about elsewhere
         supervisor, clock = context.supervisor, context.bridge.clock
-        self._probing = Worker("presence", self._probe, supervisor, clock)
-        self._reading = Worker("updates", self._read_updates, supervisor, clock)
-        self._reconciling = Worker("reconciler", self._reconcile, supervisor, clock)
+        self._effecting = Worker("effects", self._bring_about, supervisor, clock)
         self._checking = Worker("fallback", self._check_fallback, supervisor, clock)
         self._tidying = Worker("tidy", self.tidy, supervisor, clock)
         self._redispatching = Worker("dispatch", self._dispatch_again, supervisor, clock)
-        self._presence = PosPresence(self._orders, pos, effects, self._probing.wake)
-        self._notifier = ServiceNotifier(
-            self._orders,
-            context.service,
-            auto_accepted=settings.auto_accept_orders,
-            late_report_s=context.bridge.settings.service.late_report_s,
-        )
-        self._paper = None
-        if settings.fallback is not None and context.pos.fallback is not None:
-            self._paper = tickets.FallbackPrinter(
-                self._orders, context.pos.fallback, settings.fallback.after_s
-            )
-        self._writer = TicketWriter(self._orders, settings, pos, self._presence, self._paper)
-        self._updates = UpdateReader(self._orders, pos, self._presence)
-        self._reconciler = TicketReconciler(self._orders, pos, self._presence, self._updates)
+        self._intake = Intake(context.settings, self._orders, self._taken_in)
+        self._notifier = ServiceNotifier(context, self._orders)
+        self._presence = PosPresence(context, self._orders, effects)
+        self._writer = TicketWriter(context, self._orders, self._presence)
+        self._presence.anything_to_write = self._writer.anything_to_write
+        self._presence.on_there = self._writer.pos_there
+        self._updates = UpdateReader(context, self._orders, self._presence)
+        self._reconciler = TicketReconciler(context, self._orders, self._presence, self._updates)
+        self._reads_updates = context.pos.orders.tells_updates
+        self._paper: PosRunner | None = self._writer.paper
+        self._paper_ready: bool | None = None  # as was last logged
         # What happened since: the inbox, news of the POS, and the service that is back.
         self.deliveries_arrived = self._intake.deliveries_arrived
-        self.updates_changed = self._reading.wake
-        self.pos_changed = self._probing.wake
+        self.updates_changed = self._updates.worker.wake
+        self.pos_changed = self._presence.worker.wake
         self.service_back = self._notifier.service_back
 
     @property
@@ -122,14 +111,15 @@ class OrdersFlow:
     async def run(self) -> None:
         """Take up what is open, then work until cancelled. One step that fails stops no other."""
         attempt = self._orders.supervisor.attempt
-        await attempt("presence", partial(self._presence.probe, anything_to_write=True))
-        if self._pos.tells_updates:
+        await attempt("presence", self._presence.probe)
+        if self._reads_updates:
             await attempt("updates", self._updates.read)
         await self._take_up()
         workers = [self._intake.worker, self._writer.worker, *self._notifier.workers]
-        workers += [self._probing, self._reconciling, self._tidying, self._redispatching]
-        if self._pos.tells_updates:
-            workers.append(self._reading)
+        workers += [self._presence.worker, self._reconciler.worker]
+        workers += [self._effecting, self._tidying, self._redispatching]
+        if self._reads_updates:
+            workers.append(self._updates.worker)
         if self._paper is not None:
             workers.append(self._checking)
         async with asyncio.TaskGroup() as group:
@@ -143,22 +133,22 @@ class OrdersFlow:
         The caller bounds the wait, and cancels `run` afterwards. Whatever is cut off is taken up
         at the next start.
         """
-        await asyncio.gather(self._writer.drain(), self._notifier.drain())
+        calling = (self._writer.worker, *self._notifier.workers)
+        await asyncio.gather(*(each.drain() for each in calling))
 
     # -- what follows from what was committed
 
     def _dispatch(self, change: Change) -> None:
         """Let the workers take their next work from a change; where that fails, again later."""
+        order_id = change.after.order_id
         try:
             self._writer.take(change)
             self._notifier.take(change)
         except Exception as failure:  # noqa: BLE001 -- it is committed, whatever this is
-            order_id = change.after.order_id
             self._aside.failed(order_id, failure, order=order_id)
             self._redispatching.wake()
         else:
-            if change.after.order_id in self._aside.waiting:
-                self._aside.works(change.after.order_id)
+            self._aside.works(order_id)
 
     async def _dispatch_again(self) -> float | None:
         for order_id in self._aside.due():
@@ -171,17 +161,31 @@ class OrdersFlow:
         """Take up every open order where the process before this one left it."""
         rows = await self._orders.read(orders.open_orders)
         if self._paper is None:  # there may have been one, perhaps in trouble
-            self._orders.report(tickets.OFFLINE)
+            self._orders.report(_FALLBACK_OFFLINE)
         for row in rows:
             self._dispatch(Change(row, row))
+        if any(_is_cancelled_for_prices(row) for row in rows):
+            # The process may have ended before the menu was synchronised: rather twice than never.
+            await self._effects.price_mismatch()
         if rows:
             log.info("orders.taken_up", store=self._orders.store, count=len(rows))
 
-    async def _taken_in(self, taken: TakenIn) -> None:
-        """Bring about elsewhere what follows from a delivery."""
-        if taken.cancelled is not None:
-            await self._presence.cancelled(taken.cancelled)
-        self._effects.taken_in(taken)
+    def _taken_in(self, taken: TakenIn) -> None:
+        self._taken.append(taken)
+        self._effecting.wake()
+
+    async def _bring_about(self) -> None:
+        """Bring about elsewhere what follows from deliveries; what fails is tried again."""
+        while self._taken:
+            taken = self._taken.popleft()
+            try:
+                event = None if taken.change is None else taken.change.event
+                if isinstance(event, CancelWanted):
+                    await self._presence.cancelled(event)
+                self._effects.taken_in(taken)
+            except BaseException:
+                self._taken.append(taken)  # behind the others, which it must not hold up
+                raise
 
     # -- what a person asks for
 
@@ -227,9 +231,9 @@ class OrdersFlow:
         row = await self._known(order_id)
         if row.service_state in FINAL:
             raise _over(row)
-        cancelled = cancellation(ByPerson(code))
-        await self._presence.cancelled(cancelled)
-        await self._orders.commit(order_id, cancel_of(cancelled, pos_has_none=False, by=by))
+        wanted = cancellation(ByPerson(code, by))
+        await self._presence.cancelled(wanted)
+        await self._orders.commit(order_id, wanted)
         return _("Order {order} is being cancelled.").format(order=display_name(row))
 
     async def done(self, order_id: str, how: ByHand, *, by: str = "staff") -> str:
@@ -266,57 +270,39 @@ class OrdersFlow:
 
     # -- what comes round; each step returns in how many seconds
 
-    async def _probe(self) -> float:
-        await self._presence.probe(anything_to_write=self._writer.anything_to_write())
-        if self._presence.probe_ok:
-            self._writer.pos_there()
-        return self._settings.pos.health_s
-
-    async def _read_updates(self) -> float:
-        await self._updates.read()
-        return self._settings.pos.poll_s
-
-    async def _reconcile(self) -> float:
-        await self._reconciler.reconcile()
-        return self._settings.pos.poll_s
-
     async def _check_fallback(self) -> float:
+        """Report whether the printer could stand in now."""
         if self._paper is not None:
-            await self._paper.check()
+            store, health = self._orders.store, await self._paper.health()
+            if health.online is not self._paper_ready:
+                self._paper_ready = health.online
+                event = "fallback.ready" if health.online else _FALLBACK_OFFLINE
+                write = log.info if health.online else log.warning
+                write(event, store=store, detail=health.detail)
+            found = Found(_FALLBACK_OFFLINE, detail={"detail": health.detail or "?"})
+            self._orders.report(_FALLBACK_OFFLINE, *([] if health.online else [found]))
         return _FALLBACK_EVERY_S
 
     async def tidy(self) -> float:
         """Close what is over and was never closed, and end what nobody has seen for a day."""
-        now_ms, store = self._orders.clock.now_ms(), self._orders.store
-        for row in await self._orders.read(orders.open_orders):
-            if decide(row, Lapsed(), now_ms).entries:
-                await self._orders.commit(row.order_id, Lapsed())
-        await self._orders.write(_report_anew, self._settings.currency, now_ms)
+        now_ms = self._orders.clock.now_ms()
+        for change in await self._orders.write(end_what_is_over, self._currency, now_ms):
+            self._orders.publish(change)
         problems = self._orders.problems
         for problem in problems.current():
             if (
                 problem.kind.ends is Ends.DAY
                 and problem.code not in OF_ONE | OF_SEVERAL  # they follow from the orders
-                and problem.store == store
-                and now_ms - problem.since > _PROBLEM_KEPT_MS
+                and problem.store == self._orders.store
+                and now_ms - problem.since > PROBLEM_STAYS_MS
             ):
-                problems.close(problem.code, store, problem.subject)
+                problems.close(problem.code, problem.store, problem.subject)
         return _TIDY_EVERY_S
 
 
-def _report_anew(connection: Connection, store: str, currency: str, now_ms: int) -> None:
-    """Report the problems of all orders anew; what no longer counts is not found any more."""
-
-    def is_over(code: str, row: OrderRow) -> bool:
-        what = row.unseen[code]
-        if code == "order.other_currency" and what.get("theirs") == currency:
-            return True
-        at = what.get("at")
-        old = not isinstance(at, int) or now_ms - at > _PROBLEM_KEPT_MS
-        return old and PROBLEMS[code].ends is Ends.DAY
-
-    end_unseen(connection, store, now_ms, is_over)
-    report_all(connection, store, now_ms)
+def _is_cancelled_for_prices(row: OrderRow) -> bool:
+    """Return whether the policy has cancelled the order, and the service may not know it yet."""
+    return bool(row.unseen.get(CANCELLED_UNSEEN, {}).get("cause") == "price_differs")
 
 
 def _over(row: OrderRow) -> BridgeError:

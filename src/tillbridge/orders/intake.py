@@ -1,4 +1,4 @@
-"""Takes deliveries out of the inbox and makes orders of them, in one write for several.
+"""Takes deliveries out of the inbox and makes orders of them, each in a write of its own.
 
 The receiver has verified the signature and that the body is an envelope of this store; here only
 `data` is read. Specification: Events, POS envelope. It does not show the data of order.delivered:
@@ -6,10 +6,10 @@ the order's id is looked for where such a body would have it (`id`, `order_id`, 
 with one).
 """
 
+import asyncio
 import json
 import time
-from collections.abc import Awaitable, Callable, Mapping
-from collections.abc import Set as AbstractSet
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Literal
@@ -17,7 +17,6 @@ from typing import Literal
 from sqlalchemy import Connection
 
 from tillbridge.config import StoreSettings
-from tillbridge.core.errors import LedgerError
 from tillbridge.core.i18n import _
 from tillbridge.core.log import get_logger
 from tillbridge.core.problems import Found, Scope
@@ -38,22 +37,15 @@ from tillbridge.model.order import (
     parse_order,
     unclear_quantities,
 )
-from tillbridge.orders.reasons import Cancellation, ChecksFailed, cancellation
-from tillbridge.orders.repository import (
-    OrderRepository,
-    SetAside,
-    commit,
-    insert,
-    report_unknown,
-)
-from tillbridge.orders.state import CANCELLED_UNSEEN, Change, Delivered, Entry
+from tillbridge.orders.reasons import ChecksFailed, cancellation
+from tillbridge.orders.repository import OrderRepository, SetAside, commit, insert, report_unknown
+from tillbridge.orders.state import Change, Delivered, decide
 
 log = get_logger()
 
 OnFinding = Literal["write_and_warn", "cancel"]
 BATCH = 64
 UNREADABLE = "order.unreadable"
-_NONE: AbstractSet[int] = frozenset()
 # The service's clock and this machine's differ a little, and a pushed price takes a moment.
 _GRACE_MS = 60_000
 
@@ -102,7 +94,10 @@ def read_event(
     except (ValueError, RecursionError):
         return Unreadable("the event is not JSON")
     if event_type == "order.delivered":
-        return _delivered_order(data)
+        order_id = _delivered_id(data)
+        if order_id is None:
+            return Unreadable("the event does not say which order was delivered")
+        return OrderDelivered(order_id)
     try:
         order, payload = parse_order(data), json.dumps(data)
     except (ValueError, RecursionError) as failure:
@@ -113,14 +108,13 @@ def read_event(
     return OrderCreated(order, payload)
 
 
-def _delivered_order(data: object) -> OrderDelivered | Unreadable:
+def _delivered_id(data: object) -> str | None:
     nested = data.get("order") if isinstance(data, Mapping) else None
-    for place in (data, nested):
-        if isinstance(place, Mapping):
-            for order_id in (place.get("id"), place.get("order_id")):
-                if isinstance(order_id, str) and order_id and order_id.isprintable():
-                    return OrderDelivered(order_id)
-    return Unreadable("the event does not say which order was delivered")
+    places = [place for place in (data, nested) if isinstance(place, Mapping)]
+    ids = (place.get(name) for place in places for name in ("id", "order_id"))
+    return next(
+        (each for each in ids if isinstance(each, str) and each.isprintable() and each), None
+    )
 
 
 def order_of(order_id: str, payload: str) -> Order:
@@ -154,16 +148,9 @@ def for_ticket(order: Order) -> Order:
 # whether it is written with a warning or cancelled (settings `unknown_item` and `price_differs`).
 
 
-@dataclass(frozen=True, slots=True)
-class MenuThen:
-    """The menu as it was when an order was placed.
-
-    `prices` holds, by external id of an item, variant or add-on, what was shown, in minor units:
-    all of them where a change was so fresh that either may have been seen, none where the thing is
-    known and its price is not.
-    """
-
-    prices: Mapping[str, frozenset[int]]
+# What the menu showed when an order was placed, by external id of an item, variant or add-on, in
+# minor units: several prices where a change was so fresh that either may have been seen.
+Prices = Mapping[str, Collection[int]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -188,46 +175,66 @@ class Findings:
         return {**always, **{name: what for name, what in found.items() if what}}
 
 
+def findings(order: Order, prices: Prices | None, currency: str) -> Findings:
+    """Return what does not fit the menu; without one (a fresh ledger) only the currency can."""
+    lines, prices = ((), {}) if prices is None else (order.lines, prices)
+    differing: list[str] = []
+    unknown: list[str] = []
+    for line in lines:
+        for thing, priced_by in _priced(line):
+            name, external_id = _short(thing.product_name), thing.external_id
+            if external_id is None:
+                unknown.append(_("{name} (no external_id)").format(name=name))
+            elif external_id not in prices:
+                unknown.append(f"{name} ({_short(external_id)})")
+            shown = prices.get(priced_by or "")
+            if thing.unit_price is not None and shown and thing.unit_price not in shown:
+                differs = _("{name} ({id}) was ordered for {ordered}, the menu said {shown}")
+                differing.append(
+                    differs.format(
+                        name=name,
+                        id=_short(priced_by or ""),
+                        ordered=_money(thing.unit_price, currency),
+                        shown=" / ".join(_money(price, currency) for price in sorted(shown)),
+                    )
+                )
+        variant = line.variant_external_id
+        if variant is not None and variant not in prices:
+            unknown.append(f"{_short(line.product_name)} ({_short(variant)})")
+    other = _short(order.currency) if order.currency not in {"", currency} else ""
+    unclear = tuple(map(_short, unclear_quantities(order)))
+    return Findings(tuple(unknown), tuple(differing), other, unclear)
+
+
+def _priced(line: OrderLine) -> list[tuple[OrderLine | OrderOption, str | None]]:
+    """Return the line and its options, each with the id of what it is priced by."""
+    options = [(option, option.external_id) for option in line.options]
+    return [(line, line.variant_external_id or line.external_id), *options]
+
+
 def named_ids(order: Order) -> frozenset[str]:
     """Return every external id that the order names."""
-    ids: set[str | None] = set()
-    for line in order.lines:
-        ids.update((line.external_id, line.variant_external_id))
-        ids.update(option.external_id for option in line.options)
+    priced = [each for line in order.lines for each in _priced(line)]
+    ids = {
+        *(thing.external_id for thing, _id in priced),
+        *(priced_by for _thing, priced_by in priced),
+    }
     return frozenset(each for each in ids if each and each.isprintable())
-
-
-def findings(order: Order, menu: MenuThen | None, currency: str) -> Findings:
-    """Return what does not fit the menu; without one (a fresh ledger) only the currency can."""
-    prices: list[str] = []
-    unknown: list[str] = []
-    if menu is not None:
-        for line in order.lines:
-            not_there, other_prices = _check_line(line, menu, currency)
-            unknown += not_there
-            prices += other_prices
-    other = _short(order.currency) if order.currency not in {"", currency} else ""
-    return Findings(
-        tuple(unknown), tuple(prices), other, tuple(map(_short, unclear_quantities(order)))
-    )
 
 
 def unseen_of(found: Findings, currency: str, now_ms: int) -> dict[str, dict[str, object]]:
     """Return what a person has to see of the findings, by problem code."""
-    unseen: dict[str, dict[str, object]] = {}
-    for code, phrases in (
-        ("order.unknown_item", found.unknown_items),
-        ("order.price_differs", found.prices),
-        ("order.quantity_unclear", found.quantities),
-    ):
-        if phrases:
-            unseen[code] = {"at": now_ms, "detail": in_short(phrases)}
+    phrases = {
+        "order.unknown_item": found.unknown_items,
+        "order.price_differs": found.prices,
+        "order.quantity_unclear": found.quantities,
+    }
+    unseen: dict[str, dict[str, object]] = {
+        code: {"at": now_ms, "detail": in_short(each)} for code, each in phrases.items() if each
+    }
     if found.currency:
-        unseen["order.other_currency"] = {
-            "at": now_ms,
-            "theirs": found.currency,
-            "ours": currency,
-        }
+        other = {"at": now_ms, "theirs": found.currency, "ours": currency}
+        unseen["order.other_currency"] = other
     return unseen
 
 
@@ -245,40 +252,8 @@ def verdict(
 
 def in_short(phrases: tuple[str, ...]) -> str:
     """Return the first of several phrases, and how many more there are."""
-    more = len(phrases) - 1
-    return (
-        phrases[0]
-        if not more
-        else _("{first} (and {count} more)").format(first=phrases[0], count=more)
-    )
-
-
-def _check_line(line: OrderLine, menu: MenuThen, currency: str) -> tuple[list[str], list[str]]:
-    """Return what of the line is not on the menu, and what has another price there."""
-    unknown, prices = [], []
-    things: list[tuple[OrderLine | OrderOption, str | None]] = [
-        (line, line.variant_external_id or line.external_id)
-    ]
-    things += [(option, option.external_id) for option in line.options]
-    for thing, priced_by in things:
-        name, external_id = _short(thing.product_name), thing.external_id
-        if external_id is None:
-            unknown.append(_("{name} (no external_id)").format(name=name))
-        elif external_id not in menu.prices:
-            unknown.append(f"{name} ({_short(external_id)})")
-        shown = menu.prices.get(priced_by or "", frozenset())
-        if thing.unit_price is not None and shown and thing.unit_price not in shown:
-            differs = _("{name} ({id}) was ordered for {ordered}, the menu said {shown}").format(
-                name=name,
-                id=_short(priced_by or ""),
-                ordered=_money(thing.unit_price, currency),
-                shown=" / ".join(_money(price, currency) for price in sorted(shown)),
-            )
-            prices.append(differs)
-    variant = line.variant_external_id
-    if variant is not None and variant not in menu.prices:
-        unknown.append(f"{_short(line.product_name)} ({_short(variant)})")
-    return unknown, prices
+    first, more = phrases[0], len(phrases) - 1
+    return _("{first} (and {count} more)").format(first=first, count=more) if more else first
 
 
 def _money(minor: int, currency: str) -> str:
@@ -300,41 +275,20 @@ class TakenIn:
     """What came of a delivery; `change` is what it made of an order, None for nothing.
 
     `outcome` is that of the inbox: order, duplicate (the first payload counts), delivered,
-    delivered_before (completed before it came: it is not cooked again), kept, unreadable.
-    `cancelled` where the policy ends a new order at once; `logged` is what no change logs.
+    delivered_before (completed before it came: it is not cooked again), kept, unreadable. `logged`
+    is what no change logs.
     """
 
     outcome: str
     event_type: str
     change: Change | None = None
-    cancelled: Cancellation | None = None
     logged: Mapping[str, object] = field(default_factory=dict)
 
 
 def take_in(
-    connection: Connection,
-    store: str,
-    settings: StoreSettings,
-    now_ms: int,
-    *,
-    skip: AbstractSet[int] = _NONE,
-) -> list[TakenIn]:
-    """Take in the oldest open deliveries of the store and mark them handled, all or none.
-
-    Those with a row id in `skip` are left as they are.
-    """
-    waiting = orders.open_deliveries(connection, BATCH + len(skip), store=store)
-    return [
-        take_one(connection, store, settings, each, now_ms)
-        for each in waiting
-        if each.id not in skip
-    ]
-
-
-def take_one(
     connection: Connection, store: str, settings: StoreSettings, delivery: Delivery, now_ms: int
 ) -> TakenIn:
-    """Take in this delivery, and mark it handled."""
+    """Take in a delivery, and mark it handled."""
     match read_event(delivery.event_type, delivery.body):
         case OrderCreated(order, payload):
             taken = _created(connection, settings, order, payload, delivery, now_ms)
@@ -343,7 +297,7 @@ def take_one(
             if change is None:  # its order.created is still to come
                 orders.log_event(connection, store, order_id, "order.completed", now_ms)
             unknown = {"order": order_id, "known": False} if change is None else {}
-            taken = TakenIn("delivered", delivery.event_type, change, logged=unknown)
+            taken = TakenIn("delivered", delivery.event_type, change, unknown)
         case Unreadable(text):
             found = Found(UNREADABLE, delivery.event_id, {"detail": text})
             scope = Scope(store, frozenset({UNREADABLE}), delivery.event_id)
@@ -365,6 +319,7 @@ def _created(
     delivery: Delivery,
     now_ms: int,
 ) -> TakenIn:
+    """Insert the order as it begins: to be written, or over, or cancelled by the policy."""
     store, received_at = delivery.store, delivery.received_at
     row = OrderRow(
         store=store,
@@ -377,59 +332,35 @@ def _created(
         service_state=OrderState.ACCEPTED if settings.auto_accept_orders else OrderState.CREATED,
         updated_at=now_ms,
     )
-    entries: list[Entry] = [
-        ("order.received", {"lines": len(order.lines), "event_id": delivery.event_id})
-    ]
-    outcome, cancelled = "order", None
+    received = {"lines": len(order.lines), "event_id": delivery.event_id}
+    begun, entries = Change(row, row), [("order.received", received)]
+    outcome, logged = "order", {}
     if orders.has_event(connection, store, order.id, "order.completed"):
-        outcome = "delivered_before"
-        row = row.replace(
-            ticket=TicketState.REFUSED,
-            desired_state=OrderState.COMPLETED,
-            service_state=OrderState.COMPLETED,
-            closed_at=now_ms,
-        )
+        outcome, logged = "delivered_before", {"order": order.id}
+        begun = replace(decide(row, Delivered(), now_ms), entries=())
         entries.append(("order.not_written", {"why": "completed before it arrived"}))
     else:
-        found = _check(connection, settings, order, store, order.placed_at or received_at)
-        row = row.replace(unseen=unseen_of(found, settings.currency, now_ms))
+        at_ms = order.placed_at or received_at
+        around = prices_around(connection, store, named_ids(order), at_ms, grace_ms=_GRACE_MS)
+        prices = {each: shown for each, shown in around.items() if shown}
+        is_known = bool(prices) or menu.item_count(connection, store) > 0
+        found = findings(order, prices if is_known else None, settings.currency)
         if found:
+            row = row.replace(unseen=unseen_of(found, settings.currency, now_ms))
             entries.append(("order.check_found", found.entry()))
         failed = verdict(found, settings.orders.unknown_item, settings.orders.price_differs)
         if failed is not None:
-            cancelled = cancellation(failed)
-            row = _cancelled(row, cancelled, now_ms)
-            detail = {"code": cancelled.code, "message": cancelled.message}
-            entries.append(("order.to_cancel", detail))
+            begun = decide(row, cancellation(failed), now_ms)
         elif _may_be_in_pos(connection, order, received_at):
-            row = row.replace(ticket=TicketState.WRITING)
-    change = Change(None, row, tuple(entries), order=for_ticket(order))
+            begun = Change(row, row.replace(ticket=TicketState.WRITING))
+        else:
+            begun = Change(row, row)
+    entries += begun.entries
+    change = Change(None, begun.after, tuple(entries), begun.event, for_ticket(order))
     if not insert(connection, change, now_ms):
         return TakenIn("duplicate", delivery.event_type, logged={"order": order.id})
     report_unknown(connection, store, order.id, now_ms, unknown=False)
-    before = {"order": order.id} if outcome == "delivered_before" else {}
-    return TakenIn(outcome, delivery.event_type, change, cancelled, before)
-
-
-def _check(
-    connection: Connection, settings: StoreSettings, order: Order, store: str, at_ms: int
-) -> Findings:
-    """Compare the order with what the menu said when it was placed, where one is known."""
-    prices = prices_around(connection, store, named_ids(order), at_ms, grace_ms=_GRACE_MS)
-    then = MenuThen({each: frozenset(shown) for each, shown in prices.items() if shown})
-    is_known = bool(then.prices) or menu.item_count(connection, store) > 0
-    return findings(order, then if is_known else None, settings.currency)
-
-
-def _cancelled(row: OrderRow, cancelled: Cancellation, now_ms: int) -> OrderRow:
-    """Return the row of an order that is never written."""
-    return row.replace(
-        ticket=TicketState.REFUSED,
-        desired_state=OrderState.CANCELLED,
-        reason_code=cancelled.code,
-        message=cancelled.message,
-        unseen={**row.unseen, CANCELLED_UNSEEN: {"at": now_ms, "cause": cancelled.cause}},
-    )
+    return TakenIn(outcome, delivery.event_type, change, logged)
 
 
 def _may_be_in_pos(connection: Connection, order: Order, received_at: int) -> bool:
@@ -453,13 +384,13 @@ _LOGGED = {
 
 
 class Intake:
-    """Takes in what the receiver has committed; `on_taken` hears what came of each delivery."""
+    """Takes in what the receiver has committed; `on_taken` gets what came of each delivery."""
 
     def __init__(
         self,
         settings: StoreSettings,
         repository: OrderRepository,
-        on_taken: Callable[[TakenIn], Awaitable[None]],
+        on_taken: Callable[[TakenIn], None],
     ) -> None:
         self._on_taken = on_taken
         self._settings = settings
@@ -477,62 +408,44 @@ class Intake:
         self.worker.wake()
 
     async def _step(self) -> float | None:
-        """Take in what has been delivered, and publish each change after the commit.
+        """Take in what has been delivered, the oldest first; return when the next try is due.
 
         A delivery that cannot be taken in is set aside, and tried again later; the others go on.
-        Returns in how many seconds the first of them is due.
+        The writes of a batch share a commit.
         """
         if self.behind_since is None:
             self.behind_since = time.monotonic()
         try:
             more = True
             while more:
-                taken, more = await self._take_batch()
+                skip, now_ms = self._aside.not_due(), self._orders.clock.now_ms()
+                query = partial(
+                    orders.open_deliveries, limit=BATCH + len(skip), store=self._orders.store
+                )
+                found = await self._orders.ledger.read(query)
+                waiting = [each for each in found if each.id not in skip]
+                writes = [
+                    self._orders.write(take_in, self._settings, each, now_ms) for each in waiting
+                ]
+                done = await asyncio.gather(*writes, return_exceptions=True)
                 self.behind_since = time.monotonic()
-                for each in taken:
-                    if each.logged:
-                        level, event = _LOGGED[each.outcome]
-                        getattr(log, level)(event, store=self._orders.store, **each.logged)
-                    if each.change is not None:
-                        self._orders.publish(each.change)
-                    # A failure of it must not cost the order.
-                    await self._orders.supervisor.attempt("effects", partial(self._on_taken, each))
+                for delivery, taken in zip(waiting, done, strict=True):
+                    self._handle(delivery, taken)
+                more = len(waiting) >= BATCH
         finally:
             # What raises is tried again; that nothing gets on meanwhile ends no process.
             self.behind_since = None
         return self._aside.due_in()
 
-    async def _take_batch(self) -> tuple[list[TakenIn], bool]:
-        """Take in one batch; return it, and whether more may wait besides what is set aside."""
-        now_ms, skip = self._orders.clock.now_ms(), self._aside.not_due()
-        try:
-            taken = await self._orders.write(take_in, self._settings, now_ms, skip=skip)
-        except LedgerError:
-            raise
-        except Exception:  # noqa: BLE001 -- one of them cannot be taken in, whatever the cause
-            taken = await self._take_singly(now_ms, skip)
-            return taken, bool(taken)
-        for key in self._aside.waiting.keys() - skip:
-            self._aside.works(key)
-        return taken, len(taken) >= BATCH
-
-    async def _take_singly(self, now_ms: int, skip: AbstractSet[int]) -> list[TakenIn]:
-        """Take in one delivery after another, each by a write of its own; set the bad one aside."""
-        taken: list[TakenIn] = []
-        limit, store = BATCH + len(skip), self._orders.store
-        waiting = await self._orders.ledger.read(
-            lambda connection: orders.open_deliveries(connection, limit, store=store)
-        )
-        for each in waiting:
-            if each.id in skip:
-                continue
-            try:
-                taken.append(await self._orders.write(take_one, self._settings, each, now_ms))
-            except LedgerError:
-                raise
-            except Exception as failure:  # noqa: BLE001 -- (as above)
-                self._aside.failed(each.id, failure, order=each.event_id)
-            else:
-                if each.id in self._aside.waiting:
-                    self._aside.works(each.id)
-        return taken
+    def _handle(self, delivery: Delivery, taken: TakenIn | BaseException) -> None:
+        """Publish what was committed, or set aside what could not be."""
+        if isinstance(taken, BaseException):
+            self._aside.failed(delivery.id, taken, order=delivery.event_id)
+            return
+        self._aside.works(delivery.id)
+        if taken.logged:
+            level, event = _LOGGED[taken.outcome]
+            getattr(log, level)(event, store=self._orders.store, **taken.logged)
+        if taken.change is not None:
+            self._orders.publish(taken.change)
+        self._on_taken(taken)

@@ -7,13 +7,13 @@ somebody moves the order by hand. A refusal (409) rules out the state that the c
 makes the next call the read that the specification does not offer.
 """
 
-import asyncio
 import heapq
 import math
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from tillbridge.core.context import StoreContext
 from tillbridge.core.errors import Conflict, OutcomeUnknown, RateLimited, Refused, ServiceError
 from tillbridge.core.i18n import _
 from tillbridge.core.log import get_logger
@@ -41,9 +41,6 @@ from tillbridge.orders.state import (
 )
 from tillbridge.orders.write_queue import backoff_s
 from tillbridge.service.answers import NOT_INTEGRATED
-
-if TYPE_CHECKING:
-    from tillbridge.service.client import ServiceClient
 
 log = get_logger()
 
@@ -155,146 +152,115 @@ class _Report:
 
     row: OrderRow  # the newest
     estimate: StateEstimate
-    due: float = -math.inf
+    due: float = math.inf  # infinity: there is no call to make
     busy: bool = False
     crashes: int = 0  # how often in a row reporting it failed unexpectedly
     waiting_since: float | None = None  # since when its call cannot be made
     failures: int = 0  # how often in a row since then
     answer: str = ""  # the last one that is in the order's log
 
-    @property
-    def call(self) -> Call | None:
-        """The next call, None where there is none."""
-        return call_for(self.row, self.estimate.lowest)
-
 
 class ServiceNotifier:
     """Reports one store's orders to the service, a few of them at once."""
 
-    def __init__(
-        self,
-        repository: OrderRepository,
-        service: "ServiceClient",
-        *,
-        auto_accepted: bool,
-        late_report_s: float,
-    ) -> None:
+    def __init__(self, context: StoreContext, repository: OrderRepository) -> None:
         self._orders = repository
-        self._service = service
-        self._auto_accepted = auto_accepted
-        self._late_report_ms = late_report_s * 1000
+        self._clock = repository.clock
+        self._service = context.service
+        self._auto_accepted = context.settings.auto_accept_orders
+        self._late_report_ms = context.bridge.settings.service.late_report_s * 1000
         self._reports: dict[str, _Report] = {}  # of every open order, by its id
-        self._due: dict[str, _Report] = {}  # those with a call to make
         self.workers = [
             Worker("notifier", self._step, repository.supervisor, repository.clock)
             for _number in range(_AT_ONCE)
         ]
-        self._busy = 0
-        self._idle = asyncio.Event()
-        self._idle.set()
-        self._draining = False
 
     def take(self, change: Change) -> None:
         """Report what there is to report of the order as it is after this change."""
-        row = change.after
+        row, auto = change.after, self._auto_accepted
         report = self._reports.get(row.order_id)
-        if row.closed_at is not None:
-            if report is not None:
-                report.row = row
-                self._due.pop(row.order_id, None)
-                self._end_wait(report)
-                if not report.busy:  # else no second call is begun beside this one
-                    del self._reports[row.order_id]
-            return
         if report is None:
-            auto = self._auto_accepted
-            report = self._reports[row.order_id] = _Report(
-                row,
+            if row.closed_at is not None:
+                return
+            estimate = (
                 estimate_of_new(auto_accepted=auto)
                 if change.before is None
                 else estimate_after_restart(
                     row.service_state, row.desired_state, auto_accepted=auto
-                ),
+                )
             )
+            report = self._reports[row.order_id] = _Report(row, estimate)
         report.row = row
-        if report.call is None:
-            self._due.pop(row.order_id, None)
+        if call_for(row, report.estimate.lowest) is None:
+            report.due = math.inf
             self._end_wait(report)
+            if row.closed_at is not None and not report.busy:
+                del self._reports[row.order_id]  # if it is busy, no second call begins beside it
             return
         if report.waiting_since is None or isinstance(change.event, Retried):
             report.due = -math.inf
-        self._due[row.order_id] = report
         self._wake()
 
     def service_back(self) -> None:
         """Try at once what waits: the service answers again, or the merchant has consented."""
-        for report in self._due.values():
+        for report in self._reports.values():
             if report.waiting_since is not None:
                 report.due = -math.inf
         self._wake()
-
-    async def drain(self) -> None:
-        """Begin no more calls, and wait for those in flight."""
-        self._draining = True
-        await self._idle.wait()
 
     def _wake(self) -> None:
         idle = (each for each in self.workers if each.busy_since is None)
         next(idle, self.workers[0]).wake()
 
     async def _step(self) -> float | None:
-        """Make the calls that are due; return in how many seconds another one is.
+        """Make the call that is due first; return in how many seconds another one is.
 
         An order at which this fails unexpectedly waits; the others are reported meanwhile.
         """
-        while not self._draining:
-            waiting = (each for each in self._due.values() if not each.busy)
-            ready = heapq.nsmallest(2, waiting, key=lambda each: each.due)
-            now = self._orders.clock.monotonic()
-            if not ready or ready[0].due > now:
-                return ready[0].due - now if ready else None
-            if ready[1:] and ready[1].due <= now:
-                self._wake()  # one of the others takes it
-            report, order_id = ready[0], ready[0].row.order_id
-            report.busy = True
-            self._busy += 1
-            self._idle.clear()
-            try:
-                work = partial(self._report, report)
-                if await self._orders.supervisor.attempt("notifier", work, order=order_id):
-                    report.crashes = 0
-                else:
-                    report.crashes += 1
-                    pause = crash_backoff_s(report.crashes)
-                    report.due = self._orders.clock.monotonic() + pause
-            finally:
-                report.busy = False
-                if report.row.closed_at is not None:
-                    self._reports.pop(order_id, None)
-                self._busy -= 1
-                if not self._busy:
-                    self._idle.set()
-        return None
+        waiting = (each for each in self._reports.values() if not each.busy)
+        ready = heapq.nsmallest(2, waiting, key=lambda each: each.due)
+        now = self._clock.monotonic()
+        if not ready or ready[0].due > now:
+            return ready[0].due - now if ready and ready[0].due < math.inf else None
+        if ready[1:] and ready[1].due <= now:
+            self._wake()  # one of the others takes it
+        report, order_id = ready[0], ready[0].row.order_id
+        report.busy = True
+        try:
+            work = partial(self._report, report)
+            if await self._orders.supervisor.attempt("notifier", work, order=order_id):
+                report.crashes = 0
+            else:
+                report.crashes += 1
+                report.due = self._clock.monotonic() + crash_backoff_s(report.crashes)
+        finally:
+            report.busy = False
+            if report.row.closed_at is not None:
+                self._reports.pop(order_id, None)
+        return 0.0
 
     async def _report(self, report: _Report) -> None:
         """Make the next call of the order; its change brings the one after it."""
-        row, call = report.row, report.call
+        row = report.row
+        call = call_for(row, report.estimate.lowest)
         if call is None:
+            report.due = math.inf
             return
-        late = self._orders.clock.now_ms() - row.updated_at > self._late_report_ms
+        late_ms = self._clock.now_ms() - row.updated_at
+        late = late_ms > self._late_report_ms
         if call is not Call.CANCEL and late and await self._waited_for_integration(row):
-            minutes = (self._orders.clock.now_ms() - row.updated_at) // 60_000
+            minutes = late_ms // 60_000
             words = _("it waited {minutes} minutes for the store's integration")
             too_late = ReportsTooLate(words.format(minutes=minutes))
             await self._orders.commit(row.order_id, too_late, minutes=minutes)
             return
-        started = self._orders.clock.monotonic()
+        started = self._clock.monotonic()
         try:
             await self._call(call, row)
         except ServiceError as failure:
             await self._after_failure(report, row, call, failure)
         else:
-            took_ms = round((self._orders.clock.monotonic() - started) * 1000)
+            took_ms = round((self._clock.monotonic() - started) * 1000)
             await self._service_has(report, row, call, after_answer(call), ms=took_ms)
 
     async def _call(self, call: Call, row: OrderRow) -> None:
@@ -317,7 +283,7 @@ class ServiceNotifier:
         self._end_wait(report)
         if call is Call.CANCEL:
             detail = {"code": row.reason_code, **detail}
-        now_ms = self._orders.clock.now_ms()
+        now_ms = self._clock.now_ms()
         event = ServiceKnows(estimate.state, _EVENTS[call], detail)
         await self._orders.commit(row.order_id, event)
         if call is Call.ACCEPT:
@@ -370,7 +336,7 @@ class ServiceNotifier:
 
     async def _wait(self, report: _Report, call: Call, failure: ServiceError) -> None:
         """Make the call again later; each answer that is another one goes into the order's log."""
-        now, order_id = self._orders.clock.monotonic(), report.row.order_id
+        now, order_id = self._clock.monotonic(), report.row.order_id
         if report.waiting_since is None:
             report.waiting_since = now
         report.failures += 1
@@ -379,7 +345,7 @@ class ServiceNotifier:
             report.answer = f"{call} {code}"
             detail: dict[str, Any] = {"call": call, "code": code, "status": failure.status}
             log.warning(_UNREPORTED, store=self._orders.store, order=order_id, **detail)
-            now_ms = self._orders.clock.now_ms()
+            now_ms = self._clock.now_ms()
             note = partial(
                 orders.log_event, order_id=order_id, event=_UNREPORTED, at=now_ms, **detail
             )
@@ -388,7 +354,7 @@ class ServiceNotifier:
         pause = backoff_s(report.failures, _FIRST_WAIT_S, _LONGEST_WAIT_S)
         if isinstance(failure, RateLimited):
             pause = max(pause, failure.retry_after_s)
-        report.due = self._orders.clock.monotonic() + pause
+        report.due = self._clock.monotonic() + pause
 
     def _end_wait(self, report: _Report) -> None:
         if report.waiting_since is not None:
@@ -396,7 +362,7 @@ class ServiceNotifier:
             self._report_waiting()
 
     def _report_waiting(self) -> None:
-        now, store = self._orders.clock.monotonic(), self._orders.store
+        now, store = self._clock.monotonic(), self._orders.store
         since = [each.waiting_since for each in self._reports.values() if each.waiting_since]
         late = any(now - each >= _UNREPORTED_AFTER_S for each in since)
         still = bool(since) and self._orders.problems.is_open(_UNREPORTED, store)

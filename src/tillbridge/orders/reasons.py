@@ -19,15 +19,9 @@ from tillbridge.adapter import (
 )
 from tillbridge.core.i18n import _
 from tillbridge.model.order import ReasonCode
+from tillbridge.orders.state import CancelWanted
 
 _LONGEST_MESSAGE = 300
-
-
-class AfterFailure(StrEnum):
-    """What follows when the POS did not take a ticket."""
-
-    RETRY = "retry"  # until the deadline
-    CANCEL = "cancel"  # the POS said no: at once
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,13 +29,14 @@ class _FailureKind:
     """What a failure of a write means. `note` is what the ledger stores of its kind.
 
     `is_answer`: the kitchen cannot, so the customer gets the money back, and paper does not help.
+    `may_pass`: the order is tried again until its deadline; else it is cancelled at once.
     """
 
     failure: type[PosFailure]
     note: str
     code: ReasonCode
-    after: AfterFailure = AfterFailure.CANCEL
     is_answer: bool = False
+    may_pass: bool = False
 
 
 # A POS that is off, or did not answer, may take the order yet; one that said no has decided.
@@ -51,18 +46,10 @@ _FAILURES = (
     _FailureKind(StoreClosed, "store_closed", ReasonCode.STORE_CLOSED, is_answer=True),
     _FailureKind(AtCapacity, "capacity", ReasonCode.CAPACITY, is_answer=True),
     _FailureKind(PriceMismatch, "price_mismatch", ReasonCode.PRICE_MISMATCH, is_answer=True),
-    _FailureKind(PosOffline, "offline", ReasonCode.POS_OFFLINE, AfterFailure.RETRY),
-    _FailureKind(TicketOutcomeUnknown, "no_answer", ReasonCode.OTHER, AfterFailure.RETRY),
+    _FailureKind(PosOffline, "offline", ReasonCode.POS_OFFLINE, may_pass=True),
+    _FailureKind(TicketOutcomeUnknown, "no_answer", ReasonCode.OTHER, may_pass=True),
     _FailureKind(PosFailure, "refused", ReasonCode.OTHER),
 )
-_BY_REJECTION = {
-    RejectReason.ITEM_UNAVAILABLE: ReasonCode.ITEM_OUT_OF_STOCK,
-    RejectReason.STORE_CLOSED: ReasonCode.STORE_CLOSED,
-    RejectReason.POS_OFFLINE: ReasonCode.POS_OFFLINE,
-    RejectReason.CAPACITY: ReasonCode.CAPACITY,
-    RejectReason.PRICE_MISMATCH: ReasonCode.PRICE_MISMATCH,
-    RejectReason.OTHER: ReasonCode.OTHER,
-}
 _TO_THE_CUSTOMER = {
     ReasonCode.ITEM_OUT_OF_STOCK: _(
         "Sorry, something in your order has just sold out. You will be refunded in full."
@@ -142,69 +129,91 @@ class ChecksFailed:
 
 @dataclass(frozen=True, slots=True)
 class ByPerson:
-    """Somebody of the restaurant cancels the order."""
+    """Somebody (`by`) of the restaurant cancels the order."""
 
     code: ReasonCode
+    by: str = ""
 
 
 Cause = PosFailure | TicketUpdate | Lapsed | ChecksFailed | ByPerson
 
 
-@dataclass(frozen=True, slots=True)
-class Cancellation:
-    """What a cancel says, and what follows from it in the bridge.
-
-    `message` goes to support; the customer reads `customer_text(code)`. `items_out` are external
-    ids to be taken off sale; `price_mismatch`, `pos_offline` and `lost_to_absence` have the menu,
-    the POS's presence and the store's pause react. `cause` is a key of `CAUSES`, "" where a person
-    asks for it.
-    """
-
-    code: ReasonCode
-    message: str
-    cause: str = ""
-    items_out: tuple[str, ...] = ()
-    price_mismatch: bool = False
-    pos_offline: bool = False
-    lost_to_absence: bool = False
-
-
-def customer_text(code: ReasonCode) -> str:
+def customer_text(code: ReasonCode | None) -> str:
     """Return what a customer whose order is cancelled for `code` reads."""
-    return _TO_THE_CUSTOMER[code]
+    return _TO_THE_CUSTOMER[code or ReasonCode.OTHER]
 
 
-def cancellation(cause: Cause) -> Cancellation:
+def cancellation(cause: Cause, *, pos_has_none: bool = False) -> CancelWanted:
     """Return what the service is told when `cause` ends an order. Total: there is always a code."""
-    code, message = _code_and_message(cause)
+    name, by = "", ""
     items: tuple[str, ...] = ()
+    match cause:
+        case PosFailure():
+            code = _kind_of(cause).code
+            message = cause.message or _("The POS refused the order without saying why.")
+        case TicketUpdate():
+            code = _code_of_rejection(cause.reason)
+            message = cause.message or _("The POS rejected the order without saying why.")
+        case Lapsed(lapse=Lapse.NOT_WRITTEN_OFFLINE):
+            code, name = ReasonCode.POS_OFFLINE, "offline"
+            message = _("The POS could not be reached in time.")
+        case Lapsed(lapse=Lapse.NOT_WRITTEN):
+            code, name = ReasonCode.OTHER, "not_written"
+            message = words_of(cause.note) or _("The POS did not take the order in time.")
+        case Lapsed():
+            code, name = cause.unconfirmed_reason, "not_confirmed"
+            message = _("The POS did not confirm the order in time.")
+        case ChecksFailed():
+            code, message = cause.code, cause.text
+            name = "price_differs" if code is ReasonCode.PRICE_MISMATCH else "unknown_item"
+        case _:
+            code, by = cause.code, cause.by
+            message = _("Cancelled by the restaurant's staff.")
+    from_pos = isinstance(cause, PosFailure | TicketUpdate)
+    if from_pos:
+        name = _CAUSE_OF_CODE[code]
     if code is ReasonCode.ITEM_OUT_OF_STOCK and isinstance(cause, ItemUnavailable | TicketUpdate):
         items = tuple(dict.fromkeys(each for each in cause.external_ids if each))
-    from_pos = isinstance(cause, PosFailure | TicketUpdate)
-    return Cancellation(
-        code=code,
-        message=_trimmed(message),
-        cause=_cause_name(cause, code),
+    return CancelWanted(
+        code,
+        _trimmed(message),
+        name,
+        pos_has_none=pos_has_none,
+        by=by,
         items_out=items,
-        price_mismatch=code is ReasonCode.PRICE_MISMATCH and not isinstance(cause, ByPerson),
-        pos_offline=from_pos and code is ReasonCode.POS_OFFLINE,
-        lost_to_absence=code is ReasonCode.POS_OFFLINE and not isinstance(cause, ByPerson),
+        price_mismatch=code is ReasonCode.PRICE_MISMATCH and bool(name),
+        pos_offline=code is ReasonCode.POS_OFFLINE and from_pos,
+        lost_to_absence=code is ReasonCode.POS_OFFLINE and bool(name),
     )
+
+
+def _code_of_rejection(reason: RejectReason | None) -> ReasonCode:
+    if reason is RejectReason.ITEM_UNAVAILABLE:
+        return ReasonCode.ITEM_OUT_OF_STOCK
+    return ReasonCode.OTHER if reason is None else ReasonCode[reason.name]
 
 
 def _kind_of(failure: PosFailure) -> _FailureKind:
     return next(each for each in _FAILURES if isinstance(failure, each.failure))
 
 
+# -- the note of a failure, as `OrderRow.last_failure` has it: "kind" or "kind: the POS's words"
+
+
 def failure_note(failure: PosFailure) -> str:
-    """Return what the ledger keeps of a failure: its kind, and the POS's own words."""
+    """Return what the ledger stores of a failure: its kind, and the POS's own words."""
     note = _kind_of(failure).note
     return f"{note}: {_trimmed(failure.message)}" if failure.message else note
 
 
-def after_failure(failure: PosFailure) -> AfterFailure:
-    """Return whether an order is tried again after `failure`."""
-    return _kind_of(failure).after
+def words_of(note: str) -> str:
+    """Return the POS's own words of a note, "" where it has none."""
+    return note.partition(": ")[2]
+
+
+def may_pass(failure: PosFailure) -> bool:
+    """Return whether the order is tried again after `failure`; else the POS has said no."""
+    return _kind_of(failure).may_pass
 
 
 def may_stand_in(failure: PosFailure) -> bool:
@@ -215,41 +224,6 @@ def may_stand_in(failure: PosFailure) -> bool:
 def was_offline(note: str) -> bool:
     """Return whether the failure of this note says that the POS was not there."""
     return note.partition(":")[0] == "offline"
-
-
-def _cause_name(cause: Cause, code: ReasonCode) -> str:
-    match cause:
-        case ByPerson():
-            return ""
-        case Lapsed(lapse=Lapse.NOT_WRITTEN_OFFLINE):
-            return "offline"
-        case Lapsed(lapse=lapse):
-            return "not_written" if lapse is Lapse.NOT_WRITTEN else "not_confirmed"
-        case ChecksFailed():
-            return "price_differs" if code is ReasonCode.PRICE_MISMATCH else "unknown_item"
-        case _:
-            return _CAUSE_OF_CODE[code]
-
-
-def _code_and_message(cause: Cause) -> tuple[ReasonCode, str]:
-    match cause:
-        case PosFailure():
-            code = _kind_of(cause).code
-            return code, cause.message or _("The POS refused the order without saying why.")
-        case TicketUpdate():
-            code = _BY_REJECTION[cause.reason] if cause.reason else ReasonCode.OTHER
-            return code, cause.message or _("The POS rejected the order without saying why.")
-        case Lapsed(lapse=Lapse.NOT_WRITTEN_OFFLINE):
-            return ReasonCode.POS_OFFLINE, _("The POS could not be reached in time.")
-        case Lapsed(lapse=Lapse.NOT_WRITTEN):
-            words = cause.note.partition(": ")[2]
-            return ReasonCode.OTHER, words or _("The POS did not take the order in time.")
-        case Lapsed():
-            return cause.unconfirmed_reason, _("The POS did not confirm the order in time.")
-        case ChecksFailed():
-            return cause.code, cause.text
-        case ByPerson():
-            return cause.code, _("Cancelled by the restaurant's staff.")
 
 
 def _trimmed(message: str) -> str:

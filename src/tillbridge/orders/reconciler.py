@@ -8,7 +8,8 @@ could report it.
 """
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -24,24 +25,19 @@ from tillbridge.adapter import (
     TicketStatus,
     TicketUpdate,
 )
+from tillbridge.core.context import StoreContext
 from tillbridge.core.errors import LedgerError
 from tillbridge.core.i18n import _
 from tillbridge.core.log import get_logger
 from tillbridge.core.problems import Found
+from tillbridge.core.worker import Worker
 from tillbridge.ledger import orders
 from tillbridge.ledger.facts import put_fact
 from tillbridge.ledger.models import LogEntry, OrderRow, TicketState
 from tillbridge.ledger.orders import BY_HAND, is_on_paper
-from tillbridge.model.order import OrderState, ReasonCode
+from tillbridge.model.order import OrderState
 from tillbridge.orders.intake import order_of
-from tillbridge.orders.reasons import (
-    AfterFailure,
-    Cancellation,
-    after_failure,
-    cancellation,
-    customer_text,
-    failure_note,
-)
+from tillbridge.orders.reasons import cancellation, customer_text, failure_note, may_pass
 from tillbridge.orders.repository import (
     OrderRepository,
     SetAside,
@@ -50,17 +46,16 @@ from tillbridge.orders.repository import (
     report_unknown,
 )
 from tillbridge.orders.state import (
+    CancelWanted,
     Change,
     TicketLeft,
     TicketMoved,
     TicketTakenBack,
-    cancel_of,
     is_to_be_withdrawn,
 )
 
 if TYPE_CHECKING:
     from tillbridge.daemon.store_services import Effects
-    from tillbridge.pos.runner import PosRunner
 
 log = get_logger()
 
@@ -82,24 +77,23 @@ class PosPresence:
 
     A failed write counts as offline although the probe is good (the folder is gone, the till
     touches its heartbeat): then it is online again once a write works or nothing waits to be
-    written, and every good probe is an occasion to try.
+    written, and every good probe is an occasion to try (`on_there`).
     """
 
     def __init__(
-        self,
-        repository: OrderRepository,
-        pos: "PosRunner",
-        effects: "Effects",
-        probe_soon: Callable[[], None],
+        self, context: StoreContext, repository: OrderRepository, effects: "Effects"
     ) -> None:
         self._orders = repository
-        self._pos = pos
+        self._pos = context.pos.orders
+        self._every_s = context.settings.pos.health_s
         self._effects = effects
-        self.probe_soon = probe_soon
+        self.worker = Worker("presence", self._step, repository.supervisor, repository.clock)
+        self.anything_to_write: Callable[[], bool] = lambda: True
+        self.on_there: Callable[[], None] = lambda: None
         self.probe_ok = True  # the last probe was: only then is there a point in trying to write
         self.seen_at: int | None = None  # when the POS was last there (ms); None: not since start
         self._writes_ok = True
-        self._refused: Health | None = None  # what the last write that failed said
+        self._refused = Health(online=False)  # what the last write that failed said
         self._reported: Health | None = None
         self._reported_at = 0.0  # monotonic
         self._since_ms = 0
@@ -112,19 +106,21 @@ class PosPresence:
         """Whether the POS can be reached, as far as is known."""
         return self.probe_ok and self._writes_ok
 
-    async def probe(self, *, anything_to_write: bool) -> None:
+    async def _step(self) -> float:
+        await self.probe()
+        return self._every_s
+
+    async def probe(self) -> None:
         """Ask the POS whether it is there, and report what has changed."""
         health = await self._pos.health()
         self.probe_ok = health.online
         if health.online:
             self.seen_at = self._orders.clock.now_ms()
-            self._writes_ok = self._writes_ok or not anything_to_write
+            self._writes_ok = self._writes_ok or not self.anything_to_write()
         await self._report(health)
-        if health.online:
-            self._report_state(health)
-
-    def _report_state(self, health: Health) -> None:
-        """Let people and the store know what a POS that answers says of itself."""
+        if not health.online:
+            return
+        # What a POS that answers says of itself.
         if health.closed != self._closed:
             self._closed = health.closed
             event = "pos.closed" if health.closed else "pos.open"
@@ -138,29 +134,29 @@ class PosPresence:
             }
             found = [Found("pos.setup", detail=detail)] if health.advice else []
             self._orders.report("pos.setup", *found)
+        self.on_there()
 
-    async def cancelled(self, cancellation: Cancellation) -> None:
+    async def cancelled(self, cancel: CancelWanted) -> None:
         """Bring about elsewhere what follows from a cancel.
 
         Called before the cancel is committed: after a crash between the two the POS refuses again,
         and it is brought about twice rather than never.
         """
-        if cancellation.items_out:
-            await self._effects.items_out(cancellation.items_out)
-        if cancellation.price_mismatch:
+        if cancel.items_out:
+            await self._effects.items_out(cancel.items_out)
+        if cancel.price_mismatch:
             await self._effects.price_mismatch()
-        if cancellation.pos_offline:
-            await self.write_failed(PosOffline(cancellation.message))
-        if cancellation.lost_to_absence:
+        if cancel.pos_offline:
+            await self.write_failed(PosOffline(cancel.message))
+        if cancel.lost_to_absence:
             self._effects.order_lost()
 
     async def write_failed(self, failure: PosFailure) -> None:
         """Take note that the POS could not be reached for a write."""
-        known = None if self._writes_ok else self._refused
-        self._writes_ok = False
-        if known is None or failure.fix or not known.fix:
+        if self._writes_ok or failure.fix or not self._refused.fix:
             self._refused = Health(online=False, detail=failure.message, fix=failure.fix)
-        await self._report(self._refused or Health(online=False))
+        self._writes_ok = False
+        await self._report(self._refused)
 
     async def write_worked(self) -> None:
         """Take note that the POS has just taken or found a ticket, or said no to one."""
@@ -170,7 +166,7 @@ class PosPresence:
 
     async def _report(self, health: Health) -> None:
         """Report whether the POS is away; the remedy is the one that the failure brought along."""
-        if not self.online and health.online and self._refused is not None:
+        if health.online and not self._writes_ok:
             health = self._refused  # the probe is good, and what was tried last was not
         clock, before = self._orders.clock, self._reported
         turned = before is None or before.online is not self.online
@@ -186,18 +182,15 @@ class PosPresence:
         self._orders.report("pos.offline", *away)
         if turned:
             self._since_ms = clock.now_ms()
-            self._turned(first=before is None, detail=health.detail)
+            if not self.online:
+                log.warning("pos.offline", store=self._orders.store, detail=health.detail)
+                self._effects.pos_offline(health.detail)
+            else:
+                if before is not None:
+                    log.info("pos.online", store=self._orders.store)
+                self._effects.pos_online()
         fact = {"online": self.online, "since_ms": self._since_ms, "detail": health.detail}
         await self._orders.write(put_fact, "pos_health", fact, at=clock.now_ms())
-
-    def _turned(self, *, first: bool, detail: str) -> None:
-        if not self.online:
-            log.warning("pos.offline", store=self._orders.store, detail=detail)
-            self._effects.pos_offline(detail)
-            return
-        if not first:
-            log.info("pos.online", store=self._orders.store)
-        self._effects.pos_online()
 
 
 class FailureLog:
@@ -208,11 +201,16 @@ class FailureLog:
         self._store = store
         self._note = ""
 
-    def note(self, failure: PosFailure | None) -> None:
-        """Take note of a failure; None: it could be read."""
-        note = "" if failure is None else failure_note(failure)
-        if note and note != self._note:
-            log.warning(self._event, store=self._store, reason=note)
+    @contextmanager
+    def reading(self) -> Iterator[None]:
+        """Read the POS within this; a PosFailure is logged and ends the reading."""
+        note = ""
+        try:
+            yield
+        except PosFailure as failure:
+            note = failure_note(failure)
+            if note != self._note:
+                log.warning(self._event, store=self._store, reason=note)
         self._note = note
 
 
@@ -223,22 +221,20 @@ def commit_update(
     connection: Connection,
     store: str,
     update: TicketUpdate,
-    cancelled: Cancellation | None,
+    cancelled: CancelWanted | None,
     now_ms: int,
 ) -> tuple[Change, bool] | None:
     """Commit what the POS reports, and whether it is new; None where the order is not known."""
-    if orders.get_order(connection, store, update.order_id) is None:
-        report_unknown(connection, store, update.order_id, now_ms, unknown=True)
+    order_id = update.order_id
+    if orders.get_order(connection, store, order_id) is None:
+        report_unknown(connection, store, order_id, now_ms, unknown=True)
         return None
     name = f"ticket.{update.status}"
-    news = not orders.has_event(connection, store, update.order_id, name)
+    news = not orders.has_event(connection, store, order_id, name)
     if news:
         why = {"reason": update.reason, "message": update.message} if update.reason else {}
-        orders.log_event(connection, store, update.order_id, name, now_ms, **why)
-    event = (
-        TicketMoved(update.status) if cancelled is None else cancel_of(cancelled, pos_has_none=True)
-    )
-    change = commit(connection, store, update.order_id, event, now_ms)
+        orders.log_event(connection, store, order_id, name, now_ms, **why)
+    change = commit(connection, store, order_id, cancelled or TicketMoved(update.status), now_ms)
     return None if change is None else (change, news)
 
 
@@ -246,46 +242,46 @@ class UpdateReader:
     """Reads and commits the POS's news."""
 
     def __init__(
-        self, repository: OrderRepository, pos: "PosRunner", presence: PosPresence
+        self, context: StoreContext, repository: OrderRepository, presence: PosPresence
     ) -> None:
         self._orders = repository
-        self._pos = pos
+        self._pos = context.pos.orders
+        self._every_s = context.settings.pos.poll_s
         self._presence = presence
+        self.worker = Worker("updates", self._step, repository.supervisor, repository.clock)
         self._failures = FailureLog("pos.updates_failed", repository.store)
         self._aside = SetAside("updates", repository)  # by the key of the news
 
+    async def _step(self) -> float:
+        await self.read()
+        return self._every_s
+
     async def read(self) -> None:
         """Read and commit all there is; news at which this fails unexpectedly waits."""
-        failed: PosFailure | None = None
-        try:
+        with self._failures.reading():
             skip = self._aside.not_due()
             for update in await self._pos.read_updates():
-                if update.key not in skip and await self._taken(update):
-                    await self._pos.update_handled(update)
+                if update.key in skip:
+                    continue
+                try:
+                    await self.take(update)
+                except LedgerError:
+                    raise
+                except Exception as failure:  # noqa: BLE001 -- one of them must not stop the others
+                    self._aside.failed(update.key, failure, order=update.order_id)
+                    continue
+                self._aside.works(update.key)
+                await self._pos.update_handled(update)
             bad = await self._pos.unreadable_updates()
             detail = [(each.place, {"detail": f"{each.place}: {each.text}"}) for each in bad]
             self._orders.report(_UNREADABLE, *(Found(_UNREADABLE, *each) for each in detail))
-        except PosFailure as failure:
-            failed = failure
-        self._failures.note(failed)
-
-    async def _taken(self, update: TicketUpdate) -> bool:
-        try:
-            await self.take(update)
-        except LedgerError:
-            raise
-        except Exception as failure:  # noqa: BLE001 -- one piece of news must not stop the others
-            self._aside.failed(update.key, failure, order=update.order_id)
-            return False
-        if update.key in self._aside.waiting:
-            self._aside.works(update.key)
-        return True
 
     async def take(self, update: TicketUpdate) -> None:
         """Commit a piece of news, and bring about what follows from it."""
         store, order_id = self._orders.store, update.order_id
-        cancelled = cancellation(update) if update.status is TicketStatus.REJECTED else None
-        if cancelled is not None:
+        cancelled = None
+        if update.status is TicketStatus.REJECTED:
+            cancelled = cancellation(update, pos_has_none=True)
             row = await self._orders.order(order_id)
             if row is not None and row.closed_at is None:
                 await self._presence.cancelled(cancelled)
@@ -349,33 +345,30 @@ class TicketReconciler:
 
     def __init__(
         self,
+        context: StoreContext,
         repository: OrderRepository,
-        pos: "PosRunner",
         presence: PosPresence,
         updates: UpdateReader,
     ) -> None:
         self._orders = repository
-        self._pos = pos
+        self._pos = context.pos.orders
+        self._every_s = context.settings.pos.poll_s
         self._presence = presence
         self._updates = updates
-        # By record: why the POS does not cancel that ticket.
-        self._refused: dict[str, PosFailure] = {}
+        self.worker = Worker("reconciler", self._step, repository.supervisor, repository.clock)
+        self._refused: dict[str, PosFailure] = {}  # why the POS does not cancel a ticket, by record
         self._looks: dict[str, tuple[float, float]] = {}  # by order: when next, and how long after
         self._failures = FailureLog("tickets.not_compared", repository.store)
 
-    async def reconcile(self) -> None:
+    async def _step(self) -> float:
         """Compare once, and mend what differs. A POS that does not answer is asked again later."""
-        if not self._presence.online:
-            return
-        failed: PosFailure | None = None
-        try:
-            if self._pos.lists_tickets:
-                await self._compare()
-            else:
-                await self._look_for_late()
-        except PosFailure as failure:
-            failed = failure
-        self._failures.note(failed)
+        if self._presence.online:
+            with self._failures.reading():
+                if self._pos.lists_tickets:
+                    await self._compare()
+                else:
+                    await self._look_for_late()
+        return self._every_s
 
     # -- a POS that lists its tickets
 
@@ -395,10 +388,8 @@ class TicketReconciler:
         # A POS that has none of several orders was exchanged or set up anew: nobody deletes all of
         # them by hand, and to cancel them would refund every guest.
         another = len(gone) > 1 and not tickets
-        detail = {
-            "count": len(gone),
-            "orders": ", ".join(display_name(row) for row in gone[:_NAMED]),
-        }
+        named = ", ".join(display_name(row) for row in gone[:_NAMED])
+        detail = {"count": len(gone), "orders": named}
         self._orders.report(_NONE, *([Found(_NONE, detail=detail)] if another else []))
         for row in () if another else gone:
             log.warning("ticket.deleted", store=self._orders.store, order=row.order_id)
@@ -422,46 +413,27 @@ class TicketReconciler:
             if row is None:
                 continue
             surplus = surplus_of(row, await self._orders.read(orders.read_log, key), tickets)
-            taken = [await self._take_back(row, each, surplus.why) for each in surplus.tickets]
-            if not all(taken):
-                left += await self._left(row, tickets, surplus)
+            for ticket in surplus.tickets:
+                if ticket.record not in self._refused:
+                    failure = await self._take_back(row, ticket, surplus.why)
+                    if failure is not None:
+                        self._refused[ticket.record] = failure
+            records = [each.record for each in surplus.tickets]
+            failures = [self._refused[each] for each in records if each in self._refused]
+            if not failures:
+                continue
+            if row.desired_state is OrderState.CANCELLED:
+                await self._left_in_pos(row, failures[0])
+                continue
+            detail = {
+                "order": display_name(row),
+                "count": len(tickets),
+                "tickets": ", ".join(each.record for each in tickets),
+                "younger": ", ".join(records),
+                "detail": failures[0].message or failure_note(failures[0]),
+            }
+            left.append(Found(_MANY, row.order_id, detail))
         return left
-
-    async def _take_back(self, row: OrderRow, ticket: ListedTicket, why: str) -> bool:
-        """Cancel one ticket; return whether it is cancelled."""
-        if ticket.record in self._refused:
-            return False
-        order = order_of(row.order_id, row.payload)
-        try:
-            await self._pos.cancel_listed_ticket(ticket, order, _reason(row))
-        except PosFailure as failure:
-            if after_failure(failure) is AfterFailure.RETRY:
-                raise
-            self._refused[ticket.record] = failure
-            return False
-        taken_back = TicketTakenBack(ticket.reference, ticket.record, why)
-        await self._orders.commit(row.order_id, taken_back)
-        return True
-
-    async def _left(
-        self, row: OrderRow, tickets: Sequence[ListedTicket], surplus: Surplus
-    ) -> list[Found]:
-        """Return what a person has to know of tickets that the POS does not cancel."""
-        failures = [
-            self._refused[each.record] for each in surplus.tickets if each.record in self._refused
-        ]
-        failure = failures[0] if failures else None
-        if row.desired_state is OrderState.CANCELLED:
-            await self._left_in_pos(row, failure)
-            return []
-        detail = {
-            "order": display_name(row),
-            "count": len(tickets),
-            "tickets": ", ".join(each.record for each in tickets),
-            "younger": ", ".join(each.record for each in surplus.tickets),
-            "detail": (failure.message or failure_note(failure)) if failure else "",
-        }
-        return [Found(_MANY, row.order_id, detail)]
 
     # -- a POS that only finds them one by one
 
@@ -474,9 +446,19 @@ class TicketReconciler:
         }
         for row in rows:
             due, pause = self._looks[row.order_id]
-            if now >= due and await self._was_unknown(row):
-                self._looks[row.order_id] = (now + pause, 2 * pause)
-                await self._take_back_late(row)
+            if now < due or not await self._was_unknown(row):
+                continue
+            self._looks[row.order_id] = (now + pause, 2 * pause)
+            key, found = row.order_id, await self._pos.find_ticket(row.order_id)
+            if found is None:
+                continue
+            if not self._pos.cancels_tickets:
+                await self._left_in_pos(row)
+                continue
+            ticket = ListedTicket(key, found.reference, found.reference, live=True)
+            failure = await self._take_back(row, ticket, _("the order is cancelled"))
+            if failure is not None:
+                await self._left_in_pos(row, failure)
 
     async def _was_unknown(self, row: OrderRow) -> bool:
         """Return whether a write of the order ended without the POS saying how, then or since."""
@@ -489,31 +471,26 @@ class TicketReconciler:
             for each in entries
         )
 
-    async def _take_back_late(self, row: OrderRow) -> None:
-        ticket = await self._pos.find_ticket(row.order_id)
-        if ticket is None:
-            return
-        if not self._pos.cancels_tickets:
-            await self._left_in_pos(row)
-            return
-        order = order_of(row.order_id, row.payload)
+    # -- a ticket too many
+
+    async def _take_back(self, row: OrderRow, ticket: ListedTicket, why: str) -> PosFailure | None:
+        """Cancel one ticket; return why the POS refuses to, None where it is cancelled."""
+        order, reason = order_of(row.order_id, row.payload), customer_text(row.reason_code)
         try:
-            await self._pos.cancel_ticket(order, row.order_id, _reason(row))
+            if self._pos.lists_tickets:
+                await self._pos.cancel_listed_ticket(ticket, order, reason)
+            else:
+                await self._pos.cancel_ticket(order, ticket.key, reason)
         except PosFailure as failure:
-            if after_failure(failure) is AfterFailure.RETRY:
+            if may_pass(failure):
                 raise
-            await self._left_in_pos(row, failure)
-            return
-        why = _("the order is cancelled")
-        taken_back = TicketTakenBack(ticket.reference, ticket.reference, why)
+            return failure
+        taken_back = TicketTakenBack(ticket.reference, ticket.record, why)
         await self._orders.commit(row.order_id, taken_back)
+        return None
 
     async def _left_in_pos(self, row: OrderRow, failure: PosFailure | None = None) -> None:
         """Report it to a person, once: whoever has seen it does not hear of it again."""
         if not await self._orders.read(orders.has_event, row.order_id, "ticket.left"):
             words = TicketLeft(failure.message, failure.fix) if failure else TicketLeft()
             await self._orders.commit(row.order_id, words)
-
-
-def _reason(row: OrderRow) -> str:
-    return customer_text(row.reason_code or ReasonCode.OTHER)

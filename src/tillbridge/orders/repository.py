@@ -9,7 +9,7 @@ import asyncio
 import json
 import re
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
@@ -19,7 +19,7 @@ from tillbridge.core.context import StoreContext
 from tillbridge.core.errors import LedgerUnwritable
 from tillbridge.core.i18n import _
 from tillbridge.core.log import get_logger
-from tillbridge.core.problems import Found, OpenProblem, Scope
+from tillbridge.core.problems import PROBLEMS, Ends, Found, OpenProblem, Scope
 from tillbridge.core.worker import crash_backoff_s
 from tillbridge.ledger import orders
 from tillbridge.ledger.models import OrderRow
@@ -27,7 +27,7 @@ from tillbridge.ledger.orders import is_on_paper
 from tillbridge.ledger.problems import report
 from tillbridge.model.money import to_major
 from tillbridge.model.order import OrderState, parse_order
-from tillbridge.orders.reasons import CAUSES, EXPLAINED_BY_TILL
+from tillbridge.orders.reasons import CAUSES, EXPLAINED_BY_TILL, was_offline, words_of
 from tillbridge.orders.state import (
     CANCELLED_UNSEEN,
     CLOSED_BY_SERVICE,
@@ -35,6 +35,7 @@ from tillbridge.orders.state import (
     TAKEN_BACK,
     Change,
     Event,
+    Lapsed,
     Seen,
     can_be_written,
     decide,
@@ -64,6 +65,7 @@ UNKNOWN = "pos.update_unknown"
 P = ParamSpec("P")
 T = TypeVar("T")
 
+PROBLEM_STAYS_MS = 24 * 3600 * 1000  # one that ends after a day
 _FIRST_WAIT_S = 0.25
 _LONGEST_WAIT_S = 5.0
 # A failure that is not the POS being offline, so often in a row, is a person's business.
@@ -124,7 +126,7 @@ def _write_rest(connection: Connection, change: Change, now_ms: int) -> None:
     if found != ([] if before is None else problems_of(before)):
         report(connection, Scope(after.store, OF_ONE, after.order_id), found, now_ms)
     unseen, unseen_before = (
-        {code: what for code, what in row.unseen.items() if code in OF_SEVERAL} if row else {}
+        {code: row.unseen[code] for code in OF_SEVERAL & row.unseen.keys()} if row else {}
         for row in (after, before)
     )
     if unseen != unseen_before:
@@ -162,17 +164,33 @@ def see(connection: Connection, problems: Iterable[OpenProblem], now_ms: int, *,
             commit(connection, problem.store, order_id, seen, now_ms)
 
 
-def end_unseen(
-    connection: Connection,
-    store: str,
-    now_ms: int,
-    is_over: Callable[[str, OrderRow], bool],
-) -> None:
-    """End what nobody has seen and what no longer counts: `is_over` says it by code and order."""
+def end_what_is_over(
+    connection: Connection, store: str, currency: str, now_ms: int
+) -> list[Change]:
+    """Close what is over and was never closed, end what nobody has seen and no longer counts.
+
+    Then the problems of all orders are reported anew. Returns what was closed.
+    """
+
+    def is_over(code: str, what: Mapping[str, Any]) -> bool:
+        if code == "order.other_currency" and what.get("theirs") == currency:
+            return True
+        at = what.get("at")
+        old = not isinstance(at, int) or now_ms - at > PROBLEM_STAYS_MS
+        return old and PROBLEMS[code].ends is Ends.DAY
+
+    closed = [
+        change
+        for row in orders.open_orders(connection, store)
+        if decide(row, Lapsed(), now_ms).entries
+        and (change := commit(connection, store, row.order_id, Lapsed(), now_ms))
+    ]
     for row in orders.unseen_orders(connection, store):
-        over = frozenset(code for code in row.unseen if is_over(code, row))
+        over = frozenset(code for code, what in row.unseen.items() if is_over(code, what))
         if over:
             commit(connection, store, row.order_id, Seen(over), now_ms)
+    report_all(connection, store, now_ms)
+    return closed
 
 
 # -- the problems that follow from rows
@@ -189,11 +207,11 @@ def problems_of(row: OrderRow) -> list[Found]:
     """Return what a person has to know of this one order now."""
     found: dict[str, dict[str, object]] = {}
     cancelled = row.desired_state is OrderState.CANCELLED
-    words = row.last_failure.partition(": ")[2] or row.last_failure
+    words = words_of(row.last_failure) or row.last_failure
     if can_be_written(row):
         if is_held(row):
             found["order.held"] = {"detail": words}
-        elif row.attempts > _FAILURES_ALLOWED and row.last_failure.partition(":")[0] != "offline":
+        elif row.attempts > _FAILURES_ALLOWED and not was_offline(row.last_failure):
             found["order.not_written"] = {"detail": words}
     if is_on_paper(row) and not cancelled:
         found["order.not_in_till"] = {"why": words or _("it did not answer")}
@@ -362,29 +380,29 @@ class SetAside:
         self._step = step
         self._supervisor = repository.supervisor
         self._clock = repository.clock
-        self.waiting: dict[Any, tuple[str, int, float]] = {}  # order, failures, next try
+        self._waiting: dict[Any, tuple[str, int, float]] = {}  # order, failures, next try
 
-    def failed(self, key: object, failure: Exception, *, order: str) -> None:
+    def failed(self, key: object, failure: BaseException, *, order: str) -> None:
         """Let it wait, each time longer, and report it; `order` names whose work it is."""
-        failures = self.waiting[key][1] + 1 if key in self.waiting else 1
-        self.waiting[key] = order, failures, self._clock.monotonic() + crash_backoff_s(failures)
+        failures = self._waiting[key][1] + 1 if key in self._waiting else 1
+        self._waiting[key] = order, failures, self._clock.monotonic() + crash_backoff_s(failures)
         self._supervisor.failed(self._step, failure, order=order)
 
     def works(self, key: object) -> None:
-        """Take note that what had failed has worked."""
-        order, _failures, _at = self.waiting.pop(key)
-        self._supervisor.works(self._step, order=order)
+        """Take note that it has worked, where it had failed before."""
+        if key in self._waiting:
+            self._supervisor.works(self._step, order=self._waiting.pop(key)[0])
 
-    def due(self) -> frozenset[Any]:
+    def due(self) -> list[Any]:
         """Return the keys that are to be tried again now."""
-        return frozenset(self.waiting.keys() - self.not_due())
+        return [key for key in self._waiting if key not in self.not_due()]
 
     def not_due(self) -> frozenset[Any]:
         """Return the keys whose next try is still to come."""
         now = self._clock.monotonic()
-        return frozenset(key for key, (_o, _f, at) in self.waiting.items() if at > now)
+        return frozenset(key for key, (_o, _f, at) in self._waiting.items() if at > now)
 
     def due_in(self) -> float | None:
         """Return in how many seconds the first of them is due; None where there is none."""
-        first = min((at for _order, _failures, at in self.waiting.values()), default=None)
+        first = min((at for _order, _failures, at in self._waiting.values()), default=None)
         return None if first is None else max(0.0, first - self._clock.monotonic())

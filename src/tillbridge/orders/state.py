@@ -14,7 +14,6 @@ from tillbridge.adapter import TicketStatus
 from tillbridge.ledger.models import OrderRow, TicketState
 from tillbridge.ledger.orders import BY_HAND, UNWRITTEN, is_on_paper
 from tillbridge.model.order import Order, OrderState, ReasonCode
-from tillbridge.orders.reasons import Cancellation
 
 
 class Call(StrEnum):
@@ -26,20 +25,15 @@ class Call(StrEnum):
     CANCEL = "cancel"
 
 
-LEADS_TO = {
-    Call.ACCEPT: OrderState.ACCEPTED,
-    Call.PREPARING: OrderState.PREPARING,
-    Call.READY: OrderState.READY,
-    Call.CANCEL: OrderState.CANCELLED,
-}
-LEAVES = {
-    Call.ACCEPT: OrderState.CREATED,
-    Call.PREPARING: OrderState.ACCEPTED,
-    Call.READY: OrderState.PREPARING,
-}
-FORWARD = {state: call for call, state in LEAVES.items()}
-RANK = {
-    state: rank for rank, state in enumerate((*FORWARD, OrderState.READY, OrderState.COMPLETED))
+_PATH: tuple[OrderState, ...] = tuple(
+    state for state in OrderState if state is not OrderState.CANCELLED
+)
+RANK = {state: rank for rank, state in enumerate(_PATH)}
+# The call that leads on from a state, the state that it leaves, and the one that it leads to.
+FORWARD = dict(zip(_PATH, (Call.ACCEPT, Call.PREPARING, Call.READY), strict=False))
+LEAVES = {call: state for state, call in FORWARD.items()}
+LEADS_TO = dict(zip(FORWARD.values(), _PATH[1:], strict=False)) | {
+    Call.CANCEL: OrderState.CANCELLED
 }
 FINAL = frozenset({OrderState.COMPLETED, OrderState.CANCELLED})
 
@@ -57,21 +51,20 @@ HowWithdrawn = Literal["never_written", "taken_back", "left_to_person"]
 ByHand = Literal["typed", "settled"]
 
 _BY_ACCEPTS = {True: OrderState.ACCEPTED, False: OrderState.CREATED}  # the least it has to be
-_STATE_OF = {
-    TicketStatus.ACCEPTED: OrderState.ACCEPTED,
-    TicketStatus.PREPARING: OrderState.PREPARING,
-    TicketStatus.READY: OrderState.READY,
-    TicketStatus.COMPLETED: OrderState.COMPLETED,
-}
 
 
 @dataclass(frozen=True, slots=True)
-class WriteBegun:
+class Event:
+    """Something that happened to an order; each kind is a case of `decide`."""
+
+
+@dataclass(frozen=True, slots=True)
+class WriteBegun(Event):
     """The POS is about to be asked to take the ticket (invariant 2)."""
 
 
 @dataclass(frozen=True, slots=True)
-class Written:
+class Written(Event):
     """The POS has the ticket; with `accepts` that is enough to accept the order."""
 
     reference: str
@@ -79,7 +72,7 @@ class Written:
 
 
 @dataclass(frozen=True, slots=True)
-class Printed:
+class Printed(Event):
     """The order was printed because the till could not take it, and `why` it could not."""
 
     reference: str
@@ -88,7 +81,7 @@ class Printed:
 
 
 @dataclass(frozen=True, slots=True)
-class WriteFailed:
+class WriteFailed(Event):
     """The POS did not take the ticket; `note` is "kind" or "kind: the POS's words".
 
     `counts`: it was asked to, and failed.
@@ -99,18 +92,20 @@ class WriteFailed:
 
 
 @dataclass(frozen=True, slots=True)
-class Held:
+class Held(Event):
     """The order is too old to be written unless a person asks for it."""
 
     note: str
 
 
 @dataclass(frozen=True, slots=True)
-class CancelWanted:
-    """The order is to be cancelled.
+class CancelWanted(Event):
+    """The order is to be cancelled; `reasons.cancellation` makes it, and says what else follows.
 
-    `cause` is why the bridge or the till decided it (`reasons.Cause`). `by` names the person who
-    asks for it, "" for none. `pos_has_none`: the POS surely has no ticket.
+    `message` goes to support; the customer reads `customer_text(code)`. `cause` is a key of
+    `reasons.CAUSES`, "" where a person (`by`) asks for it. `pos_has_none`: the POS surely has no
+    ticket. `items_out` are external ids to be taken off sale; to `price_mismatch`, `pos_offline`
+    and `lost_to_absence` the menu, the POS's presence and the store's pause react.
     """
 
     code: ReasonCode
@@ -118,17 +113,14 @@ class CancelWanted:
     cause: str = ""
     pos_has_none: bool = False
     by: str = ""
-
-
-def cancel_of(cancelled: Cancellation, *, pos_has_none: bool, by: str = "") -> CancelWanted:
-    """Return the event of a cancel; `by` names the person who asks for it, "" for none."""
-    return CancelWanted(
-        cancelled.code, cancelled.message, cancelled.cause, pos_has_none=pos_has_none, by=by
-    )
+    items_out: tuple[str, ...] = ()
+    price_mismatch: bool = False
+    pos_offline: bool = False
+    lost_to_absence: bool = False
 
 
 @dataclass(frozen=True, slots=True)
-class Withdrawn:
+class Withdrawn(Event):
     """Nothing more is done about the ticket of a cancelled order.
 
     `why` and `fix` are the POS's own, where it is left to a person; "" where it gives none.
@@ -140,7 +132,7 @@ class Withdrawn:
 
 
 @dataclass(frozen=True, slots=True)
-class TicketLeft:
+class TicketLeft(Event):
     """The POS has a ticket of the cancelled order after all, and does not give it back.
 
     `why` and `fix` as in `Withdrawn`.
@@ -151,7 +143,7 @@ class TicketLeft:
 
 
 @dataclass(frozen=True, slots=True)
-class TicketTakenBack:
+class TicketTakenBack(Event):
     """A ticket too many was taken back out of the POS: its `record` there, and why."""
 
     reference: str
@@ -160,7 +152,7 @@ class TicketTakenBack:
 
 
 @dataclass(frozen=True, slots=True)
-class ServiceKnows:
+class ServiceKnows(Event):
     """The service has the order in this state; `event` and `detail` are for the log."""
 
     state: OrderState
@@ -169,7 +161,7 @@ class ServiceKnows:
 
 
 @dataclass(frozen=True, slots=True)
-class CallRefused:
+class CallRefused(Event):
     """The service refused this call for good, in these words; other calls are still made."""
 
     call: Call
@@ -178,33 +170,33 @@ class CallRefused:
 
 
 @dataclass(frozen=True, slots=True)
-class ReportsTooLate:
+class ReportsTooLate(Event):
     """What the service should have heard waited until it was wrong to report it, as `words` say."""
 
     words: str
 
 
 @dataclass(frozen=True, slots=True)
-class ServiceClosed:
+class ServiceClosed(Event):
     """The service says that it does nothing more with the order."""
 
     detail: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
-class TicketMoved:
+class TicketMoved(Event):
     """The POS reports how far the ticket is; a rejection is a CancelWanted."""
 
     status: TicketStatus
 
 
 @dataclass(frozen=True, slots=True)
-class Delivered:
+class Delivered(Event):
     """The service has completed the order."""
 
 
 @dataclass(frozen=True, slots=True)
-class Handled:
+class Handled(Event):
     """A person has seen to the order, so that the till is not tried any more."""
 
     how: ByHand
@@ -212,14 +204,14 @@ class Handled:
 
 
 @dataclass(frozen=True, slots=True)
-class Retried:
+class Retried(Event):
     """A person wants what is left to do to be tried at once."""
 
     by: str
 
 
 @dataclass(frozen=True, slots=True)
-class Seen:
+class Seen(Event):
     """A person (`by`) has seen what these codes say of the order; "": its time is over."""
 
     codes: frozenset[str]
@@ -227,31 +219,10 @@ class Seen:
 
 
 @dataclass(frozen=True, slots=True)
-class Lapsed:
+class Lapsed(Event):
     """A moment to close what is over and was never closed."""
 
 
-Event = (
-    WriteBegun
-    | Written
-    | Printed
-    | WriteFailed
-    | Held
-    | CancelWanted
-    | Withdrawn
-    | TicketLeft
-    | TicketTakenBack
-    | ServiceKnows
-    | CallRefused
-    | ReportsTooLate
-    | ServiceClosed
-    | TicketMoved
-    | Delivered
-    | Handled
-    | Retried
-    | Seen
-    | Lapsed
-)
 Entry = tuple[str, dict[str, Any]]
 _Next = tuple[OrderRow, list[Entry]]
 
@@ -339,7 +310,7 @@ def _next(row: OrderRow, event: Event, now_ms: int) -> _Next:  # noqa: C901, PLR
             entry = ("order.call_refused", {"call": call.value, **detail})
             return row.replace(refused=refused), [entry]
         case ReportsTooLate(words) if row.closed_at is None:
-            late = reports_due(row)
+            late = calls_ahead(row.service_state, row.desired_state, row.refused)
             refused = {**row.refused, **{call.value: words for call in late}}
             return row.replace(refused=refused), [
                 ("order.too_late", {"call": call.value}) for call in late
@@ -349,7 +320,7 @@ def _next(row: OrderRow, event: Event, now_ms: int) -> _Next:  # noqa: C901, PLR
             after = row.replace(closed_at=now_ms, refused={}, unseen=unseen)
             return after, [("order.closed", dict(detail))]
         case TicketMoved(status) if row.closed_at is None and row.service_state not in FINAL:
-            return _ticket_moved(row, _STATE_OF[status], now_ms)
+            return _ticket_moved(row, OrderState(status), now_ms)
         case Delivered() if row.service_state is not OrderState.COMPLETED or row.closed_at is None:
             # What was believed of a cancel was wrong.
             after = row.replace(
@@ -530,29 +501,23 @@ def call_for(row: OrderRow, at: OrderState | None = None) -> Call | None:
 def next_call(
     at: OrderState, desired: OrderState, refused: Container[str] = frozenset()
 ) -> Call | None:
-    """Return the one call that comes next on the way from `at` to `desired`, None for none.
+    """Return the one call that comes next on the way from `at` to `desired`, None for none."""
+    if desired is OrderState.CANCELLED:
+        return None if at in FINAL or Call.CANCEL in refused else Call.CANCEL
+    return next(iter(calls_ahead(at, desired, refused)), None)
+
+
+def calls_ahead(at: OrderState, desired: OrderState, refused: Container[str]) -> list[Call]:
+    """Return the calls, but for a cancel, that are still to be made, in order.
 
     A jump is walked: created to ready takes accept, preparing and ready, in order. An order the POS
     has completed is walked to ready and then waits for order.delivered. A call that the service has
     `refused` for good is left out; those after it are still made.
     """
-    if at in FINAL:
-        return None
-    if desired is OrderState.CANCELLED:
-        return None if Call.CANCEL in refused else Call.CANCEL
-    ahead = (call for call, state in LEAVES.items() if RANK[at] <= RANK[state] < RANK[desired])
-    return next((call for call in ahead if call not in refused), None)
-
-
-def reports_due(row: OrderRow) -> list[Call]:
-    """Return the calls, but for a cancel, that are still to be made, in order."""
-    at, calls = row.service_state, list[Call]()
-    while row.desired_state is not OrderState.CANCELLED and (
-        call := next_call(at, row.desired_state, row.refused)
-    ):
-        calls.append(call)
-        at = LEADS_TO[call]
-    return calls
+    if at in FINAL or desired is OrderState.CANCELLED:
+        return []
+    ahead = _PATH[RANK[at] : RANK[desired]]
+    return [FORWARD[each] for each in ahead if each in FORWARD and FORWARD[each] not in refused]
 
 
 def can_be_written(row: OrderRow) -> bool:

@@ -1,38 +1,58 @@
 """Writes tickets: one after another for a store, each order once (invariant 2).
 
 Before the POS is called the ledger says `writing`. A row that says so already, from a process that
-ended or from a try whose outcome nobody knows, is asked for first (`find_ticket`). The same worker
-takes tickets of cancelled orders back, and watches over the deadlines.
+ended or from a try whose outcome nobody knows, is asked for first (`find_ticket`), and its ticket
+marked where nobody knows. The same worker takes tickets of cancelled orders back, and watches over
+the deadlines.
+
+A printer may stand in for the POS (`[stores.NAME.fallback]`). What comes out there says NOT IN
+TILL. An order goes there once it has waited `after_s` seconds, and is printed once; from then on it
+belongs to the people of the restaurant, and nothing of it is written to the till by itself:
+somebody may be typing it there. See docs/decisions, An order on paper is taken.
+
+Old orders wait for a person: a printer that is switched on in the evening must not print the
+backlog of the day. How old an order may be is the adapter's to say; its age counts from when it was
+placed, and anew from when somebody last had it tried again, which is how one says that it is still
+wanted.
 """
 
-import asyncio
 import math
 from functools import partial
 from typing import TYPE_CHECKING
 
-from tillbridge.adapter import PosFailure, PosOffline, StoreClosed, Ticket, TicketOutcomeUnknown
-from tillbridge.config import StoreSettings
+from tillbridge.adapter import (
+    PosFailure,
+    PosOffline,
+    StoreClosed,
+    Ticket,
+    TicketMark,
+    TicketOutcomeUnknown,
+)
+from tillbridge.core.context import StoreContext
 from tillbridge.core.i18n import _
 from tillbridge.core.log import get_logger
 from tillbridge.core.worker import Worker, crash_backoff_s
+from tillbridge.ledger import orders
 from tillbridge.ledger.models import OrderRow, TicketState
 from tillbridge.ledger.orders import ON_PAPER, PERHAPS_ON_PAPER_ONLY
 from tillbridge.orders.intake import order_of
 from tillbridge.orders.reasons import (
-    AfterFailure,
     Cause,
     Lapse,
     Lapsed,
-    after_failure,
     cancellation,
+    customer_text,
     failure_note,
+    may_pass,
     may_stand_in,
     was_offline,
+    words_of,
 )
 from tillbridge.orders.reconciler import PosPresence
 from tillbridge.orders.repository import OrderRepository
 from tillbridge.orders.state import (
     Change,
+    Held,
     Phase,
     Printed,
     Retried,
@@ -41,10 +61,8 @@ from tillbridge.orders.state import (
     WriteFailed,
     Written,
     can_be_written,
-    cancel_of,
     phase_of,
 )
-from tillbridge.orders.tickets import FallbackPrinter, MayStillLand, Tickets
 from tillbridge.orders.write_queue import (
     GRACE_S,
     QueuedOrder,
@@ -58,39 +76,46 @@ if TYPE_CHECKING:
 
 log = get_logger()
 
+_AGAIN = frozenset({TicketMark.POSSIBLE_DUPLICATE})
+_NOT_IN_TILL = frozenset({TicketMark.NOT_IN_TILL})
+_LOOK_FIRST = frozenset({TicketMark.NOT_IN_TILL, TicketMark.TILL_MAY_HAVE_IT})
+
+
+class MayStillLand(TicketOutcomeUnknown):
+    """The POS does not have the ticket, but an earlier write of it may yet take effect."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            _("The till may still be writing the order: it has not answered the last try.")
+        )
+
 
 class TicketWriter:
-    """The worker that brings one store's orders into its POS."""
+    """The worker that brings one store's orders into its POS, or onto the printer instead."""
 
     def __init__(
-        self,
-        repository: OrderRepository,
-        settings: StoreSettings,
-        pos: "PosRunner",
-        presence: PosPresence,
-        paper: FallbackPrinter | None = None,
+        self, context: StoreContext, repository: OrderRepository, presence: PosPresence
     ) -> None:
+        settings = context.settings
         self._orders = repository
+        self._clock = repository.clock
         self._settings = settings.orders
-        self._pos = pos
+        self._pos = context.pos.orders
+        self.paper = None if settings.fallback is None else context.pos.fallback
+        self._paper_after_s = 0.0 if settings.fallback is None else settings.fallback.after_s
         self._presence = presence
-        self._paper = paper
         # A ticket is enough to accept an order.
         self._accepts = settings.orders.accept == "when_written"
-        self._tickets = Tickets(repository, pos)
         self._queue = WriteQueue()
         self.worker = Worker("writer", self._step, repository.supervisor, repository.clock)
         self.worker.wake()
-        self._idle = asyncio.Event()
-        self._idle.set()
-        self._draining = False
 
     def take(self, change: Change) -> None:
         """Do what there is to do at the POS for the order as it is after this change.
 
         Its time counts from when it was received, or from now where a person has it tried again.
         """
-        row, clock = change.after, self._orders.clock
+        row, clock = change.after, self._clock
         phase = phase_of(row, self._settings.accept)
         if phase is None:
             self._queue.pop(row.order_id, None)
@@ -105,10 +130,10 @@ class TicketWriter:
             entry = self._queue.add(row, phase, deadline)
             entry.order = change.order or entry.order
             entry.unsure = entry.maybe_on_paper = row.ticket is TicketState.WRITING
-            if self._paper is not None:
+            if self.paper is not None:
                 at_once = row.last_failure.partition(":")[0] in {"refused", "held"}
                 entry.paper_at = now
-                entry.paper_at += 0 if at_once else remaining_s(age_ms, self._paper.after_s)
+                entry.paper_at += 0 if at_once else remaining_s(age_ms, self._paper_after_s)
             if known is None and entry.unsure and row.attempts:
                 # The process may have ended while the POS was writing the order.
                 since_s = max(0.0, (clock.now_ms() - row.updated_at) / 1000)
@@ -124,45 +149,36 @@ class TicketWriter:
         self._queue.try_again()
         self.worker.wake()
 
-    async def drain(self) -> None:
-        """Begin nothing more, and wait for the call to the POS that is under way."""
-        self._draining = True
-        await self._idle.wait()
-
     async def _step(self) -> float | None:
-        """Write what is due; return in how many seconds something is, None for nothing.
+        """Do what is due for one order; return in how many seconds something is, None for nothing.
 
         An order at which this fails unexpectedly waits, and the others go on.
         """
-        while not self._draining:
-            there = self._presence.probe_ok
-            now = self._orders.clock.monotonic()
-            entry, next_at = self._queue.next(now, pos_there=there)
-            if entry is None:
-                return None if math.isinf(next_at) else max(0.0, next_at - now)
-            self._idle.clear()
-            try:
-                work, order_id = partial(self._work, entry), entry.row.order_id
-                if await self._orders.supervisor.attempt("writer", work, order=order_id):
-                    entry.crashes = 0
-                else:
-                    entry.crashes += 1
-                    pause = crash_backoff_s(entry.crashes)
-                    entry.set_aside_until = self._orders.clock.monotonic() + pause
-            finally:
-                self._idle.set()
-        return None
+        now = self._clock.monotonic()
+        entry, next_at = self._queue.next(now, pos_there=self._presence.probe_ok)
+        if entry is None:
+            return None if math.isinf(next_at) else max(0.0, next_at - now)
+        work = partial(self._work, entry)
+        if await self._orders.supervisor.attempt("writer", work, order=entry.row.order_id):
+            entry.crashes = 0
+        else:
+            entry.crashes += 1
+            pause = crash_backoff_s(entry.crashes)
+            entry.set_aside_until = self._clock.monotonic() + pause
+        return 0.0
 
     # -- one order
 
     async def _work(self, entry: QueuedOrder) -> None:
         row = entry.row
-        late = self._orders.clock.monotonic() >= entry.deadline
+        late = self._clock.monotonic() >= entry.deadline
         match entry.phase:
             case Phase.WRITE if late:
                 await self._give_up(entry, row)
-            case Phase.WRITE if self._paper is not None:
-                await self._write_or_print(self._paper, entry, row)
+            case Phase.WRITE if self.paper is not None and await self._is_for_paper(
+                self.paper, entry, row
+            ):
+                pass
             case Phase.WRITE:
                 await self._write(entry, row)
             case Phase.CONFIRM if late:
@@ -175,25 +191,51 @@ class TicketWriter:
                 await self._withdraw(entry, row)
 
     async def _write(self, entry: QueuedOrder, row: OrderRow) -> None:
-        ask_first = row.ticket is TicketState.WRITING
-        if not ask_first and await self._tickets.is_held(row):
-            entry.held, entry.offline = True, False
-            return
-        if not ask_first:
-            if not await self._begins(row):
-                return  # it has changed: the next round looks again
-            log.info("order.writing", store=self._orders.store, order=row.order_id)
-        may_land = self._orders.clock.monotonic() < entry.may_land_until
+        """Write the ticket, unless the POS has it, or a person is to ask for it first."""
+        key, pos, marks, ticket = row.order_id, self._pos, frozenset[TicketMark](), None
         try:
-            order = entry.order or order_of(row.order_id, row.payload)
-            ticket = await self._tickets.write(row, order, ask_first=ask_first, may_land=may_land)
+            if row.ticket is TicketState.WRITING:
+                try:
+                    ticket = await pos.find_ticket(key)
+                except TicketOutcomeUnknown:
+                    if not pos.marks_tickets:
+                        raise
+                    marks = _AGAIN
+                if ticket is None and not marks and self._may_land(entry):
+                    raise MayStillLand
+            if ticket is None:
+                if await self._is_held(pos, row):
+                    entry.held, entry.offline = True, False
+                    return
+                if row.ticket is TicketState.WAITING:
+                    if not await self._begins(row):
+                        return  # it has changed: the next round looks again
+                    log.info("order.writing", store=row.store, order=key)
+                order = entry.order or order_of(key, row.payload)
+                if marks:
+                    log.warning("order.written_again", store=row.store, order=key)
+                    ticket = await pos.write_marked_ticket(order, key, marks)
+                else:
+                    ticket = await pos.write_ticket(order, key)
         except PosFailure as failure:
             await self._failed(entry, row, failure)
-            return
-        if ticket is None:
-            entry.held, entry.offline = True, False
-            return
-        await self._has_ticket(entry, row, ticket)
+        else:
+            await self._has_ticket(entry, row, ticket)
+
+    async def _is_held(self, pos: "PosRunner", row: OrderRow) -> bool:
+        """Return whether the order is so old that it waits for a person, who then hears of it."""
+        limit_ms = pos.hold_older_than_s * 1000
+        now_ms = self._clock.now_ms()
+        placed_at = row.placed_at or row.received_at
+        if not limit_ms or now_ms - placed_at <= limit_ms:
+            return False
+        asked_at = await self._orders.read(orders.last_at, row.order_id, "order.retried")
+        if now_ms - max(placed_at, asked_at or 0) <= limit_ms:
+            return False
+        minutes = (now_ms - placed_at) // 60_000
+        note = _("It was {minutes} minutes old, and nobody asked for it.").format(minutes=minutes)
+        await self._orders.commit(row.order_id, Held(f"held: {note}"), minutes=minutes)
+        return True
 
     async def _begins(self, row: OrderRow) -> bool:
         """Note that a write begins, before the POS is called (invariant 2); False where it ends."""
@@ -204,31 +246,29 @@ class TicketWriter:
         # First, as it happened: while the ticket is stored, the POS may be reported to be away.
         await self._pos_answered()
         entry.next_try, entry.failures, entry.offline = -math.inf, 0, False
-        took_ms = self._orders.clock.now_ms() - row.received_at
-        await self._orders.commit(
-            row.order_id, Written(ticket.reference, self._accepts), ms=took_ms
-        )
+        took_ms = self._clock.now_ms() - row.received_at
+        written = Written(ticket.reference, self._accepts)
+        await self._orders.commit(row.order_id, written, ms=took_ms)
         took_s = max(0.0, took_ms / 1000)  # a clock may be set back
-        self._orders.metrics.time_to_ticket.labels(store=self._orders.store).observe(took_s)
+        self._orders.metrics.time_to_ticket.labels(store=row.store).observe(took_s)
 
     async def _failed(self, entry: QueuedOrder, row: OrderRow, failure: PosFailure) -> None:
-        refused = after_failure(failure) is AfterFailure.CANCEL
+        said_no = not may_pass(failure)
         if isinstance(failure, StoreClosed):
-            self._presence.probe_soon()
-        if refused:
+            self._presence.worker.wake()
+        if said_no:
             await self._pos_answered()
-            if self._paper is None or not may_stand_in(failure):
+            if self.paper is None or not may_stand_in(failure):
                 await self._cancel(row, failure, pos_has_none=True)
                 return
         lands = isinstance(failure, MayStillLand)
-        await self._orders.commit(
-            row.order_id, WriteFailed(failure_note(failure), counts=not lands)
-        )
+        failed = WriteFailed(failure_note(failure), counts=not lands)
+        await self._orders.commit(row.order_id, failed)
         if isinstance(failure, TicketOutcomeUnknown) and not lands:
             entry.unsure = True
-            entry.outcome_unknown(self._orders.clock.monotonic(), self._pos.late_write_s)
+            entry.outcome_unknown(self._clock.monotonic(), self._pos.late_write_s)
         await self._back_off(entry, failure)
-        if refused:
+        if said_no:
             entry.paper_at = -math.inf  # there is no point in waiting
 
     async def _back_off(self, entry: QueuedOrder, failure: PosFailure) -> None:
@@ -242,7 +282,11 @@ class TicketWriter:
     def _after(self, failures: int) -> float:
         """Return when the next try is due after so many failures in a row (monotonic seconds)."""
         pause = backoff_s(failures, self._settings.retry_s, self._settings.retry_cap_s)
-        return self._orders.clock.monotonic() + pause
+        return self._clock.monotonic() + pause
+
+    def _may_land(self, entry: QueuedOrder) -> bool:
+        """Return whether an earlier write may yet take effect, so that nothing is written now."""
+        return self._clock.monotonic() < entry.may_land_until
 
     async def _pos_answered(self) -> None:
         self._queue.pos_answered()
@@ -250,54 +294,61 @@ class TicketWriter:
 
     # -- the printer that stands in
 
-    async def _write_or_print(
-        self, paper: FallbackPrinter, entry: QueuedOrder, row: OrderRow
-    ) -> None:
-        """Write into the POS, unless the order's time for that is up, or it is on paper already."""
+    async def _is_for_paper(self, paper: "PosRunner", entry: QueuedOrder, row: OrderRow) -> bool:
+        """Print the order where its time for the POS is up; return whether it is paper's now.
+
+        Where it may be on paper already, the printer is asked first.
+        """
         if entry.maybe_on_paper:
             try:
-                found = await paper.find(row.order_id)
+                found = await paper.find_ticket(row.order_id)
             except TicketOutcomeUnknown:
                 await self._print(paper, entry, row)
-                return
+                return True
             except PosFailure:
                 entry.paper_at = entry.next_try = self._after(1)
-                return
+                return True
             if found is not None:
                 await self._is_on_paper(row, perhaps_only=entry.unsure)
-                return
+                return True
             entry.maybe_on_paper = False
-        if self._orders.clock.monotonic() >= entry.paper_at:
-            await self._print(paper, entry, row)
-        else:
-            await self._write(entry, row)
+        if self._clock.monotonic() < entry.paper_at:
+            return False
+        await self._print(paper, entry, row)
+        return True
 
-    async def _print(self, paper: FallbackPrinter, entry: QueuedOrder, row: OrderRow) -> None:
-        """Print the order; but where the POS has it after all, it goes on."""
+    async def _print(self, paper: "PosRunner", entry: QueuedOrder, row: OrderRow) -> None:
+        """Print the order, unless it surely was; but where the POS has it after all, it goes on."""
+        key = row.order_id
         ticket, surely_none = await self._in_till(entry, row) if entry.unsure else (None, True)
         if ticket is not None:
             await self._has_ticket(entry, row, ticket)
             return
         if not await self._begins(row):
             return
+        marks = _NOT_IN_TILL if surely_none else _LOOK_FIRST
         try:
-            printed = await paper.print(row, till_may_have_it=not surely_none)
+            try:
+                printed = await paper.find_ticket(key)
+            except TicketOutcomeUnknown:
+                printed, marks = None, marks | _AGAIN
+            if printed is None:
+                if await self._is_held(paper, row):  # the POS may still take it
+                    entry.paper_at = math.inf
+                    return
+                await paper.write_marked_ticket(order_of(key, row.payload), key, marks)
         except PosFailure as failure:
             entry.maybe_on_paper = isinstance(failure, TicketOutcomeUnknown)
             entry.paper_failures += 1
             entry.paper_at = self._after(entry.paper_failures)
             reason = failure_note(failure)
-            store, order_id = self._orders.store, row.order_id
-            log.warning("order.not_on_paper", store=store, order=order_id, reason=reason)
-            return
-        if printed is None:  # a person is to ask for it first; the POS may still take it
-            entry.paper_at = math.inf
-            return
-        await self._is_on_paper(row, perhaps_only=not surely_none)
+            log.warning("order.not_on_paper", store=row.store, order=key, reason=reason)
+        else:
+            await self._is_on_paper(row, perhaps_only=not surely_none)
 
     async def _is_on_paper(self, row: OrderRow, *, perhaps_only: bool) -> None:
         reference = PERHAPS_ON_PAPER_ONLY if perhaps_only else ON_PAPER
-        why = row.last_failure.partition(": ")[2] or row.last_failure or _("it did not answer")
+        why = words_of(row.last_failure) or row.last_failure or _("it did not answer")
         await self._orders.commit(row.order_id, Printed(reference, why, self._accepts))
 
     # -- time is up
@@ -307,10 +358,10 @@ class TicketWriter:
         entry.deadline = math.inf
         ticket, surely_none = await self._in_till(entry, row)
         if ticket is not None:
-            entry.deadline = self._orders.clock.monotonic() + GRACE_S  # to be confirmed
+            entry.deadline = self._clock.monotonic() + GRACE_S  # to be confirmed
             await self._has_ticket(entry, row, ticket)
             return
-        if self._paper is not None and entry.maybe_on_paper:
+        if self.paper is not None and entry.maybe_on_paper:
             surely_none = False  # the kitchen may have it: a slip says that it is off
         offline = was_offline(row.last_failure) or not self._presence.online
         lapse = Lapse.NOT_WRITTEN_OFFLINE if offline else Lapse.NOT_WRITTEN
@@ -326,35 +377,53 @@ class TicketWriter:
             ticket = await self._pos.find_ticket(row.order_id)
         except PosFailure as failure:
             reason = failure_note(failure)
-            log.info("order.wait", store=self._orders.store, order=row.order_id, reason=reason)
+            log.info("order.wait", store=row.store, order=row.order_id, reason=reason)
             return None, False
-        may_land = self._orders.clock.monotonic() < entry.may_land_until
-        return ticket, ticket is None and not may_land
+        return ticket, ticket is None and not self._may_land(entry)
 
     async def _cancel(self, row: OrderRow, cause: Cause, *, pos_has_none: bool) -> None:
-        cancelled = cancellation(cause)
-        await self._presence.cancelled(cancelled)
-        await self._orders.commit(row.order_id, cancel_of(cancelled, pos_has_none=pos_has_none))
+        wanted = cancellation(cause, pos_has_none=pos_has_none)
+        await self._presence.cancelled(wanted)
+        await self._orders.commit(row.order_id, wanted)
 
     # -- a ticket too many
 
     async def _withdraw(self, entry: QueuedOrder, row: OrderRow) -> None:
+        """Take the ticket back if the POS has it, and can; the printer lets the kitchen know."""
+        key, on_paper, reason = row.order_id, False, customer_text(row.reason_code)
+        order = order_of(key, row.payload)
         try:
-            on_paper = self._paper is not None and await self._paper.take_back(row)
+            if self.paper is not None and not await _surely_none(self.paper, key):
+                on_paper = True
+                await self.paper.cancel_ticket(order, key, reason)
         except PosFailure:
             entry.failures += 1
             entry.next_try = self._after(entry.failures)
             return
-        may_land = self._orders.clock.monotonic() < entry.may_land_until
+        ended = Withdrawn("taken_back")
         try:
-            ended = Withdrawn(
-                await self._tickets.withdraw(row, on_paper=on_paper, may_land=may_land)
-            )
+            if row.ticket_reference == ON_PAPER:
+                pass
+            elif row.ticket is TicketState.WRITING and await _surely_none(self._pos, key):
+                if self._may_land(entry):
+                    raise MayStillLand
+                await self._pos_answered()
+                ended = Withdrawn("taken_back" if on_paper else "never_written")
+            elif self._pos.cancels_tickets:
+                await self._pos.cancel_ticket(order, key, reason)
+                await self._pos_answered()
+            else:
+                ended = Withdrawn("left_to_person")
         except PosFailure as failure:
-            if after_failure(failure) is AfterFailure.RETRY:
+            if may_pass(failure):
                 await self._back_off(entry, failure)
                 return
             ended = Withdrawn("left_to_person", failure.message, failure.fix)
-        else:
-            await self._pos_answered()
         await self._orders.commit(row.order_id, ended)
+
+
+async def _surely_none(pos: "PosRunner", key: str) -> bool:
+    try:
+        return await pos.find_ticket(key) is None
+    except TicketOutcomeUnknown:  # it may be there: it is taken back all the same
+        return False
