@@ -7,7 +7,7 @@ when one of them is hit. How many may be hit is decided the same way for all of 
 """
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from decimal import Decimal, InvalidOperation
 from typing import Any
@@ -15,7 +15,7 @@ from typing import Any
 from tillbridge.config import AssumptionSettings, MenuSettings
 from tillbridge.core.i18n import _, ngettext
 from tillbridge.menu.describe import listed
-from tillbridge.menu.diff import Diff, ItemChange
+from tillbridge.menu.diff import Diff
 from tillbridge.model.catalogue import AddOnGroup, Item, ItemTax
 from tillbridge.model.export_facts import FileEncoding
 from tillbridge.model.menu_summary import has_priced_choice, prices_of
@@ -94,8 +94,18 @@ class Finding:
 
 
 def findings(changes: Diff, totals: Totals, rules: Rules) -> tuple[Finding, ...]:
-    """Return what speaks against letting the plan go out by itself."""
-    return tuple(found for check in _CHECKS for found in check(changes, totals, rules))
+    """Return what speaks against letting the plan go out by itself, in the order of `_ORDER`."""
+    found: list[Finding] = []
+    if totals.items and changes.needs_push:
+        found += _source(changes, totals)
+    if changes.changed or changes.add_ons.before:
+        found += _prices(changes, totals, rules)
+    if changes.added:
+        found += _additions(changes, totals, rules)
+    found += _losses(changes, totals, rules)
+    if changes.removed or left_by_category(changes):
+        found += _departures(changes, totals, rules)
+    return tuple(sorted(found, key=lambda each: _ORDER.index(each.code)))
 
 
 def wanted_counts(changes: Diff) -> tuple[frozenset[str], frozenset[str]]:
@@ -137,20 +147,27 @@ def plain(name: str) -> str:
 class Rule:
     """A way in which items, or parts of another `kind` (a field of Diff), change.
 
-    `hit` takes one as it was and as it is. `among` is the field of Item that an item must have had
-    to be hit ("" for any). The text takes {count}, {known} (how many could be hit) and {names}.
+    `hit` takes one as it was and as it is; `of` is the field of Item that it looks at. An item
+    counts among those that could be hit if it has that field, with `of_all` in any case. The text
+    takes {count}, {known} (how many could be hit) and {names}.
     """
 
     code: str
     hit: Callable[[Any, Any], bool]
     text: str
-    among: str = ""
+    of: str = ""
+    of_all: bool = False
     kind: str = ITEMS
+
+    @property
+    def among(self) -> str:
+        """The field of Item that an item must have had to be hit; "" for any."""
+        return "" if self.of_all else self.of
 
     def hits(self, changes: Diff) -> list[tuple[str, str]]:
         """Return external id and former name of what the rule is about."""
         if self.kind == ITEMS:
-            pairs = [(each.before, each.after) for each in changes.changed.values()]
+            pairs = [(e.before, e.after) for e in changes.changed.values() if self.of in e.fields]
         else:
             parts = getattr(changes, self.kind)
             pairs = [(each, parts.put[key]) for key, each in parts.before.items()]
@@ -194,50 +211,56 @@ RULES = (
         "sizes_lost",
         lambda before, after: len(after.variants) < len(before.variants),
         _("it takes sizes from {count} of {known} items that have them ({names})"),
-        among="variants",
+        of="variants",
     ),
     Rule(
         "size_names_lost",
         _loses_size_names,
         _("it leaves sizes of {count} of {known} items without a name ({names})"),
-        among="variants",
+        of="variants",
     ),
     Rule(
         "choices_lost",
         lambda before, after: len(after.addon_groups) < len(before.addon_groups),
         _("it takes choices from {count} of {known} items that have them ({names})"),
-        among="addon_groups",
+        of="addon_groups",
     ),
     Rule(
         "taxes_lost",
         lambda before, after: before.tax is not None and after.tax is None,
         _("it takes the tax from {count} of {known} items that have one ({names})"),
-        among="tax",
+        of="tax",
     ),
     Rule(
         "taxes_moved",
         _moves_tax,
         _("it changes the tax rate of {count} of {known} items wildly ({names})"),
-        among="tax",
+        of="tax",
     ),
-    Rule("renamed", _is_renamed, _("it renames {count} of {known} items ({names})")),
+    Rule(
+        "renamed",
+        _is_renamed,
+        _("it renames {count} of {known} items ({names})"),
+        of="name",
+        of_all=True,
+    ),
     Rule(
         "headings_lost",
         lambda before, after: bool(before.categories) and not after.categories,
         _("it takes {count} of {known} items out of every category ({names})"),
-        among="categories",
+        of="categories",
     ),
     Rule(
         "descriptions_lost",
         lambda before, after: bool(before.description) and not after.description,
         _("it takes the description from {count} of {known} items that have one ({names})"),
-        among="description",
+        of="description",
     ),
     Rule(
         "pictures_lost",
         lambda before, after: bool(before.image_url) and not after.image_url,
         _("it takes the picture from {count} of {known} items that have one ({names})"),
-        among="image_url",
+        of="image_url",
     ),
     Rule(
         "options_lost",
@@ -281,13 +304,15 @@ RULES = (
 def _losses(changes: Diff, totals: Totals, rules: Rules) -> Iterator[Finding]:
     for rule in RULES:
         hits = rule.hits(changes)
+        if not hits:
+            continue
         if rule.kind == ITEMS:
             known = totals.having.get(rule.among, 0) if rule.among else totals.items
             few, ids = FEW, tuple(external_id for external_id, _name in hits)
         else:
             known, few, ids = totals.parts.get(rule.kind, 0), FEW_PARTS, ()
         if is_mass(len(hits), known, rules.menu.max_changed_percent, few=few):
-            names = _listed([name for _id, name in hits])
+            names = listed([name for _id, name in hits], _NAMES_SHOWN)
             text = _(rule.text).format(count=len(hits), known=known, names=names)
             yield Finding(rule.code, text, ids)
 
@@ -295,18 +320,16 @@ def _losses(changes: Diff, totals: Totals, rules: Rules) -> Iterator[Finding]:
 # -- what the text of the export gives away, whatever it says
 
 
-def _source(changes: Diff, totals: Totals, _rules: Rules) -> Iterator[Finding]:
+def _source(changes: Diff, totals: Totals) -> Iterator[Finding]:
     """Yield that it was cut off, or that some program saved it anew and garbled it."""
     before, now = totals.accepted_from, totals.read_from
-    if not totals.items or not changes.needs_push:
-        return
     if before.ends_with_newline and now.ends_with_newline is False:
         lost = [*changes.removed.values(), *(each.after for each in changes.content.values())]
+        names = listed([each.name for each in lost], _NAMES_SHOWN)
+        text = _("the export ends without a line end, as one that was cut off does ({names})")
         yield Finding(
             "cut_off",
-            _("the export ends without a line end, as one that was cut off does ({names})").format(
-                names=_listed([each.name for each in lost]) or _("its last rows are others")
-            ),
+            text.format(names=names or _("its last rows are others")),
             tuple(each.external_id for each in lost),
         )
     for name, how in now.encodings.items():
@@ -329,96 +352,59 @@ def _source(changes: Diff, totals: Totals, _rules: Rules) -> Iterator[Finding]:
 # -- items that come and go
 
 
-def _first(changes: Diff, totals: Totals, rules: Rules) -> Iterator[Finding]:
-    """Yield that nobody has seen the menu yet, where a person wants to."""
-    count = len(changes.added)
-    if rules.menu.approve_first and not totals.items and count:
-        text = ngettext(
-            "it is the first menu of this storefront: {count} item that nobody has seen yet",
-            "it is the first menu of this storefront: {count} items that nobody has seen yet",
-            count,
-        )
-        yield Finding("first", text.format(count=count))
-
-
-def _removals(changes: Diff, totals: Totals, rules: Rules) -> Iterator[Finding]:
+def _departures(changes: Diff, totals: Totals, rules: Rules) -> Iterator[Finding]:
+    """Yield the items that are removed, and the categories that are left without any."""
     removed = len(changes.removed)
-    if not removed:
-        return
-    if totals.items - removed + len(changes.added) <= 0:
+    if removed and totals.items - removed + len(changes.added) <= 0:
         text = _("the export has no items, and the storefront has {count}")
         yield Finding("empty", text.format(count=totals.items))
-        return
-    touched = (*changes.added.values(), *(each.after for each in changes.changed.values()))
-    filled = {each for item in touched for each in item.categories}
-    lost = _emptied(left_by_category(changes, moved=False), totals)
-    vanished = _listed(
-        [totals.category_names.get(each, each) for each in lost if each not in filled]
-    )
-    if removed > FEW and removed * 100 > rules.menu.max_removed_percent * totals.items:
-        text = _("it removes {removed} of {count} items").format(
-            removed=removed, count=totals.items
-        )
-        if vanished:
-            text += _(", among them all of {categories}").format(categories=vanished)
-    elif vanished:
-        text = _("it removes every item of {categories}").format(categories=vanished)
-    else:
-        return
-    yield Finding("removed", text, tuple(changes.removed))
-
-
-def _headings_emptied(changes: Diff, totals: Totals, rules: Rules) -> Iterator[Finding]:
+    elif removed:
+        touched = (*changes.added.values(), *(each.after for each in changes.changed.values()))
+        filled = {each for item in touched for each in item.categories}
+        lost = _emptied(left_by_category(changes, moved=False), totals)
+        vanished = listed([name for key, name in lost.items() if key not in filled], _NAMES_SHOWN)
+        text = ""
+        if removed > FEW and removed * 100 > rules.menu.max_removed_percent * totals.items:
+            text = _("it removes {removed} of {count} items").format(
+                removed=removed, count=totals.items
+            )
+            if vanished:
+                text += _(", among them all of {categories}").format(categories=vanished)
+        elif vanished:
+            text = _("it removes every item of {categories}").format(categories=vanished)
+        if text:
+            yield Finding("removed", text, tuple(changes.removed))
     emptied = _emptied(left_by_category(changes), totals)
     known = totals.parts.get("categories", 0)
     if is_mass(len(emptied), known, rules.menu.max_changed_percent, few=FEW_PARTS):
-        names = _listed([totals.category_names.get(each, each) for each in emptied])
+        names = listed(list(emptied.values()), _NAMES_SHOWN)
         text = _("it empties {count} of {known} categories ({names})")
         yield Finding("headings_emptied", text.format(count=len(emptied), known=known, names=names))
 
 
-def _emptied(left: Counter[str], totals: Totals) -> dict[str, int]:
-    """Return the categories that lose all of their items, and at least two."""
-    accepted = totals.category_items
-    return {key: count for key, count in left.items() if count >= max(2, accepted.get(key, 0))}
+def _emptied(left: Counter[str], totals: Totals) -> dict[str, str]:
+    """Return the names of the categories that lose all of their items, and at least two, by id."""
+    accepted, names = totals.category_items, totals.category_names
+    return {
+        key: names.get(key, key)
+        for key, count in left.items()
+        if count >= max(2, accepted.get(key, 0))
+    }
 
 
 def _additions(changes: Diff, totals: Totals, rules: Rules) -> Iterator[Finding]:
-    added, twins = changes.added, totals.twins
-    if not totals.items:
-        return
-    if is_mass(len(twins), totals.items, rules.menu.max_changed_percent):
-        text = _("it adds {count} items that are on the menu already, under other ids ({names})")
-        code, fresh = "doubled", {key: each for key, each in added.items() if key in twins}
-    elif len(added) > FEW_ADDED and len(added) * 100 > rules.menu.max_added_percent * totals.items:
-        text = _("it adds {count} items to a menu of {known} ({names})")
-        code, fresh = "added", dict(added)
-    else:
-        return
-    names = _listed([each.name for each in fresh.values()])
-    yield Finding(
-        code, text.format(count=len(fresh), known=totals.items, names=names), tuple(fresh)
-    )
-
-
-# -- prices
-
-
-def _made_free(changes: Diff, totals: Totals, rules: Rules) -> Iterator[Finding]:
-    zeroed = {
-        name: change.after.external_id
-        for change in changes.changed.values()
-        for name, before, after in _prices(change)
-        if before > 0 and after == 0
-    }
-    if zeroed:
-        text = _("it makes {names} free").format(names=_listed(list(zeroed)))
-        yield Finding("free", text, tuple(zeroed.values()))
-    free = [item for item in changes.added.values() if _is_free(item, changes)]
-    added = len(changes.added)
-    menu = totals.items + added - len(changes.removed)
-    few = FEW if totals.items else 1
-    many = len(free) > few and len(free) * 100 > rules.menu.max_changed_percent * added
+    """Yield new items that nobody has seen, that cost nothing, or that are too many."""
+    added, known, percent = changes.added, totals.items, rules.menu.max_changed_percent
+    if rules.menu.approve_first and not known:
+        text = ngettext(
+            "it is the first menu of this storefront: {count} item that nobody has seen yet",
+            "it is the first menu of this storefront: {count} items that nobody has seen yet",
+            len(added),
+        )
+        yield Finding("first", text.format(count=len(added)))
+    free = [item for item in added.values() if _is_free(item, changes)]
+    menu = known + len(added) - len(changes.removed)
+    many = len(free) > (FEW if known else 1) and len(free) * 100 > percent * len(added)
     if free and (many or len(free) == menu):
         text = ngettext(
             "{count} new item of a menu of {menu} has no price",
@@ -426,21 +412,50 @@ def _made_free(changes: Diff, totals: Totals, rules: Rules) -> Iterator[Finding]
             len(free),
         ).format(count=len(free), menu=menu)
         yield Finding("free", text, tuple(each.external_id for each in free))
+    most = rules.menu.max_added_percent * known
+    if known and is_mass(len(totals.twins), known, percent):
+        text = _("it adds {count} items that are on the menu already, under other ids ({names})")
+        code, fresh = "doubled", {key: each for key, each in added.items() if key in totals.twins}
+    elif known and len(added) > FEW_ADDED and len(added) * 100 > most:
+        text = _("it adds {count} items to a menu of {known} ({names})")
+        code, fresh = "added", dict(added)
+    else:
+        return
+    names = listed([each.name for each in fresh.values()], _NAMES_SHOWN)
+    yield Finding(code, text.format(count=len(fresh), known=known, names=names), tuple(fresh))
 
 
-def _slips(changes: Diff, _totals: Totals, rules: Rules) -> Iterator[Finding]:
-    """Yield the prices of which a decimal point slipped, those that moved most first."""
-    moved = [
-        (*price, change.after.external_id)
-        for change in changes.changed.values()
-        for price in _prices(change)
-    ]
-    moved += [
-        (was.name, was.price, changes.add_ons.put[key].price, "")
-        for key, was in changes.add_ons.before.items()
-    ]
-    slipped = {}
-    for name, before, after, external_id in moved:
+def _is_free(item: Item, changes: Diff) -> bool:
+    """Whether guests get it for nothing, whatever they choose with it."""
+    groups = changes.addon_groups.put
+    if any(each.price > 0 for each in prices_of(item)) or set(item.addon_groups) - groups.keys():
+        return False  # a choice that was there before may have the price
+    return not has_priced_choice(item, groups, changes.add_ons.put)
+
+
+# -- prices
+
+
+def _prices(changes: Diff, totals: Totals, rules: Rules) -> Iterator[Finding]:
+    """Yield what is free now, the decimal points that slipped, and prices that move wildly."""
+    moved: list[tuple[str, int, int, str]] = []  # name, before, after, id; of variants that stay
+    for external_id, change in changes.changed.items():
+        was, now = change.before, change.after
+        had = {each.external_id: each.price for each in was.variants}
+        moved.append((now.name, was.price, now.price, external_id))
+        for each in now.variants:
+            price = had.get(each.external_id, each.price)
+            moved.append((f"{now.name} ({each.variant_name})", price, each.price, external_id))
+
+    zeroed = {name: key for name, before, after, key in moved if before > 0 == after}
+    if zeroed:
+        text = _("it makes {names} free").format(names=listed(list(zeroed), _NAMES_SHOWN))
+        yield Finding("free", text, tuple(zeroed.values()))
+
+    slipped: dict[str, tuple[float, str]] = {}  # those that moved most come first
+    put = changes.add_ons.put
+    options = [(was.name, was.price, put[k].price, "") for k, was in changes.add_ons.before.items()]
+    for name, before, after, external_id in (*moved, *options):
         low, high = sorted((before, after))
         if low > 0 and high >= SLIP_FACTOR * low:
             text = _("{name} from {before} to {after}").format(
@@ -451,65 +466,26 @@ def _slips(changes: Diff, _totals: Totals, rules: Rules) -> Iterator[Finding]:
             slipped[text] = (high / low, external_id)
     if slipped:
         worst = sorted(slipped, key=lambda text: -slipped[text][0])
-        text = _("it moves the price of {names}").format(names=_listed(worst))
-        yield Finding(
-            "price_slipped", text, tuple(slipped[each][1] for each in worst if slipped[each][1])
-        )
+        text = _("it moves the price of {names}").format(names=listed(worst, _NAMES_SHOWN))
+        yield Finding("price_slipped", text, tuple(filter(None, (slipped[e][1] for e in worst))))
 
-
-def _wild(changes: Diff, totals: Totals, rules: Rules) -> Iterator[Finding]:
-    percent = rules.menu.max_price_change_percent
-    known = totals.items - len(changes.removed)
+    percent, known = rules.menu.max_price_change_percent, totals.items - len(changes.removed)
     wild: dict[str, float] = {}
-    for external_id, change in changes.changed.items():
-        for _name, before, after in _prices(change):
-            moved = abs(after - before) * 100
-            if before > 0 and moved > percent * before:
-                wild[external_id] = max(wild.get(external_id, 0), moved / before)
+    for _name, before, after, external_id in moved:
+        by = abs(after - before) * 100
+        if before > 0 and by > percent * before:
+            wild[external_id] = max(wild.get(external_id, 0), by / before)
     if len(wild) * 5 > known:
-        worst = sorted(wild, key=lambda each: -wild[each])
-        text = _("it moves {count} of {known} prices by more than {percent:g} % ({names})").format(
-            count=len(wild),
-            known=known,
-            percent=percent,
-            names=_listed([changes.changed[each].after.name for each in worst]),
-        )
-        yield Finding("prices_moved", text, tuple(worst))
+        ids = sorted(wild, key=lambda each: -wild[each])
+        names = listed([changes.changed[each].after.name for each in ids], _NAMES_SHOWN)
+        text = _("it moves {count} of {known} prices by more than {percent:g} % ({names})")
+        text = text.format(count=len(wild), known=known, percent=percent, names=names)
+        yield Finding("prices_moved", text, tuple(ids))
 
 
-def _prices(change: ItemChange) -> Iterator[tuple[str, int, int]]:
-    """Yield name, price before and price after of the item and of its variants that stay."""
-    if change.before.price != change.after.price:
-        yield change.after.name, change.before.price, change.after.price
-    before = {each.external_id: each.price for each in change.before.variants}
-    for variant in change.after.variants:
-        was = before.get(variant.external_id, variant.price)
-        if was != variant.price:
-            yield f"{change.after.name} ({variant.variant_name})", was, variant.price
-
-
-def _is_free(item: Item, changes: Diff) -> bool:
-    """Whether guests get it for nothing, whatever they choose with it."""
-    if any(each.price > 0 for each in prices_of(item)):
-        return False
-    groups = changes.addon_groups.put
-    if any(each not in groups for each in item.addon_groups):
-        return False  # a choice that was there before may have the price
-    return not has_priced_choice(item, groups, changes.add_ons.put)
-
-
-def _listed(names: Sequence[str]) -> str:
-    return listed(names, _NAMES_SHOWN)
-
-
-_CHECKS: tuple[Callable[[Diff, Totals, Rules], Iterator[Finding]], ...] = (
-    _first,
-    _source,
-    _removals,
-    _made_free,
-    _slips,
-    _wild,
-    _additions,
-    _losses,
-    _headings_emptied,
+_ORDER = (
+    *("first", "cut_off", "encoding", "empty", "removed", "free", "price_slipped", "prices_moved"),
+    *("doubled", "added"),
+    *(rule.code for rule in RULES),
+    "headings_emptied",
 )
