@@ -19,10 +19,8 @@ from tillbridge.config import AssumptionSettings, MenuSettings
 from tillbridge.core.clock import Clock
 from tillbridge.ledger import menu
 from tillbridge.ledger.ledger import Ledger
-from tillbridge.menu.compare import compare
+from tillbridge.menu.compare import Overlay, compare
 from tillbridge.menu.guard import Rules
-from tillbridge.menu.lane import KnownFingerprints
-from tillbridge.menu.overlay import Overlay
 from tillbridge.menu.plan import Assessment, guard_and_plan
 from tillbridge.model.catalogue import CatalogueChanges
 
@@ -36,9 +34,7 @@ async def measured(folder: Path, rounds: int) -> dict[str, float | None]:
     ledger = await Ledger.open(folder / "data", clock=Clock())
     pos = open_pos(folder)
     # The daemon keeps these between two readings.
-    known = KnownFingerprints(
-        await ledger.read(lambda connection: menu.known_fingerprints(connection, STORE))
-    )
+    known = await ledger.read(lambda connection: menu.known_fingerprints(connection, STORE))
 
     async def plan() -> Assessment:
         return await _planned(ledger, await pos.read_changes(known))

@@ -16,7 +16,7 @@ from tillbridge.ledger import menu
 from tillbridge.ledger.facts import drop_fact, get_fact, put_fact
 from tillbridge.ledger.menu import prices_around, refused_items
 from tillbridge.ledger.pushes import begin_push, get_hold, push_page, running_pushes
-from tillbridge.menu.push_record import PushContent
+from tillbridge.menu.push import PushContent
 from tillbridge.model.catalogue import Availability, BadRow, Catalogue, Item, Variant
 from tillbridge.sandbox import SandboxSettings
 

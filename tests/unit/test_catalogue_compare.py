@@ -12,14 +12,13 @@ from tillbridge.ledger import menu
 from tillbridge.ledger.menu import Refusal, refuse_items
 from tillbridge.ledger.menu_codec import AcceptedItem, Parts
 from tillbridge.ledger.models import metadata
-from tillbridge.menu.codec import fingerprint
 from tillbridge.menu.compare import (
+    Overlay,
     changes_from,
     compare,
     compare_availability,
+    fingerprint,
 )
-from tillbridge.menu.lane import KnownFingerprints
-from tillbridge.menu.overlay import Overlay
 from tillbridge.model.catalogue import (
     Availability,
     BadRow,
@@ -54,7 +53,7 @@ def ledger_with(accepted: Catalogue, refused: Mapping[str, int]) -> Iterator[Con
 
 
 def read(connection: Connection, export: Catalogue) -> CatalogueChanges:
-    return changes_from(export, KnownFingerprints(menu.known_fingerprints(connection, "main")))
+    return changes_from(export, menu.known_fingerprints(connection, "main"))
 
 
 @given(

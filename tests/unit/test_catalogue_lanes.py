@@ -1,12 +1,10 @@
 """What rounds are asked for, which calls clash, and how long drift waits."""
 
 import gc
-from array import array
 
 import pytest
 
-from tillbridge.menu.lane import KnownFingerprints, SyncRequest, gc_paused
-from tillbridge.menu.overlay import CallsInFlight
+from tillbridge.menu.lane import CallsInFlight, SyncRequest, gc_paused
 from tillbridge.menu.sync import DRIFT_CALM_S, DRIFTS_AT_ONCE, DriftPauses
 from tillbridge.model.catalogue import Availability
 
@@ -41,15 +39,6 @@ def test_drift_is_pushed_at_once_a_few_times_and_then_ever_later() -> None:
 def test_requests_join() -> None:
     joined = SyncRequest(whole=True, since=5.0) | SyncRequest(full=True, since=3.0)
     assert joined == SyncRequest(whole=True, full=True, since=3.0)
-
-
-def test_known_fingerprints_are_a_set() -> None:
-    known = KnownFingerprints(array("q", [-5, 0, 7]))
-    assert 7 in known
-    assert 6 not in known
-    assert object() not in known
-    assert set(known) == {-5, 0, 7}
-    assert known - {0} == {-5, 7}
 
 
 def test_the_collector_works_again_after_its_pauses() -> None:

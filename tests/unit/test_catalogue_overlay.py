@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.support.catalogues import items
-from tillbridge.menu.overlay import Overlay, lay, next_change
+from tillbridge.menu.compare import Overlay, lay, next_change
 from tillbridge.model.catalogue import Availability, Item, Variant
 
 NOW = 1000

@@ -13,7 +13,7 @@ from tillbridge.ledger.menu_codec import Parts
 from tillbridge.menu.diff import apply, diff
 from tillbridge.menu.guard import Rules
 from tillbridge.menu.plan import Kind, Plan, choose, menus_of, plan
-from tillbridge.model.catalogue import Catalogue, Category, Menu
+from tillbridge.model.catalogue import Catalogue, Category, ItemTax, Menu, TaxComponent
 
 LIMITS = Rules(MenuSettings(), AssumptionSettings(), "USD")
 
@@ -76,6 +76,15 @@ def test_one_items_fields_are_one_patch() -> None:
     (step,) = planned(dishes(5), dishes(5, p3={"price": 1, "available": False})).steps
     assert step.kind == "patch"
     assert step.fields == {"price", "available"}
+
+
+def test_a_lost_tax_is_not_patched() -> None:
+    tax = ItemTax("VAT", (TaxComponent("State", "8.25"),))
+    with_tax = dishes(5, p3={"tax": tax})
+    (step,) = planned(with_tax, dishes(5)).steps
+    assert step.kind == "batch"
+    (step,) = planned(dishes(5), with_tax).steps
+    assert step.kind == "patch"
 
 
 def test_a_patch_of_a_snoozed_item_is_followed_by_its_end() -> None:

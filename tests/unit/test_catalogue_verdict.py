@@ -2,8 +2,7 @@
 
 from tests.support.catalogues import dishes
 from tillbridge.menu.plan import Step
-from tillbridge.menu.push import judge, taken_of
-from tillbridge.menu.push_record import Reply
+from tillbridge.menu.push import Reply, judge, taken_of
 
 STEP = Step("batch", tuple(dishes(4).items.values()))
 

@@ -9,9 +9,9 @@ from tests.support.folder_till import menu_till
 from tests.support.full_menus import totals_of
 from tillbridge.adapter import ExportUnreadable
 from tillbridge.config import AssumptionSettings, MenuSettings
-from tillbridge.menu.compare import source_of
 from tillbridge.menu.diff import diff
-from tillbridge.menu.guard import FEW, Rules, findings
+from tillbridge.menu.guard import FEW, Rules, Source, findings
+from tillbridge.model.catalogue import Catalogue
 
 RULES = Rules(MenuSettings(), AssumptionSettings(), "EUR")
 HEADER = "external_id,name,price,category,variant_name,parent_id"
@@ -49,6 +49,10 @@ EXPORTS = {
         ]
     ),
 }
+
+
+def source_of(export: Catalogue) -> Source:
+    return Source(export.ends_with_newline, export.facts.encodings)
 
 
 @pytest.mark.parametrize("name", EXPORTS)

@@ -17,7 +17,7 @@ EXCEPT = {
     "core/network.py": "accepts connections, and takes a breath where the system has no more",
     "receiver/connections.py": "deadlines of sockets, by the loop's own clock, as aiohttp's are",
     "orders/repository.py": "writes one change until the disk takes it; whoever asked waits for it",
-    "menu/push_record.py": "waits for one job of the service; its push waits for it",
+    "menu/push.py": "waits for one job of the service; its push waits for it",
     "communities/subscription.py": "waits for one test delivery; a person waits for it",
     "web/live.py": "one open page's stream of events, for as long as it is open",
     "setup/pos.py": "a preview, for as long as its page is open",

@@ -9,8 +9,6 @@ had none. An item that never changes costs nothing there.
 """
 
 import json
-from array import array
-from bisect import bisect_left
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, cast
@@ -181,22 +179,14 @@ def mark_unconfirmed(connection: Connection, store: str, external_ids: Collectio
 # -- reading
 
 
-def known_fingerprints(connection: Connection, store: str) -> "array[int]":
-    """Return the fingerprints of the accepted and the refused records, sorted, each once."""
+def known_fingerprints(connection: Connection, store: str) -> frozenset[int]:
+    """Return the fingerprints of the accepted and the refused records."""
     fingerprint = cast("ColumnElement[int]", col(MenuItem.fingerprint))
     accepted = connection.scalars(
-        select(fingerprint)
-        .distinct()
-        .filter_by(store=store)
-        .where(fingerprint.is_not(None))
-        .order_by(fingerprint)
+        select(fingerprint).filter_by(store=store).where(fingerprint.is_not(None))
     )
-    known = array("q", accepted)
-    for refusal in refused_items(connection, store).values():
-        place = bisect_left(known, refusal.fingerprint)
-        if known[place : place + 1] != array("q", [refusal.fingerprint]):
-            known.insert(place, refusal.fingerprint)
-    return known
+    refused = connection.scalars(select(col(RefusedItem.fingerprint)).filter_by(store=store))
+    return frozenset([*accepted, *refused])
 
 
 def item_count(connection: Connection, store: str, *where: ColumnElement[bool]) -> int:

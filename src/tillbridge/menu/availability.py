@@ -16,10 +16,9 @@ from tillbridge.core.log import get_logger
 from tillbridge.ledger import menu
 from tillbridge.ledger.facts import get_fact
 from tillbridge.ledger.overrides import drop_overrides, get_overrides
-from tillbridge.menu.compare import Comparison, compare_availability
+from tillbridge.menu.compare import Comparison, Overlay, availability_of, compare_availability
 from tillbridge.menu.guard import FEW
 from tillbridge.menu.lane import MenuContext, SyncLane, SyncRequest, milliseconds_since
-from tillbridge.menu.overlay import Overlay, availability_of
 from tillbridge.menu.plan import portions, snooze_ended
 from tillbridge.menu.push import acknowledge_availability, send_availability
 from tillbridge.menu.sync import MenuSync
@@ -63,15 +62,14 @@ class AvailabilitySync(SyncLane[None]):
             return
         self._unread = False
         self.report_bad_rows(reading.bad_rows)
-        latest = self.ctx.availability
-        before = latest.by_pos
+        before = self.ctx.by_pos
         try:
-            latest.by_pos = await self._with_bad_rows(reading)
+            self.ctx.by_pos = await self._with_bad_rows(reading)
         except Exception:
             self._unread = True
             raise
         # A till that is asked every few seconds mostly answers the same.
-        write = log.debug if latest.by_pos == before else log.info
+        write = log.debug if self.ctx.by_pos == before else log.info
         write("availability.read", store=self.ctx.store, items=len(reading.items))
 
     async def _with_bad_rows(self, reading: AvailabilityReading) -> Mapping[str, Availability]:
@@ -80,7 +78,7 @@ class AvailabilitySync(SyncLane[None]):
         bad = {row.external_id for row in reading.bad_rows if row.external_id}
         if not bad and not nameless:
             return reading.items
-        before = self.ctx.availability.by_pos
+        before = self.ctx.by_pos
         if before is None:
             before = await self.ctx.read(_off_at_service)
         unchanged = {
@@ -92,7 +90,7 @@ class AvailabilitySync(SyncLane[None]):
 
     async def _send_changes(self, since: float | None) -> None:
         ctx, overlay = self.ctx, self.ctx.overlay()
-        unconfirmed = frozenset(ctx.availability.unconfirmed)
+        unconfirmed = frozenset(ctx.calls.unconfirmed)
         most = ctx.rules.menu.max_sold_out_percent
         found = await ctx.read(_look, overlay, unconfirmed=unconfirmed, max_percent=most)
         if found.store_id is None:
@@ -129,8 +127,8 @@ class AvailabilitySync(SyncLane[None]):
         ctx, started = self.ctx, time.perf_counter()
         for portion in portions(items, ctx.rules.assumptions.batch_max_items):
             sent = await send_availability(ctx, store_id, portion)
-            ctx.availability.unconfirmed -= {each.external_id for each in portion}
-            ctx.availability.unconfirmed |= sent.named
+            ctx.calls.unconfirmed -= {each.external_id for each in portion}
+            ctx.calls.unconfirmed |= sent.named
             if sent.missing:
                 await self._menu_sync.drifted(sent.missing)
         now = ctx.clock.monotonic()

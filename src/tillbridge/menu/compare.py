@@ -3,32 +3,116 @@
 Of a reading, whole or given as changes, and of availability alone. They read the ledger (run them
 in its reader) and otherwise only compute. The comparison of changes looks only at items that the
 changes touch, and finds what the whole one finds.
+
+Of availability three layers lie over each other, the upper one counts:
+1. the item as the export has it (its own snooze may end);
+2. the POS's availability reading, where it names the item and its time is not over;
+3. a staff override, until it is lifted or its time is over: off sale, whatever lies below.
+A reading or an override may name an item or a variant. Instants are ms since the epoch.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field, replace
 
+import xxhash
+from pydantic import TypeAdapter
 from sqlalchemy import Connection
 
 from tillbridge.core.i18n import _
 from tillbridge.ledger import menu
 from tillbridge.ledger.facts import get_fact
 from tillbridge.ledger.menu import Refusal, refused_items
-from tillbridge.ledger.menu_codec import AcceptedItem, Parts
+from tillbridge.ledger.menu_codec import AcceptedItem, Parts, item_text
 from tillbridge.ledger.models import Hold
 from tillbridge.ledger.overrides import get_overrides
 from tillbridge.ledger.pushes import get_hold
-from tillbridge.menu.codec import fingerprint
 from tillbridge.menu.diff import AVAILABILITY, Diff, ItemChange, diff
 from tillbridge.menu.guard import FEW, Source, Totals, left_by_category, plain, wanted_counts
-from tillbridge.menu.overlay import Overlay, lay, next_change
-from tillbridge.model.catalogue import BadRow, Catalogue, CatalogueChanges, Item
-from tillbridge.model.export_facts import FileEncoding
+from tillbridge.model.catalogue import Availability, BadRow, Catalogue, CatalogueChanges, Item
 from tillbridge.model.texts import printable
 
 SOURCE = "menu_source"  # the fact: what the accepted menu was read from
 _LONGEST_PLACE = 200
+_SIGN = 1 << 63
+_ON, _OFF = Availability(available=True), Availability(available=False)
+_SOURCES = TypeAdapter(Source)
+
+
+# -- availability: what lies over the export
+
+
+def availability_of(item: Item) -> Availability:
+    """Return the item's availability."""
+    if item.snooze_until is not None:
+        return Availability(item.available, item.snooze_until)
+    return _ON if item.available else _OFF
+
+
+@dataclass(frozen=True, slots=True)
+class Overlay:
+    """Everything that lies over the export at `now_ms`: the POS's reading and the overrides.
+
+    `by_pos` is None while the POS's availability is not known (not read yet): then nothing that the
+    service has off sale comes back.
+    """
+
+    now_ms: int
+    by_pos: Mapping[str, Availability] | None = field(default_factory=dict)
+    overrides: Mapping[str, int | None] = field(default_factory=dict)
+
+    def over(
+        self, external_id: str, exported: Availability, at_service: Availability
+    ) -> Availability:
+        """Return what holds now for the item or variant that the export has like this."""
+        state = _ON if exported.at(self.now_ms) else exported
+        read = (self.by_pos or {}).get(external_id)
+        if read is not None and not (read.until is not None and read.until <= self.now_ms):
+            state = _ON if read.available else read
+        if external_id in self.overrides:
+            until = self.overrides[external_id]
+            if until is None or until > self.now_ms:
+                state = _longer(state, Availability(available=False, until=until))
+        if self.by_pos is None and not at_service.at(self.now_ms):
+            state = _longer(state, at_service)
+        return state
+
+
+def lay(item: Item, overlay: Overlay, *, at_service: Item | None = None) -> Item:
+    """Return the item as it should be on sale now; `at_service` is how the service has it."""
+    there = _ON if at_service is None else availability_of(at_service)
+    state = overlay.over(item.external_id, availability_of(item), there)
+    had = () if at_service is None else at_service.variants
+    off = {each.external_id for each in had if not each.available}
+    variants = []
+    for each in item.variants:
+        there = _OFF if each.external_id in off else _ON
+        on = overlay.over(each.external_id, _ON if each.available else _OFF, there).available
+        variants.append(each if on == each.available else replace(each, available=on))
+    laid = (state.available, state.until, tuple(variants))
+    if laid == (item.available, item.snooze_until, item.variants):
+        return item
+    return replace(item, available=laid[0], snooze_until=laid[1], variants=laid[2])
+
+
+def next_change(overlay: Overlay, items: Iterable[Item]) -> int | None:
+    """Return when something comes back by itself: the next end of a snooze or an override."""
+    ends = [item.snooze_until for item in items]
+    ends += [read.until for read in (overlay.by_pos or {}).values() if not read.available]
+    ends += overlay.overrides.values()
+    return min((end for end in ends if end is not None and end > overlay.now_ms), default=None)
+
+
+def _longer(one: Availability, other: Availability) -> Availability:
+    """Return that of two states which keeps the thing off sale longer."""
+    if one.available or other.available:
+        return other if one.available else one
+    if one.until is None or other.until is None:
+        return _OFF
+    return one if one.until >= other.until else other
+
+
+# -- the comparison
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,11 +121,6 @@ class Record:
 
     from_export: Item
     fingerprint: int | None
-
-    @classmethod
-    def of(cls, known: AcceptedItem) -> "Record":
-        """Return the record that an accepted item is known to come from."""
-        return cls(known.pos_item, known.fingerprint)
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,12 +141,25 @@ class Comparison:
     records: Mapping[str, Record] = field(default_factory=dict)
     refreshed: tuple[AcceptedItem, ...] = ()
     no_longer_refused: tuple[str, ...] = ()
-    bad_rows: tuple[BadRow, ...] = ()
     items_read: int = 0
     next_change: int | None = None
     whole: bool = False
-    source: Source = field(default_factory=Source)
     hold: Hold | None = None
+
+    @property
+    def bad_rows(self) -> tuple[BadRow, ...]:
+        """The rows that cannot be read, and those that contradict others."""
+        return self.current.bad_rows
+
+    @property
+    def is_all_on_sale(self) -> bool:
+        """Whether availability does not follow from it: the compared items stay on sale."""
+        if self.whole or self.changes.added or self.changes.removed or self.next_change is not None:
+            return False
+        return all(
+            availability_of(item) == _ON and all(each.available for each in item.variants)
+            for item in (*self.acknowledged.items.values(), *self.current.items.values())
+        )
 
 
 def compare(
@@ -86,13 +178,11 @@ def compare(
     if isinstance(reading, Catalogue):
         accepted = menu.all_items(connection, store)
         had = menu.all_parts(connection, store)
-        items_read = len(reading.items)
-        no_longer_refused = tuple(refused.keys() - reading.items.keys())
+        still_refused = refused.keys() & reading.items.keys()
         for key, refusal in refused.items():
             if key in records and records[key].fingerprint == refusal.fingerprint:
-                del records[key]
-                if key in accepted:  # refused is a change of it: it stays as it was
-                    records[key] = Record.of(accepted[key])
+                del records[key]  # if refused is a change of it, it stays as it was
+        known = accepted.keys() & still_refused
     else:
         accepted = menu.items_by_id(connection, store, fresh.items)
         doubled = tuple(_doubled(fresh, accepted, refused, reading.unseen))
@@ -101,55 +191,45 @@ def compare(
         bad_rows = (*bad_rows, *doubled)
         gone = menu.items_by_fingerprint(connection, store, reading.unseen)
         gone |= menu.unrecorded_items(connection, store)
-        accepted |= gone | touched_by(connection, store, overlay)
+        accepted |= gone | _touched(connection, store, overlay)
         still_refused = {
             key for key, each in refused.items() if each.fingerprint not in reading.unseen
         }
         leaving = gone.keys() - fresh.items.keys() - still_refused
-        for key, known in accepted.items():
-            if key not in records and key not in leaving:
-                records[key] = Record.of(known)
+        known = accepted.keys() - leaving
         had = menu.parts_like(connection, store, has)
-        items_read = reading.items_read
-        no_longer_refused = tuple(refused.keys() - still_refused)
-    acknowledged = Catalogue(
-        {key: each.item for key, each in accepted.items()},
-        had.categories,
-        had.add_ons,
-        had.addon_groups,
-        had.menus,
-    )
+    of_accepted = {k: Record(each.pos_item, each.fingerprint) for k, each in accepted.items()}
+    records |= {k: each for k, each in of_accepted.items() if k in known and k not in records}
+    items = {key: each.item for key, each in accepted.items()}
+    acknowledged = Catalogue(items, had.categories, had.add_ons, had.addon_groups, had.menus)
     laid = {
-        key: lay(each.from_export, overlay, at_service=acknowledged.items.get(key))
+        key: lay(each.from_export, overlay, at_service=items.get(key))
         for key, each in records.items()
     }
     current = replace(fresh, items=laid, bad_rows=bad_rows)
     doubtful = frozenset(key for key, each in accepted.items() if each.doubtful)
     changes = diff(acknowledged, current, doubtful=doubtful)
-    source = source_of(fresh)
+    passed_over = changes.changed.keys() | {row.external_id for row in bad_rows}
+    as_now = (
+        AcceptedItem.of(items[key], each.from_export, each.fingerprint)
+        for key, each in records.items()
+        if key in items and key not in passed_over
+    )
     return Comparison(
         changes=changes,
         acknowledged=acknowledged,
         current=current,
-        totals=_totals(connection, store, changes, source),
+        totals=_totals(connection, store, changes, fresh),
         menus=len(menu.menu_ids(connection, store) | has.menus.keys()),
         # What a bad row stands for keeps its record: a full push sends it as it was.
-        records={key: Record.of(each) for key, each in accepted.items()} | records,
-        refreshed=tuple(_refreshed(accepted, records, changes, bad_rows)),
-        no_longer_refused=no_longer_refused,
-        bad_rows=bad_rows,
-        items_read=items_read,
+        records=of_accepted | records,
+        refreshed=tuple(each for each in as_now if each != accepted[each.item.external_id]),
+        no_longer_refused=tuple(refused.keys() - still_refused),
+        items_read=len(fresh.items) if isinstance(reading, Catalogue) else reading.items_read,
         next_change=next_change(overlay, [each.from_export for each in records.values()]),
         whole=isinstance(reading, Catalogue),
-        source=source,
         hold=get_hold(connection, store),
     )
-
-
-def compare_variants(connection: Connection, store: str, overlay: Overlay) -> Comparison:
-    """Compare availability alone, of the items of which it changes a variant."""
-    found = compare_availability(connection, store, overlay)
-    return replace(found, changes=Diff(changed=found.changes.content))
 
 
 def compare_availability(
@@ -161,35 +241,54 @@ def compare_availability(
 ) -> Comparison:
     """Compare availability alone; `unconfirmed` items differ whatever the ledger has of them."""
     overlay = _with_overrides(connection, store, overlay)
-    accepted = touched_by(connection, store, overlay)
+    accepted = _touched(connection, store, overlay)
     accepted |= menu.items_by_id(connection, store, unconfirmed - accepted.keys())
-    current = {
-        key: lay(each.pos_item, overlay, at_service=each.item) for key, each in accepted.items()
+    records = {key: Record(each.pos_item, each.fingerprint) for key, each in accepted.items()}
+    acknowledged = Catalogue(items={key: each.item for key, each in accepted.items()})
+    current = Catalogue(
+        items={
+            key: lay(records[key].from_export, overlay, at_service=each.item)
+            for key, each in accepted.items()
+        }
+    )
+    again = {
+        key: ItemChange(accepted[key].item, current.items[key], AVAILABILITY)
+        for key in unconfirmed & accepted.keys()
     }
-    changed = {}
-    for external_id, after in current.items():
-        before = accepted[external_id].item
-        if before != after:
-            fields = AVAILABILITY if before.variants == after.variants else frozenset({"variants"})
-            if fields != AVAILABILITY and before.available != after.available:
-                fields |= {"available"}
-            changed[external_id] = ItemChange(before, after, frozenset(fields))
-        elif external_id in unconfirmed:
-            changed[external_id] = ItemChange(before, after, AVAILABILITY)
     return Comparison(
-        changes=Diff(changed=changed),
-        acknowledged=Catalogue(items={key: each.item for key, each in accepted.items()}),
-        current=Catalogue(items=current),
+        changes=Diff(changed=again | dict(diff(acknowledged, current).changed)),
+        acknowledged=acknowledged,
+        current=current,
         totals=Totals(len(accepted)),
         menus=1,
-        records={key: Record.of(each) for key, each in accepted.items()},
-        next_change=next_change(overlay, [each.pos_item for each in accepted.values()]),
+        records=records,
+        next_change=next_change(overlay, [each.from_export for each in records.values()]),
     )
 
 
 def _with_overrides(connection: Connection, store: str, overlay: Overlay) -> Overlay:
     ends = {key: each.until for key, each in get_overrides(connection, store).items()}
     return replace(overlay, overrides={**overlay.overrides, **ends})
+
+
+def _touched(connection: Connection, store: str, overlay: Overlay) -> dict[str, AcceptedItem]:
+    """Return the accepted items whose availability an overlay touches, or did when last sent."""
+    accepted = menu.overlaid_items(connection, store)
+    by_pos = overlay.by_pos or {}
+    off = {key for key, each in by_pos.items() if not each.available}
+    if len(off) < len(by_pos):  # others are on sale over an export that has them off
+        accepted |= menu.items_off_by_pos(connection, store)
+    off |= overlay.overrides.keys()
+    accepted |= menu.items_by_id(connection, store, off - accepted.keys())
+    strange = frozenset(by_pos.keys() | overlay.overrides.keys()) - accepted.keys()
+    strange -= menu.accepted_ids(connection, store, strange)
+    if strange:  # variants
+        owners = set(menu.variant_owners(connection, store, strange).values())
+        accepted |= menu.items_by_id(connection, store, owners - accepted.keys())
+    return accepted
+
+
+# -- the records of an export
 
 
 def changes_from(export: Catalogue, known: AbstractSet[int]) -> CatalogueChanges:
@@ -207,6 +306,12 @@ def fingerprint_of(export: Catalogue, item: Item) -> int:
     """Return the fingerprint that the adapter gave for the item, else one of its content."""
     given = export.fingerprints.get(item.external_id)
     return fingerprint(item) if given is None else given
+
+
+def fingerprint(item: Item) -> int:
+    """Return a stable signed 64-bit number of the item's content, as the export has it."""
+    number = xxhash.xxh3_64_intdigest(item_text(item).encode("utf-8", "surrogatepass"))
+    return number - (1 << 64) if number >= _SIGN else number
 
 
 def _doubled(
@@ -242,22 +347,7 @@ def _doubled(
             )
 
 
-def _refreshed(
-    accepted: Mapping[str, AcceptedItem],
-    records: Mapping[str, Record],
-    changes: Diff,
-    bad_rows: Iterable[BadRow],
-) -> Iterator[AcceptedItem]:
-    """Yield the items that did not change, and come from another record."""
-    passed_over = changes.changed.keys() | {row.external_id for row in bad_rows}
-    for key, record in records.items():
-        if key in accepted and key not in passed_over:
-            now = AcceptedItem.of(accepted[key].item, record.from_export, record.fingerprint)
-            if now != accepted[key]:
-                yield now
-
-
-def _totals(connection: Connection, store: str, changes: Diff, source: Source) -> Totals:
+def _totals(connection: Connection, store: str, changes: Diff, fresh: Catalogue) -> Totals:
     left = {key: count for key, count in left_by_category(changes).items() if count > 1}
     names = menu.parts_like(connection, store, Parts(categories=dict.fromkeys(left))).categories  # type: ignore[arg-type] # only the ids are looked at
     fields, kinds = wanted_counts(changes)
@@ -279,43 +369,6 @@ def _totals(connection: Connection, store: str, changes: Diff, source: Source) -
         having={each: menu.count_having(connection, store, each) for each in fields},
         parts={each: menu.count_parts(connection, store, each) for each in kinds},
         twins=twins,
-        accepted_from=_accepted_source(connection, store),
-        read_from=source,
+        accepted_from=_SOURCES.validate_python(get_fact(connection, store, SOURCE) or {}),
+        read_from=Source(fresh.ends_with_newline, fresh.facts.encodings),
     )
-
-
-def source_of(export: Catalogue) -> Source:
-    """Return what a menu was read from."""
-    return Source(export.ends_with_newline, export.facts.encodings)
-
-
-def _accepted_source(connection: Connection, store: str) -> Source:
-    """Return what the accepted menu was read from, as far as that is known."""
-    known = get_fact(connection, store, SOURCE)
-    if not isinstance(known, Mapping):
-        return Source()
-    encodings = {
-        name: FileEncoding(**how)
-        for name, how in (known.get("encodings") or {}).items()
-        if isinstance(how, Mapping)
-    }
-    return Source(known.get("ends_with_newline"), encodings)
-
-
-def touched_by(connection: Connection, store: str, overlay: Overlay) -> dict[str, AcceptedItem]:
-    """Return the accepted items whose availability an overlay touches, or did when last sent."""
-    accepted = menu.overlaid_items(connection, store)
-    by_pos = overlay.by_pos or {}
-    off = {key for key, each in by_pos.items() if not each.available}
-    if len(off) < len(by_pos):  # others are on sale over an export that has them off
-        accepted |= menu.items_off_by_pos(connection, store)
-    off |= overlay.overrides.keys()
-    accepted |= menu.items_by_id(connection, store, off - accepted.keys())
-    strange = overlay.named - accepted.keys()
-    strange -= menu.accepted_ids(connection, store, strange)
-    if strange:
-        owners = menu.variant_owners(connection, store, strange)
-        accepted |= menu.items_by_id(
-            connection, store, frozenset(owners.values()) - accepted.keys()
-        )
-    return accepted

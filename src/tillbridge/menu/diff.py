@@ -75,13 +75,13 @@ class Diff:
 
     @property
     def parts_put(self) -> bool:
-        """Whether a category, add-on or group is new or changed."""
-        return bool(self.categories.put or self.add_ons.put or self.addon_groups.put)
+        """Whether a category, add-on, group or menu is new or changed."""
+        return any(getattr(self, kind).put for kind in PART_KINDS)
 
     @property
     def needs_push(self) -> bool:
         """Whether more than availability has to be sent."""
-        return bool(self.added or self.removed or self.content or self.parts_put or self.menus.put)
+        return bool(self.added or self.removed or self.content or self.parts_put)
 
     @property
     def parts_gone(self) -> dict[str, frozenset[str]]:

@@ -35,7 +35,7 @@ class MenuFlow:
 
     def __init__(self, store: StoreContext) -> None:
         settings = store.settings
-        self._ctx = MenuContext.of(store)
+        self._ctx = MenuContext(store)
         self._store = store.store
         self._timezone = ZoneInfo(settings.timezone) if settings.timezone else None
         self._menu = MenuSync(self._ctx)

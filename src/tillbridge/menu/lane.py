@@ -4,24 +4,25 @@ A lane is one subject (menu, availability, tables): its rounds are requested, ma
 and made again where they failed. What cannot be read is reported, and the last good menu stays
 (invariant 4). An export that is still being written, or locked by the till, mends itself and is
 read again soon; only after a while is it a problem.
+
+Availability does not wait for a menu push, and it has the last word (invariant 13). What its lane
+sent since a plan was made is put into the plan's calls (`sent`). Where a menu call under way
+differs, nobody knows which of the two the service applies last: such an item is sent once more
+after it. Calls of availability alone, of either lane, take turns (`turn`).
 """
 
 import asyncio
 import gc
 import time
 from abc import ABC, abstractmethod
-from array import array
-from bisect import bisect_left
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
-from collections.abc import Set as AbstractSet
+from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, Concatenate, Generic, ParamSpec, TypeVar
 
 from sqlalchemy import Connection
 
 from tillbridge.adapter import BadRow, ExportUnreadable, PosFailure
-from tillbridge.config import StoreSettings
 from tillbridge.core.context import StoreContext
 from tillbridge.core.errors import (
     BridgeError,
@@ -38,19 +39,15 @@ from tillbridge.core.i18n import _
 from tillbridge.core.log import get_logger
 from tillbridge.core.problems import Found, Scope
 from tillbridge.core.worker import Worker
-from tillbridge.ledger import menu
-from tillbridge.menu.compare import changes_from
+from tillbridge.menu.compare import Overlay
 from tillbridge.menu.guard import Rules
-from tillbridge.menu.overlay import CallsInFlight, Overlay
-from tillbridge.model.catalogue import Availability, Catalogue, CatalogueChanges
+from tillbridge.menu.plan import portions
+from tillbridge.model.catalogue import Availability
 from tillbridge.pos.validation import bad_rows_problem, unreadable_problem
 from tillbridge.service.answers import NOT_INTEGRATED
 
 if TYPE_CHECKING:
-    from tillbridge.core.clock import Clock
-    from tillbridge.core.worker import Supervisor
     from tillbridge.ledger.ledger import Ledger
-    from tillbridge.ledger.problems import ProblemTracker
     from tillbridge.pos.runner import PosRunner
     from tillbridge.service.client import ServiceClient
 
@@ -66,56 +63,83 @@ SOON_S = 0.5
 # What is mended without the file changing (a permission, a share) is noticed after so long.
 UNCHANGED_S = 15.0
 PUSH_NOT_ALLOWED = "menu.push_not_allowed"
+PORTION = 1000  # items in one commit: a delivery must not wait long for its own
+
+AvailabilityById = Mapping[str, Availability | None]  # None: the item is taken off the menu
 
 
-@dataclass(slots=True)
-class LatestAvailability:
-    """What was read last of the POS's availability; changed by the availability lane alone.
+class CallsInFlight:
+    """The calls under way of one store. Used from the event loop.
 
-    `by_pos` is None while it is not known. `unconfirmed` are items of which two calls carried the
-    availability at the same time, so that it is sent once more.
+    `sent` is what the availability lane sent since the latest plan began. `unconfirmed` are items
+    of which two calls carried different availability at the same time: it is sent once more.
+    `push_ids` are rows of the ledger that this process will end.
     """
 
-    by_pos: Mapping[str, Availability] | None = None
-    unconfirmed: set[str] = field(default_factory=set)
+    def __init__(self) -> None:
+        self.turn = asyncio.Lock()
+        self.sent: dict[str, Availability] = {}
+        self.unconfirmed: set[str] = set()
+        self.push_ids: set[int] = set()
+        self._menu: list[AvailabilityById] = []
+        self._availability: list[tuple[AvailabilityById, set[str]]] = []
+
+    @contextmanager
+    def menu(self, carried: AvailabilityById) -> Iterator[None]:
+        """Hold while a menu call carries this availability of its items."""
+        for others, clashed in self._availability:
+            clashed.update(_unlike(others, carried))
+        self._menu.append(carried)
+        try:
+            yield
+        finally:
+            self._menu = [each for each in self._menu if each is not carried]
+
+    @contextmanager
+    def availability(self, carried: AvailabilityById) -> Iterator[set[str]]:
+        """Hold while an availability call carries this; yields the items of which others differ."""
+        clashed = {key for others in self._menu for key in _unlike(carried, others)}
+        entry = (carried, clashed)
+        self._availability.append(entry)
+        try:
+            yield clashed
+        finally:
+            self._availability = [each for each in self._availability if each is not entry]
+
+    @property
+    def may_clash(self) -> bool:
+        """Whether the availability lane has sent, or is sending, what a menu call contradicts."""
+        return bool(self.unconfirmed or self._availability)
 
 
-@dataclass(frozen=True, slots=True)
+def _unlike(carried: AvailabilityById, others: AvailabilityById) -> Iterator[str]:
+    for external_id in carried.keys() & others.keys():
+        if others[external_id] != carried[external_id]:
+            yield external_id
+
+
 class MenuContext:
-    """One store, its rules, and what its lanes have to know of each other."""
+    """One store, its rules, and what its lanes have to know of each other.
 
-    store: str
-    settings: StoreSettings
-    pos: "PosRunner"
-    service: "ServiceClient"
-    ledger: "Ledger"
-    problems: "ProblemTracker"
-    clock: "Clock"
-    supervisor: "Supervisor"
-    rules: Rules
-    base_url: str  # of the service
-    job_poll_s: float
-    availability: LatestAvailability
-    calls: CallsInFlight = field(default_factory=CallsInFlight)
+    `by_pos` is what was read last of the POS's availability, None while it is not known; it is
+    changed by the availability lane alone.
+    """
 
-    @classmethod
-    def of(cls, store: StoreContext) -> "MenuContext":
-        """Return the context of a store's menu."""
-        bridge, settings, pos = store.bridge, store.settings, store.pos.menu
-        return cls(
-            store.store,
-            settings,
-            pos,
-            store.service,
-            bridge.ledger,
-            bridge.problems,
-            bridge.clock,
-            store.supervisor,
-            Rules(settings.menu, bridge.settings.assumptions, settings.currency),
-            bridge.settings.service.base_url,
-            bridge.settings.service.job_poll_s,
-            LatestAvailability(None if pos.reads_availability else {}),
-        )
+    def __init__(self, context: StoreContext) -> None:
+        bridge, settings = context.bridge, context.settings
+        self.store, self.settings = context.store, settings
+        self.pos: PosRunner = context.pos.menu
+        self.service: ServiceClient = context.service
+        self.ledger: Ledger = bridge.ledger
+        self.clock = bridge.clock
+        self.supervisor = context.supervisor
+        self.service_settings = bridge.settings.service
+        self.rules = Rules(settings.menu, bridge.settings.assumptions, settings.currency)
+        self.calls = CallsInFlight()
+        self.by_pos: Mapping[str, Availability] | None = None
+        if not self.pos.reads_availability:
+            self.by_pos = {}
+        self._problems = bridge.problems
 
     async def read(
         self,
@@ -139,16 +163,27 @@ class MenuContext:
             lambda connection: change(connection, self.store, *arguments, **options)
         )
 
+    async def write_portions(
+        self,
+        change: Callable[Concatenate[Connection, str, Sequence[R], P], None],
+        values: Collection[R],
+        *arguments: P.args,
+        **options: P.kwargs,
+    ) -> None:
+        """Change what the ledger has of many items, a portion at a time. Raises LedgerError."""
+        for portion in portions(list(values), PORTION):
+            await self.write(change, portion, *arguments, **options)
+
     def report(
         self, code: str, detail: Mapping[str, object] | None = None, subject: str = ""
     ) -> None:
         """Report whether the store has this problem now: with that detail, or (None) not at all."""
         found = [] if detail is None else [Found(code, subject, detail)]
-        self.problems.report(Scope(self.store, frozenset({code}), subject), found)
+        self._problems.report(Scope(self.store, frozenset({code}), subject), found)
 
     def overlay(self) -> Overlay:
         """Return what the POS has of availability now; the ledger adds the staff's overrides."""
-        return Overlay(self.clock.now_ms(), self.availability.by_pos)
+        return Overlay(self.clock.now_ms(), self.by_pos)
 
 
 class JobLost(BridgeError):
@@ -281,12 +316,8 @@ class SyncLane(ABC, Generic[T]):
         """Return what was read; None where it cannot be now: then it is read again by itself."""
         try:
             found = await reading()
-        except ExportUnreadable as failure:
-            self._is_unreadable(failure)
-            return None
-        except PosFailure as failure:
-            self._log_unreadable(failure.message or type(failure).__name__)
-            self.worker.wake_in(self.worker.back_off(LONGEST_BACKOFF_S))
+        except (ExportUnreadable, PosFailure) as failure:
+            self._report_unreadable(failure)
             return None
         self._passing_since = None
         self._unreadable = ""
@@ -298,22 +329,23 @@ class SyncLane(ABC, Generic[T]):
         detail = bad_rows_problem(self.subject, bad_rows).detail if bad_rows else None
         self.ctx.report("export.bad_rows", detail, self.subject)
 
-    def _is_unreadable(self, failure: ExportUnreadable) -> None:
-        if failure.passing:
-            now = self.ctx.clock.monotonic()
-            if self._passing_since is None:
-                self._passing_since = now
-            patient = now - self._passing_since < PATIENCE_S
-            self.worker.wake_in(SOON_S if patient else 10 * SOON_S)
+    def _report_unreadable(self, failure: ExportUnreadable | PosFailure) -> None:
+        """Read again soon; report an export that does not mend itself meanwhile."""
+        if isinstance(failure, PosFailure):
+            text = failure.message or type(failure).__name__
+            self.worker.wake_in(self.worker.back_off(LONGEST_BACKOFF_S))
+        else:
+            text, now = failure.text, self.ctx.clock.monotonic()
+            since = now if self._passing_since is None else self._passing_since
+            if failure.passing:
+                self._passing_since = since
+            patient = failure.passing and now - since < PATIENCE_S
+            again_s = 10 * SOON_S if failure.passing else UNCHANGED_S
+            self.worker.wake_in(SOON_S if patient else again_s)
             if patient:
                 return
-        else:
-            self.worker.wake_in(UNCHANGED_S)
-        self._log_unreadable(failure.text)
-        found = unreadable_problem(self.subject, failure)
-        self.ctx.report(found.code, found.detail, self.subject)
-
-    def _log_unreadable(self, text: str) -> None:
+            found = unreadable_problem(self.subject, failure)
+            self.ctx.report(found.code, found.detail, self.subject)
         if text != self._unreadable:
             self._unreadable = text
             log.warning(
@@ -332,79 +364,6 @@ async def read_now(reading: Callable[[], Awaitable[T]]) -> T:
             failure.message or _("The till cannot be read now."),
             fix=_("Check that the till is on and connected."),
         ) from failure
-
-
-# -- the menu, read as its difference where that can be
-
-
-class MenuExport:
-    """Reads the menu of one store, as its difference to what the service has or whole."""
-
-    def __init__(self, ctx: MenuContext) -> None:
-        self._ctx = ctx
-        self._counts: tuple[int, int, int] | None = None  # as they were last logged
-        self._known: KnownFingerprints | None = None
-
-    def forget(self) -> None:
-        """Take note that what the service has is not what it was."""
-        self._known = None
-
-    async def known(self) -> "KnownFingerprints":
-        """Return the fingerprints of what the service has; they are cached until `forget`."""
-        if self._known is None:
-            self._known = KnownFingerprints(await self._ctx.read(menu.known_fingerprints))
-        return self._known
-
-    async def read(self, *, whole: bool) -> Catalogue | CatalogueChanges:
-        """Return the menu, or what differs in it. Raises PosFailure where it cannot be read now."""
-        started = time.perf_counter()
-        reading = await (self._ctx.pos.read_catalogue() if whole else self._read_changes())
-        if isinstance(reading, Catalogue):
-            items, fresh = len(reading.items), reading
-        else:
-            items, fresh = reading.items_read, reading.fresh
-        counts = (items, len(fresh.items), len(fresh.bad_rows))
-        # A till that is asked every few seconds mostly answers the same.
-        write = log.debug if counts == self._counts else log.info
-        self._counts = counts
-        write(
-            "export.read",
-            store=self._ctx.store,
-            items=items,
-            fresh=len(fresh.items),
-            bad_rows=len(fresh.bad_rows),
-            ms=milliseconds_since(started),
-        )
-        return reading
-
-    async def _read_changes(self) -> CatalogueChanges:
-        pos, known = self._ctx.pos, await self.known()
-        if pos.reads_changes:
-            return await pos.read_changes(known)
-        return await asyncio.to_thread(changes_from, await pos.read_catalogue(), known)
-
-
-class KnownFingerprints(AbstractSet[int]):
-    """A set of signed 64-bit numbers over a sorted array: 8 bytes a record of the menu."""
-
-    def __init__(self, in_order: "array[int]") -> None:
-        self._in_order = in_order
-
-    @classmethod
-    def _from_iterable(cls, numbers: Iterable[int]) -> frozenset[int]:  # type: ignore[override] # what set operations give
-        return frozenset(numbers)
-
-    def __contains__(self, number: object) -> bool:
-        if not isinstance(number, int):
-            return False
-        place = bisect_left(self._in_order, number)
-        return place < len(self._in_order) and self._in_order[place] == number
-
-    def __iter__(self) -> Iterator[int]:
-        return iter(self._in_order)
-
-    def __len__(self) -> int:
-        return len(self._in_order)
 
 
 def milliseconds_since(start: float) -> int:

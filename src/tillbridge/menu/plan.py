@@ -13,28 +13,45 @@ Specification: Menus and items.
 Full pushes upsert, so what is gone is deleted by a batch afterwards. An item object cannot carry
 the end of a snooze, so that goes by an availability call afterwards. Lists longer than the service
 may take in one call are split.
+
+Bodies hold only fields that the specification lists (Menu push body; Batch bodies), optional ones
+only where they say something. A text or a list that an item had and has no more is sent empty.
+Money stays an integer all the way; a tax rate, decimal text inside, becomes a JSON number of the
+same digits (up to 15 of them).
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field, replace
+from decimal import Decimal
 from typing import Any, Literal, TypeVar
 
 from tillbridge.ledger.menu_codec import Parts
-from tillbridge.menu.codec import can_be_patched
-from tillbridge.menu.compare import Comparison
+from tillbridge.menu.compare import Comparison, availability_of
 from tillbridge.menu.describe import summary_of
 from tillbridge.menu.diff import AVAILABILITY, ContentDigest, Diff, ItemChange, apply
 from tillbridge.menu.guard import Rules, findings
-from tillbridge.menu.overlay import availability_of
-from tillbridge.model.catalogue import Availability, Catalogue, Item, Menu
+from tillbridge.model.catalogue import Availability, Catalogue, Item, ItemTax, Menu
+from tillbridge.model.instant import to_iso
 from tillbridge.model.menu_summary import MenuSummary
 
 T = TypeVar("T")
 
 Kind = Literal["nothing", "availability", "patch", "batch", "full"]
+Body = dict[str, Any]
 
 DEFAULT_MENU = Menu("menu", "Menu")  # for a POS that knows of no menus
+# What an item had and has no more is cleared with this. Of a tax and a product type no way to do so
+# is shown: they are left out of a whole item object, which then stands for the item as it is.
+_CLEARED: Mapping[str, Any] = {
+    "description": "",
+    "image_url": "",
+    "categories": [],
+    "addon_groups": [],
+    "variants": [],
+    "variant_type": "stand_alone",
+}
+_CANNOT_BE_CLEARED = ("tax", "product_type")
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,6 +122,19 @@ class Step:
             for each in self.items
         )
         return replace(self, items=items)
+
+    def body(self) -> Body:
+        """Return the body of the call; of a large menu beside the event loop."""
+        match self.kind:
+            case "full":
+                return menus_body(menus_of(self))
+            case "batch":
+                return batch_body(self.items, self.before, self.delete, self.parts)
+            case "patch":
+                (item,) = self.items
+                return patch_body(item, self.before[item.external_id], self.fields)
+            case _:
+                return {"items": availability_bodies(self.items)}
 
     def only(self, ids: AbstractSet[str]) -> "Step":
         """Return the step with these items alone, and the parts that they need."""
@@ -230,8 +260,9 @@ def choose(changes: Diff, *, acknowledged: int, menus: int, rules: Rules) -> Kin
     if changes.added or changes.removed or changes.parts_put or len(changes.changed) != 1:
         return "batch"
     (change,) = changes.changed.values()
-    fits = can_be_patched(change.after, change.before, change.fields)
-    return "patch" if fits else "batch"
+    was, is_now = change.before, change.after
+    lost = any(getattr(was, name) and not getattr(is_now, name) for name in _CANNOT_BE_CLEARED)
+    return "batch" if lost else "patch"
 
 
 def plan(kind: Kind, changes: Diff, target: Catalogue, rules: Rules) -> Plan:
@@ -328,3 +359,119 @@ def menus_of(push: Step) -> Iterator[tuple[Menu, tuple[Item, ...], Parts]]:
         needs[first] = replace(needs[first], **{kind: with_them})
     for menu in push.menus:
         yield menu, tuple(on[menu.external_id]), needs[menu.external_id]
+
+
+# -- bodies
+
+
+def item_body(item: Item, before: Item | None = None) -> Body:
+    """Return the whole item; `before` is what the service has, so that what is gone is cleared."""
+    optional: Body = {
+        "description": item.description,
+        "image_url": item.image_url,
+        "categories": list(item.categories),
+        "addon_groups": list(item.addon_groups),
+        "variant_type": item.variant_type,
+        "variants": [
+            {
+                "external_id": each.external_id,
+                "variant_name": each.variant_name,
+                "price": each.price,
+                "available": each.available,
+            }
+            for each in item.variants
+        ],
+        "tax": item.tax and _tax(item.tax),
+        "product_type": item.product_type,
+    }
+    body: Body = {"external_id": item.external_id, "name": item.name, "price": item.price}
+    body["available"] = item.available
+    for name, value in optional.items():
+        if value:
+            body[name] = value
+        elif before is not None and getattr(before, name) and name in _CLEARED:
+            body[name] = _CLEARED[name]
+    return body
+
+
+def patch_body(item: Item, before: Item, fields: AbstractSet[str]) -> Body:
+    """Return the external id and these fields of the item."""
+    whole = item_body(item, before).items()
+    return {name: value for name, value in whole if name in fields or name == "external_id"}
+
+
+def availability_bodies(items: Iterable[Item]) -> list[Body]:
+    """Return the items of a batch availability call (specification: Batch and availability)."""
+    bodies: list[Body] = []
+    for item in items:
+        body: Body = {"external_id": item.external_id, "available": item.available}
+        if not item.available and item.snooze_until is not None:
+            body["snooze_until"] = to_iso(item.snooze_until)
+        bodies.append(body)
+    return bodies
+
+
+def batch_body(
+    items: Iterable[Item], before: Mapping[str, Item], delete: Iterable[str], parts: Parts
+) -> Body:
+    """Return the body of a batch; `before` is what the service has of the items that it knows."""
+    body: Body = {"add": [], "update": [], "delete": list(delete)}
+    for item in items:
+        was = before.get(item.external_id)
+        body["add" if was is None else "update"].append(item_body(item, was))
+    return body | {name: encoded for name, encoded in _part_lists(parts).items() if encoded}
+
+
+def menus_body(menus: Iterable[tuple[Menu, Iterable[Item], Parts]]) -> Body:
+    """Return the body of a full push in the preferred shape: each menu with its items and parts."""
+    listed = []
+    for menu, items, parts in menus:
+        body: Body = {"external_id": menu.external_id, "name": menu.name}
+        if menu.description:
+            body["description"] = menu.description
+        lists = _part_lists(parts)
+        body["categories"] = lists.pop("categories")
+        body["items"] = [item_body(item) for item in items]
+        listed.append(body | lists)
+    return {"menus": listed}
+
+
+def _tax(tax: ItemTax) -> Body:
+    components = [
+        {"agency": each.agency, "rate": json_number(each.rate)} for each in tax.components
+    ]
+    return {"name": tax.name, "components": components}
+
+
+def json_number(text: str) -> int | float:
+    """Return decimal text as a JSON number that is written with the same digits.
+
+    A float of up to 15 significant digits is written back as those digits; tax rates have fewer.
+    """
+    value = Decimal(text)
+    whole = value.to_integral_value()
+    return int(whole) if value == whole else float(value)
+
+
+def _part_lists(parts: Parts) -> dict[str, list[Body]]:
+    return {
+        "categories": [
+            {"external_id": each.external_id, "name": each.name}
+            for each in parts.categories.values()
+        ],
+        "add_ons": [
+            {"external_id": each.external_id, "name": each.name, "price": each.price}
+            for each in parts.add_ons.values()
+        ],
+        "addon_groups": [
+            {
+                "external_id": each.external_id,
+                "name": each.name,
+                "min_select": each.min_select,
+                "max_select": each.max_select or max(len(each.add_ons), each.min_select),
+                "required": each.required,
+                "add_ons": list(each.add_ons),
+            }
+            for each in parts.addon_groups.values()
+        ],
+    }

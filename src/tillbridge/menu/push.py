@@ -1,9 +1,15 @@
 """Push a plan: step after step, each acknowledged as soon as the service accepted it.
 
-Each call is recorded before it is sent (`push_record`). A step that is refused is narrowed down to
-the items it is refused for; the others go through. An item counts as refused only when it was
-refused by itself while something else of the same plan was taken: a service that refuses everything
-says nothing about a single item.
+Each call is recorded before it is sent, and the record ends with what became of it. What the
+service accepted is acknowledged here, and nowhere else (invariant 3). A push whose end stays
+unknown (time-out, failure of the service, crash) leaves its items unconfirmed: they are sent again.
+A push that the service takes as a job is followed until it ends. The service remembers a job for an
+hour after its last update; one that it knows no more is settled by the sync status: where
+`last_synced_at` has moved since the job began, it succeeded. Specification: Menu sync job; Limits.
+
+A step that is refused is narrowed down to the items it is refused for; the others go through. An
+item counts as refused only when it was refused by itself while something else of the same plan was
+taken: a service that refuses everything says nothing about a single item.
 
 A partial answer says that something was not taken, and perhaps what: names count only where the
 numbers agree with them; where nobody can tell, nothing is acknowledged and the push is repeated in
@@ -13,13 +19,14 @@ upsert, so sending a part twice does no harm.
 """
 
 import asyncio
+import json
 import re
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
-from typing import Literal
+from typing import Any, Literal
 
 from sqlalchemy import Connection
 
@@ -27,14 +34,21 @@ from tillbridge.core.errors import OutcomeUnknown, Refused, ServiceDown, Service
 from tillbridge.core.i18n import _
 from tillbridge.core.log import get_logger
 from tillbridge.ledger import menu, pushes
-from tillbridge.ledger.menu_codec import AcceptedItem
-from tillbridge.menu import codec
-from tillbridge.menu.compare import Record
+from tillbridge.ledger.facts import get_fact, put_fact
+from tillbridge.ledger.menu_codec import (
+    PARTS,
+    AcceptedItem,
+    Parts,
+    decode_accepted,
+    encode_accepted,
+    part_from,
+    part_text,
+)
+from tillbridge.ledger.models import Push
+from tillbridge.menu.compare import Record, availability_of
 from tillbridge.menu.diff import ContentDigest
-from tillbridge.menu.lane import JobLost, MenuContext
-from tillbridge.menu.overlay import availability_of
+from tillbridge.menu.lane import PORTION, JobLost, MenuContext
 from tillbridge.menu.plan import Assessment, Step, menus_of
-from tillbridge.menu.push_record import PushContent, PushRecord, Reply, recorded
 from tillbridge.model.catalogue import Item
 from tillbridge.service.types import PushAccepted
 
@@ -42,6 +56,9 @@ log = get_logger()
 
 MOST_CALLS = 80  # while narrowing one step down
 ITEM_NOT_FOUND = "menu.item_not_found"
+JOB_NOT_FOUND = "menu.job_not_found"
+GIVE_UP_S = 2 * 3600.0  # a job that has not ended by then has been forgotten by the service
+_BASELINE = "menu_job"  # the fact that holds what `last_synced_at` was when the job began
 _BODY_REFUSED = frozenset({400, 413, 422})
 _REFERENCE_REFUSED = frozenset({400, 404, 422})
 _INCOMPLETE = frozenset({"partial", "failed", "error"})
@@ -71,6 +88,20 @@ class PushResult:
     def is_complete(self) -> bool:
         """Whether the service has all of it, apart from what it refused item by item."""
         return not (self.drifted or self.failure or self.lacks)
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """The service's answer in one shape; `count` is how many items it took, None: unknown.
+
+    The status of a job of which nobody can tell is "lost". `missing` are items that the service
+    does not know.
+    """
+
+    status: str
+    message: str = ""
+    count: int | None = None
+    missing: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,7 +145,7 @@ async def push(
     pusher = Pusher(ctx, store_id, records, left, finish)
     for number, step in enumerate(steps, 1):
         await pusher.push_step(step, is_last=number == len(steps))
-    await pusher.end()
+    await pusher.finish_plan()
     return pusher.result
 
 
@@ -221,47 +252,74 @@ class Pusher:
     async def send_recorded(
         self, step: Step, clashed: AbstractSet[str] = frozenset(), *, is_last: bool = False
     ) -> Sent:
-        """Record the call, make it, and acknowledge what was taken of it, `clashed` items apart.
+        """Record the call, make it, and acknowledge what was taken of it, `clashed` items apart."""
+        ctx = self.ctx
+        push_id = await begin(ctx, step)
+        try:
+            sent = await self._exchange(push_id, step)
+            if sent.state != "failed":
+                await self._acknowledge(push_id, step, sent, clashed, is_last=is_last)
+            return sent
+        finally:
+            ctx.calls.push_ids.discard(push_id)
 
-        An approval stands for what is left of its plan.
-        """
+    async def _exchange(self, push_id: int, step: Step) -> Sent:
+        """Make the call; where nothing of it is to be acknowledged, its record has ended."""
+        ctx = self.ctx
+        try:
+            return await call(ctx, self.store_id, push_id, step, self.records or {})
+        except Refused as failure:
+            await end(ctx, push_id, "failed", failure.text)
+            if failure.code == ITEM_NOT_FOUND:
+                missing = named_in(failure.text, step) or frozenset(step.ids)
+                return Sent("failed", failure.text, missing=missing)
+            if failure.status in _REFERENCE_REFUSED and lacking_in(failure.text, step):
+                return Sent("failed", failure.text, lacks=True)
+            if failure.status in _BODY_REFUSED:
+                return Sent("failed", failure.text, named_in(failure.text, step))
+            raise
+        except (OutcomeUnknown, ServiceDown) as failure:
+            await end(ctx, push_id, "lost", failure.text, unconfirmed=step.ids)
+            raise
+        except ServiceError as failure:
+            await end(ctx, push_id, "failed", failure.text)
+            raise
+
+    async def _acknowledge(
+        self, push_id: int, step: Step, sent: Sent, clashed: AbstractSet[str], *, is_last: bool
+    ) -> None:
+        """Acknowledge what was taken; an approval stands for what is left of its plan."""
         ctx, left, records = self.ctx, self.left, self.records
-        async with recorded(ctx, step) as record:
-            reply = await exchange(ctx, self.store_id, record, step, records)
-            if isinstance(reply, Sent):
-                return reply
-            sent = judge(reply, step)
-            taken, content, at = taken_of(step, sent), PushContent(), ctx.clock.now_ms()
-            if taken is not None and clashed:
+        taken, content, at = taken_of(step, sent), PushContent(), ctx.clock.now_ms()
+        toggled: dict[str, Item] = {}  # of a call of availability alone
+        finish: Finish | None = None
+        if taken is not None:
+            if clashed:
                 taken = taken.only(set(taken.ids) - clashed)
-            if taken is not None and records is not None and taken.kind != "availability":
-                content = await asyncio.to_thread(content_of, taken, records)
-            if taken is not None and left is not None:
+            if taken.kind == "availability":
+                toggled = {each.external_id: each for each in taken.items}
+            else:
+                content = await asyncio.to_thread(content_of, taken, records or {})
+            if left is not None:
                 left.accepted(taken.ids)
-            finish = None
             if is_last and taken is step and self.result.is_complete and not self.result.refused:
                 finish, self.finish = self.finish, None
 
-            def also(connection: Connection) -> None:
-                if taken is not None and taken.kind == "availability":
-                    items = {each.external_id: each for each in taken.items}
-                    acknowledge_availability(connection, ctx.store, items, records, at=at)
-                if taken is not None and left is not None:
-                    if left.text:
-                        pushes.carry_approval(connection, ctx.store, left.text)
-                    else:
-                        pushes.drop_hold(connection, ctx.store)
-                if finish is not None:
-                    finish(connection, ctx.store, self.result)
+        def also(connection: Connection) -> None:
+            acknowledge_availability(connection, ctx.store, toggled, records, at=at)
+            if taken is not None and left is not None:
+                if left.text:
+                    pushes.carry_approval(connection, ctx.store, left.text)
+                else:
+                    pushes.drop_hold(connection, ctx.store)
+            if finish is not None:
+                finish(connection, ctx.store, self.result)
 
-            await record.accepted(content, sent.state, sent.message, also)
-            if taken is not None and records is None:  # news to the menu's plan
-                ctx.calls.sent.update(
-                    (each.external_id, availability_of(each)) for each in taken.items
-                )
-            return sent
+        await acknowledge(ctx, push_id, content, sent.state, sent.message, also)
+        if records is None:  # news to the menu's plan
+            ctx.calls.sent.update((key, availability_of(each)) for key, each in toggled.items())
 
-    async def end(self) -> None:
+    async def finish_plan(self) -> None:
         """Record what the service refused item by item, which is not sent again as it is."""
         records, result, at = self.records or {}, self.result, self.ctx.clock.now_ms()
         refusals = {
@@ -282,71 +340,54 @@ class Pusher:
             await self.ctx.write(record)
 
 
-# -- one call
+# -- the record of a call: from before it is sent until its end is known
 
 
-async def exchange(
-    ctx: MenuContext, store_id: str, record: PushRecord, step: Step, records: Records | None
-) -> Reply | Sent:
-    """Make the call; where nothing of it is to be acknowledged, its record has ended."""
-    try:
-        return await _call(ctx, store_id, record, step, records)
-    except Refused as failure:
-        await record.ended("failed", failure.text)
-        if failure.code == ITEM_NOT_FOUND:
-            missing = named_in(failure.text, step) or frozenset(step.ids)
-            return Sent("failed", failure.text, missing=missing)
-        if failure.status in _REFERENCE_REFUSED and lacking_in(failure.text, step):
-            return Sent("failed", failure.text, lacks=True)
-        if failure.status in _BODY_REFUSED:
-            return Sent("failed", failure.text, named_in(failure.text, step))
-        raise
-    except (OutcomeUnknown, ServiceDown) as failure:
-        await record.unconfirmed(step.ids, failure.text)
-        raise
-    except ServiceError as failure:
-        await record.ended("failed", failure.text)
-        raise
+@dataclass(frozen=True, slots=True)
+class PushContent:
+    """What a push carries: `ids` of items alone, or items and parts to be acknowledged.
 
+    Of content that is acknowledged, `ids` are removed and the rest is there.
+    """
 
-async def _call(
-    ctx: MenuContext, store_id: str, record: PushRecord, step: Step, records: Records | None
-) -> Reply | Sent:
-    service = ctx.service
-    match step.kind:
-        case "batch":
-            body = await asyncio.to_thread(
-                codec.batch_body, step.items, step.before, step.delete, step.parts
+    ids: tuple[str, ...] = ()
+    items: tuple[AcceptedItem, ...] = ()
+    parts: Parts = field(default_factory=Parts)
+
+    def text(self) -> str:
+        """Return it as the ledger has it: one JSON array a line.
+
+        So a menu of 20,000 items is never encoded or decoded in one go, which would hold the
+        interpreter, and with it the event loop.
+        """
+        lines = [json.dumps(["id", external_id]) for external_id in self.ids]
+        for each in self.items:
+            row = encode_accepted(each)
+            lines.append(
+                json.dumps(["item", row["body"], row["fingerprint"], row["pos_available"]])
             )
-            batch = await service.batch(store_id, body)
-            counts = [batch.added, batch.updated, batch.deleted]
-            known = [each for each in counts if each is not None]
-            return Reply(batch.status, batch.message, sum(known) if known else None)
-        case "patch":
-            (item,) = step.items
-            body = codec.patch_body(item, step.before[item.external_id], step.fields)
-            patch = await service.patch_item(store_id, item.external_id, body)
-            return Reply(patch.status, patch.message)
-        case "availability":
-            answer = await service.set_availability(store_id, codec.availability_bodies(step.items))
-            missing = frozenset(answer.not_found) & set(step.ids)
-            return Reply("success", answer.message, missing=missing)
-    body = await asyncio.to_thread(lambda: codec.menus_body(menus_of(step)))
-    pushed = await service.push_menus(store_id, body)
-    if not isinstance(pushed, PushAccepted):
-        return Reply(pushed.status, pushed.message, pushed.counts.items)
-    content = await asyncio.to_thread(content_of, step, records or {})
-    end = await record.became_job(store_id, pushed, content)
-    if end.status == "success":
-        whole = end.count is None or end.count >= len(step.items)
-        return end if whole else replace(end, status="partial")
-    await record.unconfirmed(step.ids, end.message, state=end.status)
-    if end.status == "lost":
-        raise JobLost(end.message)
-    return Sent("failed", end.message, named_in(end.message, step), again=True)
+        for kind in PARTS:
+            parts = getattr(self.parts, kind).values()
+            lines += [json.dumps([kind, part_text(part)]) for part in parts]
+        return "\n".join(lines)
 
-
-# -- what is acknowledged
+    @classmethod
+    def of_text(cls, text: str) -> "PushContent":
+        """Return what `text` wrote."""
+        ids: list[str] = []
+        items: list[AcceptedItem] = []
+        parts: dict[str, dict[str, Any]] = {kind: {} for kind in PARTS}
+        for line in text.splitlines():
+            kind, *values = json.loads(line)
+            if kind == "id":
+                ids.append(values[0])
+            elif kind == "item":
+                body, fingerprint, pos_available = values
+                items.append(decode_accepted(body, fingerprint, pos_available=pos_available))
+            else:
+                part: Any = part_from(kind, values[0])
+                parts[kind][part.external_id] = part
+        return cls(tuple(ids), tuple(items), Parts(**parts))
 
 
 def content_of(step: Step, records: Records) -> PushContent:
@@ -356,6 +397,58 @@ def content_of(step: Step, records: Records) -> PushContent:
         record = records[item.external_id]
         accepted.append(AcceptedItem.of(item, record.from_export, record.fingerprint))
     return PushContent(step.delete, tuple(accepted), step.parts)
+
+
+async def begin(ctx: MenuContext, step: Step) -> int:
+    """Record that the step is about to be sent; return the record's id, which is ours to end."""
+    text = await asyncio.to_thread(PushContent(ids=step.ids).text)
+    summary: dict[str, Any] = step.counts
+    if step.kind == "patch":
+        (item,) = step.items
+        fields = sorted(step.fields)
+        summary = {"item": item.external_id, "name": item.name, "fields": fields}
+    at = ctx.clock.now_ms()
+    push_id = await ctx.write(pushes.begin_push, step.kind, summary, text, at=at)
+    ctx.calls.push_ids.add(push_id)
+    return push_id
+
+
+async def acknowledge(
+    ctx: MenuContext,
+    push_id: int,
+    content: PushContent,
+    state: str,
+    message: str,
+    also: Callable[[Connection], None],
+) -> None:
+    """Acknowledge what the service accepted of a push (and do `also`), and end it."""
+    at, most = ctx.clock.now_ms(), max(0, len(content.items) - 1) // PORTION * PORTION
+    await ctx.write_portions(menu.acknowledge_items, content.items[:most], at=at)
+
+    def finish(connection: Connection, store: str) -> None:
+        menu.acknowledge_items(connection, store, content.items[most:], at=at)
+        menu.acknowledge_parts(connection, store, content.parts, at=at)
+        if content.ids:
+            menu.forget_items(connection, store, content.ids, at=at)
+            menu.clear_refusals(connection, store, content.ids)
+        also(connection)
+        pushes.end_push(connection, push_id, state, message, at=at)
+
+    await ctx.write(finish)
+
+
+async def end(
+    ctx: MenuContext, push_id: int, state: str, message: str, unconfirmed: Collection[str] = ()
+) -> None:
+    """Record how a push ended of which nothing is acknowledged.
+
+    Of the `unconfirmed` items nobody knows what the service has.
+    """
+    await ctx.write_portions(menu.mark_unconfirmed, unconfirmed)
+    at = ctx.clock.now_ms()
+    await ctx.ledger.write(
+        lambda connection: pushes.end_push(connection, push_id, state, message, at=at)
+    )
 
 
 def acknowledge_availability(
@@ -371,6 +464,8 @@ def acknowledge_availability(
     Where other changes of such an item still wait, its record is left open, so that each reading
     finds it anew. Without records, where the items come from stays as it is.
     """
+    if not sent:
+        return
     accepted = []
     for external_id, known in menu.items_by_id(connection, store, sent).items():
         item = sent[external_id]
@@ -388,6 +483,124 @@ def acknowledge_availability(
 
 def _with_availability(item: Item, other: Item) -> Item:
     return replace(item, available=other.available, snooze_until=other.snooze_until)
+
+
+# -- one call, and the job it may become
+
+
+async def call(ctx: MenuContext, store_id: str, push_id: int, step: Step, records: Records) -> Sent:
+    """Make the call, and return what came of it. Raises ServiceError or JobLost."""
+    service = ctx.service
+    body = step.body() if len(step.items) == 1 else await asyncio.to_thread(step.body)
+    if step.kind == "batch":
+        batch = await service.batch(store_id, body)
+        counts = [each for each in (batch.added, batch.updated, batch.deleted) if each is not None]
+        return judge(Reply(batch.status, batch.message, sum(counts) if counts else None), step)
+    if step.kind == "patch":
+        patch = await service.patch_item(store_id, step.ids[0], body)
+        return judge(Reply(patch.status, patch.message), step)
+    if step.kind == "availability":
+        answer = await service.set_availability(store_id, body["items"])
+        missing = frozenset(answer.not_found) & set(step.ids)
+        return Sent("success", answer.message, missing=missing)
+    pushed = await service.push_menus(store_id, body)
+    if not isinstance(pushed, PushAccepted):
+        return judge(Reply(pushed.status, pushed.message, pushed.counts.items), step)
+    ended = await _become_job(ctx, store_id, push_id, pushed, step, records)
+    if ended.status == "success":
+        whole = ended.count is None or ended.count >= len(step.items)
+        return judge(ended if whole else replace(ended, status="partial"), step)
+    await end(ctx, push_id, ended.status, ended.message, unconfirmed=step.ids)
+    if ended.status == "lost":
+        raise JobLost(ended.message)
+    return Sent("failed", ended.message, named_in(ended.message, step), again=True)
+
+
+async def _become_job(
+    ctx: MenuContext, store_id: str, push_id: int, job: PushAccepted, step: Step, records: Records
+) -> Reply:
+    """Record that the push became a job, and return its end.
+
+    Raises ServiceError where the service cannot be asked any more; the job is then resumed by the
+    next round, or after a restart.
+    """
+    at = ctx.clock.now_ms()
+    pending = await asyncio.to_thread(lambda: content_of(step, records).text())
+
+    def remember(connection: Connection, store: str) -> None:
+        pushes.push_became_job(
+            connection, push_id, job_id=job.job_id, poll_url=job.poll_url, pending=pending
+        )
+        baseline = {"job_id": job.job_id, "synced_at": job.synced_before}
+        put_fact(connection, store, _BASELINE, baseline, at=at)
+
+    await ctx.write(remember)
+    log.info("menu.job_started", store=ctx.store, job=job.job_id)
+    return await follow_job(ctx, store_id, job.job_id, job.poll_url, at)
+
+
+async def follow_job(
+    ctx: MenuContext, store_id: str, job_id: str, poll_url: str, began: int
+) -> Reply:
+    """Poll the job until it ends. Raises ServiceError."""
+    give_up = ctx.clock.monotonic() + GIVE_UP_S
+    while ctx.clock.monotonic() < give_up:
+        try:
+            job = await ctx.service.menu_job(store_id, job_id, poll_url=poll_url)
+        except Refused as failure:
+            if failure.code != JOB_NOT_FOUND:
+                raise
+            return await _by_sync_status(ctx, store_id, job_id, began)
+        if job.ended:
+            state = "success" if job.status == "success" else "failed"
+            log.info("menu.job_ended", store=ctx.store, job=job_id, state=state)
+            return Reply(state, job.message, job.counts.items)
+        await asyncio.sleep(ctx.service_settings.job_poll_s)
+    return Reply("lost", _("The service has not finished the menu push for hours."))
+
+
+async def _by_sync_status(ctx: MenuContext, store_id: str, job_id: str, began: int) -> Reply:
+    """Return by the sync status what became of a job that the service knows no more."""
+    baseline = await ctx.read(get_fact, _BASELINE)
+    synced = (await ctx.service.menu_status(store_id)).last_synced_at
+    log.info("menu.job_settled", store=ctx.store, job=job_id, last_synced_at=synced)
+    if baseline is not None and baseline["job_id"] == job_id and baseline["synced_at"]:
+        began = baseline["synced_at"] + 1
+    if synced is not None and synced >= began:
+        return Reply("success")
+    return Reply(
+        "lost", _("The service no longer knows the menu push, and shows no sync since then.")
+    )
+
+
+async def settle_push(ctx: MenuContext, store_id: str, push: Push) -> None:
+    """Settle a push whose end nobody knows: the bridge stopped, or the service was away.
+
+    A job is followed on. What any other push carried is unconfirmed. Raises ServiceError.
+    """
+    state, message = "lost", ""
+    if push.job_id is not None:
+        log.info("menu.job_resumed", store=ctx.store, job=push.job_id)
+        ended = await follow_job(ctx, store_id, push.job_id, push.poll_url or "", push.started_at)
+        state, message = ended.status, ended.message
+        if ended.count is not None and ended.count < push.summary.get("items", 0):
+            state = "lost"  # some items were refused: pushing again finds which
+    text = await ctx.ledger.read(lambda connection: pushes.pending_of(connection, push.id))
+    content = await asyncio.to_thread(PushContent.of_text, text or "")
+    at = ctx.clock.now_ms()
+    if state == "success":
+        await acknowledge(
+            ctx,
+            push.id,
+            replace(content, ids=()),
+            state,
+            message,
+            lambda connection: put_fact(connection, ctx.store, "last_synced_at", at, at=at),
+        )
+    else:
+        ids = {*content.ids, *(each.item.external_id for each in content.items)}
+        await end(ctx, push.id, state, message, unconfirmed=ids)
+    log.info("menu.push_settled", store=ctx.store, kind=push.kind, state=state)
 
 
 # -- what an answer means, and which items a refusal is about; pure

@@ -2,8 +2,9 @@
 
 import asyncio
 import time
-from collections.abc import Callable, Mapping
-from dataclasses import asdict, replace
+from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Set as AbstractSet
+from dataclasses import asdict, dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -14,38 +15,25 @@ from tillbridge.core.log import get_logger
 from tillbridge.ledger import menu, pushes
 from tillbridge.ledger.facts import get_fact, put_fact
 from tillbridge.ledger.menu import Refusal
-from tillbridge.ledger.pushes import whole_is_done, whole_is_due
-from tillbridge.menu.compare import SOURCE, Comparison, compare, compare_variants
+from tillbridge.ledger.models import Push
+from tillbridge.ledger.pushes import Kinship, Storefront, whole_is_done, whole_is_due
+from tillbridge.menu.compare import SOURCE, changes_from, compare, compare_availability
 from tillbridge.menu.describe import summary_lines
+from tillbridge.menu.diff import Diff
 from tillbridge.menu.guard import Source
 from tillbridge.menu.lane import (
     PUSH_NOT_ALLOWED,
     USUAL,
     MenuContext,
-    MenuExport,
     SyncLane,
     SyncRequest,
     gc_paused,
     milliseconds_since,
     pass_over,
 )
-from tillbridge.menu.plan import (
-    Assessment,
-    Kind,
-    availability_alone,
-    guard_and_plan,
-    plan,
-    portions,
-)
-from tillbridge.menu.push import PushResult, push
-from tillbridge.menu.push_record import (
-    PORTION,
-    Connected,
-    read_connected,
-    settle_open_pushes,
-    settle_storefront,
-)
-from tillbridge.model.catalogue import Catalogue
+from tillbridge.menu.plan import Assessment, Kind, availability_alone, guard_and_plan, plan
+from tillbridge.menu.push import PushResult, push, settle_push
+from tillbridge.model.catalogue import Catalogue, CatalogueChanges
 from tillbridge.model.menu_summary import MenuSummary
 
 log = get_logger()
@@ -63,8 +51,9 @@ class MenuSync(SyncLane[Assessment]):
 
     def __init__(self, ctx: MenuContext) -> None:
         super().__init__(ctx, "menu")
-        self.export = MenuExport(ctx)
-        self.on_end: Callable[[], None] = lambda: None  # of a round, whatever came of it
+        self.on_end: Callable[[], None] = lambda: None  # of a round that availability follows from
+        self._known: AbstractSet[int] | None = None  # fingerprints of what the service has
+        self._counts: tuple[int, int, int] | None = None  # of an export, as they were last logged
         self._doubted_digest = ""  # of a refused plan after which everything was pushed
         self._drift = DriftPauses()
 
@@ -77,9 +66,9 @@ class MenuSync(SyncLane[Assessment]):
         request = await self._settle(connected, request)
 
         # read: the difference to what the service has where that will do, else the whole menu
-        whole = request.whole or request.full or not await self.export.known()
+        whole = request.whole or request.full or not await self._fingerprints()
         with gc_paused(when=whole):
-            reading = await self.read_export(lambda: self.export.read(whole=whole))
+            reading = await self.read_export(partial(self._read, whole=whole))
         if reading is None:
             self.postpone(request)
             await self._push_variants(connected)
@@ -125,13 +114,51 @@ class MenuSync(SyncLane[Assessment]):
         """
         if not self.ctx.pos.reads_catalogue:
             return None
+        stays_on_sale = False
         try:
-            return await super().now(request)
+            assessment = await super().now(request)
+            stays_on_sale = assessment is not None and assessment.comparison.is_all_on_sale
         except Exception:
-            self.export.forget()
+            self._known = None
             raise
         finally:
-            self.on_end()
+            if not stays_on_sale or self.ctx.calls.may_clash:
+                self.on_end()
+        return assessment
+
+    # -- reading the menu, as its difference to what the service has or whole
+
+    async def _fingerprints(self) -> AbstractSet[int]:
+        """Return the fingerprints of what the service has; cached until that changes."""
+        if self._known is None:
+            self._known = await self.ctx.read(menu.known_fingerprints)
+        return self._known
+
+    async def _read(self, *, whole: bool) -> Catalogue | CatalogueChanges:
+        """Return the menu, or what differs in it. Raises PosFailure where it cannot be read now."""
+        pos, started = self.ctx.pos, time.perf_counter()
+        reading: Catalogue | CatalogueChanges
+        if pos.reads_changes and not whole:
+            reading = await pos.read_changes(await self._fingerprints())
+        else:
+            reading = await pos.read_catalogue()
+        if isinstance(reading, Catalogue) and not whole:
+            reading = await asyncio.to_thread(changes_from, reading, await self._fingerprints())
+        fresh = reading if isinstance(reading, Catalogue) else reading.fresh
+        items = len(fresh.items) if isinstance(reading, Catalogue) else reading.items_read
+        counts = (items, len(fresh.items), len(fresh.bad_rows))
+        # A till that is asked every few seconds mostly answers the same.
+        write = log.debug if counts == self._counts else log.info
+        self._counts = counts
+        write(
+            "export.read",
+            store=self.ctx.store,
+            items=items,
+            fresh=len(fresh.items),
+            bad_rows=len(fresh.bad_rows),
+            ms=milliseconds_since(started),
+        )
+        return reading
 
     # -- what makes a round another one
 
@@ -160,33 +187,36 @@ class MenuSync(SyncLane[Assessment]):
     async def is_whole_due(self) -> bool:
         """Whether the next round has to push everything, for whoever only looks."""
         if self._one_at_a_time.locked():
-            return (await self.ctx.read(read_connected, self.ctx.base_url)).whole_due
+            return await self.ctx.read(pushes.is_whole_due)
         async with self._one_at_a_time:
             connected = await settle_storefront(self.ctx)
         return connected.store_id is not None and connected.whole_due
 
     def _push_all_soon(self, **why: object) -> None:
-        self.export.forget()
+        self._known = None
         pause = self._drift.pause(self.ctx.clock.monotonic())
         log.warning("menu.drifted", store=self.ctx.store, pushed_in_s=round(pause), **why)
         self.request(FULL, after_s=pause)
 
-    async def _settle(self, connected: Connected, request: SyncRequest) -> SyncRequest:
+    async def _settle(self, connected: "Connected", request: SyncRequest) -> SyncRequest:
         """Settle what the ledger has left open; return what the round has to do then."""
-        if await settle_open_pushes(self.ctx, connected):
-            self.export.forget()
+        if connected.store_id is not None and connected.open_pushes:
+            for each in connected.open_pushes:
+                await settle_push(self.ctx, connected.store_id, each)
+            self._known = None
         if request.retry_refused:
             # Only here, between two readings: a refused record counts as known, so that a reading
             # with it and a comparison without it would take its item for gone.
-            await self.ctx.write(_clear_refusals)
+            refused = await self.ctx.read(menu.refused_items)
+            await self.ctx.write(menu.clear_refusals, refused.keys())
             self.refused_digest = ""
-            self.export.forget()
+            self._known = None
         if connected.store_id is None or not connected.whole_due:
             return request
-        self.export.forget()
+        self._known = None
         return request | FULL
 
-    async def _push_variants(self, connected: Connected) -> None:
+    async def _push_variants(self, connected: "Connected") -> None:
         """Take variants off sale, or back on, while the menu cannot be read or must wait.
 
         No availability call names a variant, so that this takes the item object.
@@ -195,12 +225,12 @@ class MenuSync(SyncLane[Assessment]):
             return
         ctx = self.ctx
         ctx.calls.sent.clear()
-        comparison = await ctx.read(compare_variants, ctx.overlay())
-        if comparison.changes:
-            kind: Kind = "patch" if len(comparison.changes.changed) == 1 else "batch"
-            steps = plan(kind, comparison.changes, Catalogue(), ctx.rules)
+        comparison = await ctx.read(compare_availability, ctx.overlay())
+        if variants := comparison.changes.content:
+            kind: Kind = "patch" if len(variants) == 1 else "batch"
+            steps = plan(kind, Diff(changed=variants), Catalogue(), ctx.rules)
             await push(ctx, connected.store_id, Assessment(comparison, steps))
-            self.export.forget()
+            self._known = None
 
     def _sendable(self, assessment: Assessment) -> Assessment:
         """Return what may go out: of a plan that the service refused as it is, availability."""
@@ -220,7 +250,7 @@ class MenuSync(SyncLane[Assessment]):
             )
         return assessment
 
-    async def _record_reading(self, assessment: Assessment, connected: Connected) -> None:
+    async def _record_reading(self, assessment: Assessment, connected: "Connected") -> None:
         """Record what was read and what differs, and report what of it concerns people."""
         ctx, comparison, at = self.ctx, assessment.comparison, self.ctx.clock.now_ms()
         if comparison.whole:
@@ -247,17 +277,16 @@ class MenuSync(SyncLane[Assessment]):
             report_refusals(ctx, refused)
         if assessment.first is not None:
             await record_first_import(ctx, assessment.first)
-        for portion in portions(comparison.refreshed, PORTION):
-            await ctx.write(menu.refresh_items, portion)
+        await ctx.write_portions(menu.refresh_items, comparison.refreshed)
         if comparison.refreshed or comparison.no_longer_refused:
-            self.export.forget()
+            self._known = None
 
     async def _push(self, store_id: str, assessment: Assessment, since: float | None) -> None:
         """Push the plan, for an export changed at `since`, and report what came of it."""
         ctx, started = self.ctx, time.perf_counter()
         finish = partial(record_push, assessment=assessment, clock=ctx.clock)
         result = await push(ctx, store_id, assessment, finish)
-        self.export.forget()
+        self._known = None
         await self._report(assessment, result)
         took = {"ms": milliseconds_since(started)}
         if since is not None:
@@ -270,7 +299,7 @@ class MenuSync(SyncLane[Assessment]):
             refused=len(result.refused),
             **took,
         )
-        await self.export.known()  # so that the next export finds it at hand
+        await self._fingerprints()  # so that the next export finds it at hand
 
     async def _report(self, assessment: Assessment, result: PushResult) -> None:
         ctx = self.ctx
@@ -334,6 +363,66 @@ class DriftPauses:
         return min(30.0 * 2.0**doubled, DRIFT_CALM_S / 2)
 
 
+# -- what has to be settled before a menu is compared
+
+
+@dataclass(frozen=True, slots=True)
+class Connected:
+    """The storefront that the store is connected to, and its id there; None while it is to none.
+
+    `whole_due`: only a full push brings ledger and storefront in line. `open_pushes` are those of
+    which nobody knows the end.
+    """
+
+    now: Storefront | None
+    store_id: str | None
+    known: Storefront | None = None
+    whole_due: bool = False
+    open_pushes: Sequence[Push] = ()
+
+
+def read_connected(connection: Connection, store: str, base_url: str) -> Connected:
+    """Return what is to be settled."""
+    now = pushes.current_storefront(connection, store, base_url)
+    return Connected(
+        now,
+        None if now is None else now.store_id,
+        pushes.remembered_storefront(connection, store, pushes.MENU),
+        pushes.is_whole_due(connection, store),
+        pushes.running_pushes(connection, store),
+    )
+
+
+async def settle_storefront(ctx: MenuContext) -> Connected:
+    """Bring what the ledger remembers of the menu in line with the storefront it belongs to.
+
+    At another store or another address the accepted menu is forgotten: it never had any of it. A
+    new integration of the same store may have kept it or lost it: every item is sent again, and the
+    guard still compares with it.
+    """
+    found = await ctx.read(read_connected, ctx.service_settings.base_url)
+    # At once, because a push that this process carries out may end at any moment.
+    stale = [each for each in found.open_pushes if each.id not in ctx.calls.push_ids]
+    found = replace(found, open_pushes=stale)
+    now = found.now
+    if now is None or found.known == now:
+        return found
+    relation = pushes.kinship(found.known, now)
+    at = ctx.clock.now_ms()
+    if relation is not Kinship.SAME:
+        ids = sorted(await ctx.read(menu.all_ids))
+        log.warning("menu.storefront_changed", store=ctx.store, what=relation.value, items=len(ids))
+        if relation is Kinship.OTHER:
+            await ctx.write_portions(menu.forget_items, ids, at=at)
+        else:
+            await ctx.write_portions(menu.mark_unconfirmed, ids)
+        parts, pending = relation is Kinship.OTHER, max(1, len(ids))
+        await ctx.write(pushes.begin_anew, parts=parts, pending=pending, at=at)
+        found = replace(found, whole_due=True, open_pushes=())
+    await ctx.write(pushes.remember_storefront, pushes.MENU, now, at=at)
+    return found
+
+
 # -- what is recorded of a round
 
 
@@ -368,7 +457,8 @@ def record_push(
             pushes.drop_hold(connection, store)
         if any(comparison.changes.parts_gone.values()):
             menu.forget_parts(connection, store, comparison.changes.parts_gone)
-        _record_source(connection, store, comparison.source, comparison, at=at)
+        totals = comparison.totals
+        _record_source(connection, store, totals.read_from, totals.accepted_from, at=at)
     result.refusals = menu.refused_items(connection, store)
 
 
@@ -377,7 +467,7 @@ async def record_nothing_to_push(ctx: MenuContext, assessment: Assessment) -> No
     comparison, at = assessment.comparison, ctx.clock.now_ms()
     full = assessment.plan.kind == "full"  # of a menu without items: nothing is on either side
     gone = {} if comparison.changes.needs_push else comparison.changes.parts_gone
-    source, accepted = comparison.source, comparison.totals.accepted_from
+    source, accepted = comparison.totals.read_from, comparison.totals.accepted_from
     if assessment.reasons or source.ends_with_newline is False:
         source = accepted
 
@@ -385,7 +475,7 @@ async def record_nothing_to_push(ctx: MenuContext, assessment: Assessment) -> No
         if full:
             whole_is_done(connection, store)
         menu.forget_parts(connection, store, gone)
-        _record_source(connection, store, source, comparison, at=at)
+        _record_source(connection, store, source, accepted, at=at)
 
     if full or any(gone.values()) or source.after(accepted) != accepted:
         await ctx.write(record)
@@ -416,15 +506,10 @@ def report_refusals(ctx: MenuContext, refused: Mapping[str, Refusal]) -> None:
     ctx.report("menu.items_refused", detail)
 
 
-def _clear_refusals(connection: Connection, store: str) -> None:
-    """Let everything that the service refused be sent again."""
-    menu.clear_refusals(connection, store, menu.refused_items(connection, store).keys())
-
-
 def _record_source(
-    connection: Connection, store: str, source: Source, comparison: Comparison, *, at: int
+    connection: Connection, store: str, source: Source, accepted: Source, *, at: int
 ) -> None:
     """Record what the accepted menu was read from, if that is news."""
-    accepted = comparison.totals.accepted_from
-    if source.after(accepted) != accepted:
-        put_fact(connection, store, SOURCE, asdict(source.after(accepted)), at=at)
+    now = source.after(accepted)
+    if now != accepted:
+        put_fact(connection, store, SOURCE, asdict(now), at=at)

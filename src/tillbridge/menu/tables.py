@@ -202,7 +202,7 @@ class TableSync(SyncLane[FloorPlan]):
         the new storefront is remembered once it has taken it.
         """
         ctx = self.ctx
-        now = await ctx.read(storefronts.current_storefront, ctx.base_url)
+        now = await ctx.read(storefronts.current_storefront, ctx.service_settings.base_url)
         known = await ctx.read(storefronts.remembered_storefront, storefronts.TABLES)
         if now is None:
             return None, False
