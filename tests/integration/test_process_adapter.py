@@ -39,7 +39,7 @@ from tillbridge.adapter.conformance import capabilities_of
 from tillbridge.core.errors import ConfigError
 from tillbridge.model.order import parse_order
 from tillbridge.pos.loader import open_adapter
-from tillbridge.pos.process import child as child_module
+from tillbridge.pos.process import program as program_module
 from tillbridge.pos.process.adapter import NotUnderstood
 from tillbridge.pos.runner import PosRunner
 
@@ -342,7 +342,7 @@ def test_a_line_of_ten_megabytes_is_a_menu_like_any_other(start: Open) -> None:
 def test_a_line_without_an_end_is_not_kept(
     start: Open, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    monkeypatch.setattr(child_module, "LONGEST_LINE", 1 << 20)
+    monkeypatch.setattr(program_module, "LONGEST_LINE", 1 << 20)
     pos = start(how={"read_catalogue": {"endless": True}}, odd_starts=1)
     with pytest.raises(ExportUnreadable, match="a line of more than 1 MB"):
         pos.read_catalogue()

@@ -1,48 +1,53 @@
-"""A program's end is told, however soon and whatever went wrong in hearing it."""
+"""A program's end is reported, however soon and whatever went wrong in reading it."""
 
 import os
 import sys
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from structlog.testing import capture_logs
 
-from tillbridge.pos.process.child import Child, environment
+from tillbridge.pos.process.program import Limits, ProgramSupervisor, environment
 
-
-class Listener:
-    """Reads a program to its end; `deaf` is raised at its first line."""
-
-    def __init__(self, deaf: Exception | None = None) -> None:
-        self.why: list[str] = []
-        self.over = threading.Event()
-        self._deaf = deaf
-
-    def line(self, child: Child, line: bytes) -> None:
-        if self._deaf is not None:
-            raise self._deaf
-
-    def ended(self, child: Child, why: str) -> None:
-        self.why.append(why)
-        self.over.set()
+HELLO = '{"type": "hello", "protocol": 1, "name": "till", "capabilities": []}'
 
 
-def started(folder: Path, listener: Listener, text: str) -> Child:
-    command = [sys.executable, "-S", "-c", text]
-    return Child(
-        command,
-        cwd=folder,
-        env=environment([], os.environ),
-        on_line=listener.line,
-        on_stderr=lambda _text: None,
-        on_end=listener.ended,
-    )
+@pytest.fixture
+def supervise(tmp_path: Path) -> Iterator[Callable[..., ProgramSupervisor]]:
+    made: list[ProgramSupervisor] = []
+
+    def make(
+        text: str, on_ready: Callable[[], None] = lambda: None, rest_s: float = 60
+    ) -> ProgramSupervisor:
+        program = ProgramSupervisor(
+            [sys.executable, "-S", "-c", text],
+            cwd=tmp_path,
+            env=environment([], os.environ),
+            hello={},
+            limits=Limits(start_s=20, restart_cap_s=rest_s, steady_s=60),
+            store="main",
+            on_ready=on_ready,
+        )
+        made.append(program)
+        return program
+
+    yield make
+    for program in made:
+        program.close()
 
 
-def test_one_that_ends_before_all_its_threads_have_begun_is_told_of(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+def until(what: Callable[[], object]) -> None:
+    ends = time.monotonic() + 20
+    while not what():
+        assert time.monotonic() < ends, "it did not come to be"
+        time.sleep(0.01)
+
+
+def test_one_that_ends_before_all_its_threads_have_begun_is_reported(
+    supervise: Callable[..., ProgramSupervisor], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     begin: Callable[[threading.Thread], None] = threading.Thread.start
 
@@ -52,22 +57,32 @@ def test_one_that_ends_before_all_its_threads_have_begun_is_told_of(
             time.sleep(0.3)  # a machine that has other things to do
 
     monkeypatch.setattr(threading.Thread, "start", begin_late)
-    listener = Listener()
-    started(tmp_path, listener, "raise SystemExit(7)")
-    assert listener.over.wait(20)
-    assert listener.why == ["it ended with exit code 7"]
+    program = supervise("raise SystemExit(7)")
+    assert program.start() is None
+    assert "it ended with exit code 7" in program.absence()
 
 
-def test_one_whose_words_cannot_be_heard_is_ended_and_told_of(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+def test_one_whose_lines_cannot_be_taken_is_ended_reported_and_started_again(
+    supervise: Callable[..., ProgramSupervisor], tmp_path: Path
 ) -> None:
-    died: list[object] = []
-    monkeypatch.setattr(threading, "excepthook", died.append)
-    listener = Listener(deaf=RuntimeError("a defect of ours"))
-    child = started(tmp_path, listener, "import time; print('hello', flush=True); time.sleep(60)")
-    assert listener.over.wait(20)
-    assert len(listener.why) == 1
+    defects = [RuntimeError("a defect of ours")]
+
+    def on_ready() -> None:
+        if defects:
+            raise defects.pop()
+
+    text = f"""import os, time
+open("pids", "a").write(f"{{os.getpid()}}\\n")
+print({HELLO!r}, flush=True)
+time.sleep(60)"""
+    with capture_logs() as logged:
+        program = supervise(text, on_ready, rest_s=0.05)
+        program.start()
+        until(lambda: len((tmp_path / "pids").read_text().split()) == 2)
+        until(lambda: not program.absence())
+    first, second = map(int, (tmp_path / "pids").read_text().split())
     with pytest.raises(ProcessLookupError):
-        os.kill(child.pid, 0)
-    child._reader.join(20)
-    assert len(died) == 1, "and it is in the log"
+        os.kill(first, 0)
+    os.kill(second, 0)
+    events = [each["event"] for each in logged if each["log_level"] in {"warning", "error"}]
+    assert events == ["adapter.failed", "adapter.ended"], "and it is in the log"

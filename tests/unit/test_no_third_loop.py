@@ -24,8 +24,7 @@ EXCEPT = {
     "pos/watch.py": "reads what the system tells of files",
     "daemon/alone.py": "a command without a daemon reports how far it is",
     "pos/kit.py": "a trial of an adapter, for as long as its person waits",
-    "pos/process/child.py": "a thread that reads what a program writes",
-    "pos/process/supervisor.py": "a thread that keeps a program running",
+    "pos/process/program.py": "threads that keep a program running and read what it writes",
 }
 WAITS = frozenset({"sleep", "wait", "wait_for", "timeout"})
 # Programs of their own, which have no background: a command ends, the sandbox is no bridge.

@@ -12,7 +12,7 @@ import pytest
 
 from tests.support import process_schema
 from tillbridge.pos.process.adapter import ProcessOptions
-from tillbridge.pos.process.supervisor import ProcessSupervisor
+from tillbridge.pos.process.program import ProgramSupervisor
 from tillbridge.pos.process.wire import METHODS, BridgeHello, request_of
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -88,7 +88,7 @@ def test_nothing_of_it_is_imported_by_a_bridge_that_does_not_use_it() -> None:
         [sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60
     )
     assert done.stdout.strip() == "[]"
-    assert ProcessSupervisor.__doc__  # it is there for those who do
+    assert ProgramSupervisor.__doc__  # it is there for those who do
 
 
 def test_what_a_rig_answers_is_by_the_schema(tmp_path: Path) -> None:

@@ -18,13 +18,10 @@ from tillbridge.adapter import (
     ExportUnreadable,
     Health,
     ItemUnavailable,
-    ListedTicket,
-    Order,
     PosFailure,
     PosOffline,
     PriceMismatch,
     StoreClosed,
-    Ticket,
     TicketOutcomeUnknown,
     TicketUpdate,
 )
@@ -34,19 +31,18 @@ from tillbridge.core.log import get_logger
 from tillbridge.core.redaction import learn_secret, secret_options
 from tillbridge.model.money import exponent
 from tillbridge.pos.loader import first_fault
-from tillbridge.pos.process.child import environment
-from tillbridge.pos.process.supervisor import (
+from tillbridge.pos.process.program import (
     Limits,
     NotAnswered,
     NotAsked,
-    ProcessSupervisor,
+    ProgramSupervisor,
     Unusable,
+    environment,
 )
 from tillbridge.pos.process.wire import (
     METHODS,
     BridgeHello,
     Capability,
-    ChildHello,
     Event,
     Failure,
     MissingResult,
@@ -58,12 +54,15 @@ Seconds = Annotated[float, Field(gt=0, le=3600)]
 
 
 _FAILURES: Mapping[str, type[PosFailure]] = {
-    "PosOffline": PosOffline,
-    "StoreClosed": StoreClosed,
-    "AtCapacity": AtCapacity,
-    "PriceMismatch": PriceMismatch,
-    "PosFailure": PosFailure,
-    "TicketOutcomeUnknown": TicketOutcomeUnknown,
+    each.__name__: each
+    for each in (
+        PosOffline,
+        StoreClosed,
+        AtCapacity,
+        PriceMismatch,
+        PosFailure,
+        TicketOutcomeUnknown,
+    )
 }
 _CHANGES = {
     "catalogue_changed": Change.CATALOGUE,
@@ -126,16 +125,28 @@ class ProcessAdapter:
         self._pushed: dict[str, TicketUpdate] = {}
         self._notify: Callable[[Change], None] = lambda _change: None
         self._cwd = (context.base_dir / options.cwd).resolve()
-        _learn_secrets(options, os.environ)
-        self._program = ProcessSupervisor(
-            _found(options.command, self._cwd),
+        # Mask what it is given, should it ever write it: to stderr, or into a failure.
+        named = (os.environ.get(name, "") for name in options.env)
+        handed_on = (value for value in named if not value.startswith("/"))  # a path is no secret
+        for secret in (*secret_options(options.options), *handed_on):
+            learn_secret(secret)
+        self._program = ProgramSupervisor(
+            options.command,
             cwd=self._cwd,
             env=environment(options.env, os.environ),
-            hello=_hello(options, context),
+            hello=BridgeHello(
+                store=context.store,
+                currency=context.currency,
+                decimals=exponent(context.currency),
+                location_id=context.location_id,
+                base_dir=str(context.base_dir.resolve()),
+                options=options.options,
+            ).model_dump(),
             limits=Limits(options.start_s, options.restart_cap_s, options.steady_s),
             store=context.store,
+            on_event=self._event_received,
+            on_ready=self._ready,
         )
-        self._program.listen(self._event_received, self._ready)
         try:
             hello = self._program.start()
         except Unusable as failure:
@@ -175,30 +186,9 @@ class ProcessAdapter:
 
     # -- what it may declare
 
-    def _write_ticket(self, order: Order, key: str) -> Ticket:
-        ticket: Ticket = self._ask("write_ticket", key=key, order=order.payload)
-        return ticket
-
-    def _find_ticket(self, key: str) -> Ticket | None:
-        ticket: Ticket | None = self._ask("find_ticket", key=key)
-        return ticket
-
-    def _cancel_ticket(self, order: Order, key: str, reason: str) -> None:
-        self._ask("cancel_ticket", key=key, reason=reason, order=order.payload)
-
     def _late_write_s(self) -> float:
-        hello = self._program.hello()
+        hello = self._program.hello
         return 0.0 if hello is None else hello.late_write_s
-
-    def _cancel_listed_ticket(self, ticket: ListedTicket, order: Order, reason: str) -> None:
-        self._ask(
-            "cancel_listed_ticket",
-            key=ticket.key,
-            record=ticket.record,
-            reference=ticket.reference,
-            reason=reason,
-            order=order.payload,
-        )
 
     def _read_updates(self) -> Sequence[TicketUpdate]:
         updates: tuple[TicketUpdate, ...] = self._ask("read_updates")
@@ -217,9 +207,12 @@ class ProcessAdapter:
     # -- inside
 
     def _method(self, name: str) -> Callable[..., Any]:
-        """Return the method of that name; those that ask with nothing are all alike."""
+        """Return the method of that name; those that only ask differ in what they ask with."""
         if name in _FILES:
             return partial(self._paths, _FILES[name])
+        if name in _PARAMS:
+            params = _PARAMS[name]
+            return lambda *given, **named: self._ask(name, **params(*given, **named))
         found: Callable[..., Any] = getattr(self, f"_{name}", partial(self._ask, name))
         return found
 
@@ -235,9 +228,16 @@ class ProcessAdapter:
 
     def _ready(self) -> None:
         """Look at everything again: nobody reported what changed while it was away."""
-        hello = self._program.hello()
+        hello = self._program.hello
         if hello is not None and hasattr(self, "_can"):
-            _compare(self._can, hello)
+            found = frozenset(hello.capabilities)
+            if found != self._can:  # what was not known when the bridge started
+                get_logger().warning(
+                    "adapter.capabilities_differ",
+                    adapter=hello.name,
+                    new=sorted(found - self._can),
+                    gone=sorted(self._can - found),
+                )
         for change in Change:
             self._notify(change)
 
@@ -280,49 +280,28 @@ def _raise(method: str, failure: Failure) -> Never:
     raise _FAILURES[failure.kind](failure.message, fix=failure.fix)
 
 
-def _hello(options: ProcessOptions, context: AdapterContext) -> Mapping[str, Any]:
-    return BridgeHello(
-        store=context.store,
-        currency=context.currency,
-        decimals=exponent(context.currency),
-        location_id=context.location_id,
-        base_dir=str(context.base_dir.resolve()),
-        options=options.options,
-    ).model_dump()
-
-
-def _learn_secrets(options: ProcessOptions, environ: Mapping[str, str]) -> None:
-    """Mask what the program is given, should it ever write it: to stderr, or into a failure."""
-    named = (environ.get(name, "") for name in options.env)
-    handed_on = (value for value in named if not value.startswith("/"))  # a path is no secret
-    for secret in (*secret_options(options.options), *handed_on):
-        learn_secret(secret)
-
-
-def _found(command: Sequence[str], cwd: Path) -> Sequence[str]:
-    """Return the command with its program found from its folder, where it is named by a path."""
-    program = command[0]
-    return (str(cwd / program), *command[1:]) if Path(program).parent != Path() else command
-
-
-def _compare(expected: frozenset[str], hello: ChildHello) -> None:
-    """Log what a program declares that was not known when the bridge started."""
-    found = frozenset(hello.capabilities)
-    if found != expected:
-        get_logger().warning(
-            "adapter.capabilities_differ",
-            adapter=hello.name,
-            new=sorted(found - expected),
-            gone=sorted(expected - found),
-        )
-
-
 _READINGS = frozenset({"read_catalogue", "read_availability", "read_tables"})
 _FILES = {
     "catalogue_files": "catalogue",
     "availability_files": "availability",
     "table_files": "tables",
     "update_folders": "updates",
+}
+_PARAMS: Mapping[str, Callable[..., Mapping[str, object]]] = {
+    "write_ticket": lambda order, key: {"key": key, "order": order.payload},
+    "find_ticket": lambda key: {"key": key},
+    "cancel_ticket": lambda order, key, reason: {
+        "key": key,
+        "reason": reason,
+        "order": order.payload,
+    },
+    "cancel_listed_ticket": lambda ticket, order, reason: {
+        "key": ticket.key,
+        "record": ticket.record,
+        "reference": ticket.reference,
+        "reason": reason,
+        "order": order.payload,
+    },
 }
 _PARTS: Mapping[Capability, Sequence[str]] = {
     "catalogue": ("read_catalogue",),

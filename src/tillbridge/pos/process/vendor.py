@@ -8,7 +8,7 @@ import os
 import threading
 import time
 import tomllib
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal
@@ -32,13 +32,13 @@ from tillbridge.core.i18n import _
 from tillbridge.model.money import exponent
 from tillbridge.pos.loader import first_fault
 from tillbridge.pos.process.adapter import ProcessAdapter, ProcessOptions, Word
-from tillbridge.pos.process.child import environment
-from tillbridge.pos.process.supervisor import (
+from tillbridge.pos.process.program import (
     Limits,
     NotAnswered,
     NotAsked,
-    ProcessSupervisor,
+    ProgramSupervisor,
     Unusable,
+    environment,
 )
 from tillbridge.pos.process.wire import PROTOCOL, Failure, Message, Method, MissingResult
 
@@ -168,6 +168,17 @@ class RigBroken(Exception):
     """The rig's program does not do what it must; that is no fault of the adapter."""
 
 
+def _forward(name: str) -> Callable[..., None]:
+    """Return the method of a rig that asks its program for the same, and for no answer."""
+    names = tuple(RIG_METHODS[name].params.model_fields)
+
+    def ask(self: "ProcessRig", *values: object) -> None:
+        self._ask(name, **dict(zip(names, values, strict=True)))
+
+    ask.__name__, ask.__doc__ = name, getattr(Rig, name).__doc__
+    return ask
+
+
 class ProcessRig(Rig):
     """Asks the rig's program; `command` is run in `home`, the vendor's folder."""
 
@@ -176,10 +187,8 @@ class ProcessRig(Rig):
 
     def __init__(self, folder: Path) -> None:
         super().__init__(folder)
-        program = self.command[0]
-        by_path = Path(program).parent != Path()
-        self._program = ProcessSupervisor(
-            (str(self.home / program) if by_path else program, *self.command[1:]),
+        self._program = ProgramSupervisor(
+            self.command,
             cwd=self.home,
             env=environment((), os.environ),
             hello=RigHello(folder=str(folder)).model_dump(),
@@ -211,18 +220,6 @@ class ProcessRig(Rig):
         )
         sold: Sequence[Item] = result.items
         return sold
-
-    def rename(self, external_id: str, name: str) -> None:
-        """Ask the rig to rename an item."""
-        self._ask("rename", external_id=external_id, name=name)
-
-    def reorder(self) -> None:
-        """Ask the rig to export in another order."""
-        self._ask("reorder")
-
-    def sell_out(self, external_id: str) -> None:
-        """Ask the rig to sell out an item."""
-        self._ask("sell_out", external_id=external_id)
 
     def exports(self) -> Sequence[Path]:
         """Return the files the menu is read from."""
@@ -262,33 +259,16 @@ class ProcessRig(Rig):
             external_ids=list(external_ids),
         )
 
-    def close_store(self) -> None:
-        """Ask the rig to close."""
-        self._ask("close_store")
-
-    def go_offline(self) -> None:
-        """Ask the rig to be away."""
-        self._ask("go_offline")
-
-    def come_back(self) -> None:
-        """Ask the rig to be back."""
-        self._ask("come_back")
-
-    def lose_next_answer(self) -> None:
-        """Ask the rig to lose the till's next answer."""
-        self._ask("lose_next_answer")
-
-    def hang_writes(self) -> None:
-        """Ask the rig to let writes wait."""
-        self._ask("hang_writes")
-
-    def carry_out_writes(self) -> None:
-        """Ask the rig to carry out what waits."""
-        self._ask("carry_out_writes")
-
-    def answer_slowly(self, delay_s: float) -> None:
-        """Ask the rig to be slow."""
-        self._ask("answer_slowly", delay_s=delay_s)
+    rename = _forward("rename")
+    reorder = _forward("reorder")
+    sell_out = _forward("sell_out")
+    close_store = _forward("close_store")
+    go_offline = _forward("go_offline")
+    come_back = _forward("come_back")
+    lose_next_answer = _forward("lose_next_answer")
+    hang_writes = _forward("hang_writes")
+    carry_out_writes = _forward("carry_out_writes")
+    answer_slowly = _forward("answer_slowly")
 
     def kill_writing(self, orders: Sequence[Order]) -> int:
         """Write each order, and end the program at another moment of it; return how many."""
@@ -385,20 +365,17 @@ def vendor_folder(folder: Path) -> VendorFolder:
     """Read a folder with process.toml. Raises ConfigError."""
     home = folder.resolve()
     path = home / FILE
+    keys = _("It has name, summary, command and rig.")
     try:
         table = tomllib.loads(path.read_text("utf-8"))
         if strange := sorted(table.keys() - VendorFile.model_fields.keys()):
-            raise ConfigError(
-                _("{path}: {key} is no key of it.").format(path=path, key=strange[0]),
-                fix=_("It has name, summary, command and rig."),
-            )
+            text = _("{path}: {key} is no key of it.").format(path=path, key=strange[0])
+            raise ConfigError(text, fix=keys)
         content = VendorFile.model_validate(table)
     except (OSError, tomllib.TOMLDecodeError) as failure:
         raise ConfigError(f"{path}: {failure}", fix=_("Correct the file.")) from failure
     except ValidationError as failure:
-        raise ConfigError(
-            f"{path}: {first_fault(failure)}", fix=_("It has name, summary, command and rig.")
-        ) from failure
+        raise ConfigError(f"{path}: {first_fault(failure)}", fix=keys) from failure
     adapter = Adapter(
         name=content.name,
         summary=content.summary,
