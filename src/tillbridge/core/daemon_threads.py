@@ -8,32 +8,9 @@ import asyncio
 import threading
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import suppress
 from typing import Any, TypeVar
 
 T = TypeVar("T")
-
-
-async def apart(function: Callable[[], T]) -> T:
-    """Return what `function` returns or raises, from a thread of its own."""
-    loop = asyncio.get_running_loop()
-    done: asyncio.Future[T] = loop.create_future()
-
-    def tell(how: Callable[[Any], None], what: object) -> None:
-        if not done.done():
-            how(what)
-
-    def work() -> None:
-        with suppress(RuntimeError):  # the loop has ended, and with it whoever waited
-            try:
-                result = function()
-            except BaseException as failure:  # noqa: BLE001 -- it is raised where it is awaited
-                loop.call_soon_threadsafe(tell, done.set_exception, failure)
-            else:
-                loop.call_soon_threadsafe(tell, done.set_result, result)
-
-    threading.Thread(target=work, name="diagnostics", daemon=True).start()
-    return await done
 
 
 class UnwaitedThreads(ThreadPoolExecutor):
@@ -58,3 +35,11 @@ class UnwaitedThreads(ThreadPoolExecutor):
 
     def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:  # noqa: FBT001, FBT002 -- as the base class
         """Wait for nothing."""
+
+
+_threads = UnwaitedThreads()
+
+
+async def apart(function: Callable[[], T]) -> T:
+    """Return what `function` returns or raises, from a thread of its own."""
+    return await asyncio.get_running_loop().run_in_executor(_threads, function)
