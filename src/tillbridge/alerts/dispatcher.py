@@ -28,7 +28,6 @@ from tillbridge.core.errors import BridgeError, LedgerError
 from tillbridge.core.log import get_logger
 from tillbridge.core.problems import PROBLEMS, OpenProblem
 from tillbridge.core.worker import Supervisor, Worker
-from tillbridge.ledger.facts import get_fact, put_fact
 from tillbridge.ledger.ledger import Ledger
 from tillbridge.ledger.problems import ProblemTracker
 from tillbridge.ledger.snapshot import ACKNOWLEDGED, acknowledgement
@@ -195,9 +194,7 @@ class AlertDispatcher:
     # -- the ledger
 
     async def _recall(self) -> None:
-        known = from_fact(
-            await self._ledger.read(lambda connection: get_fact(connection, "", FACT))
-        )
+        known = from_fact(await self._ledger.get_fact("", FACT))
         # How long nobody looked is known by the wall clock only; one that was set back says 0.
         asleep_s = max(0, self._clock.now_ms() - known.at) / 1000
         self._looked_at = self._clock.monotonic() - (asleep_s if known.episodes else 0.0)
@@ -205,9 +202,7 @@ class AlertDispatcher:
 
     async def _read_acknowledged(self) -> None:
         with contextlib.suppress(LedgerError):
-            fact = await self._ledger.read(
-                lambda connection: get_fact(connection, "", ACKNOWLEDGED)
-            )
+            fact = await self._ledger.get_fact("", ACKNOWLEDGED)
             self._acknowledged = frozenset(
                 key_of(each)
                 for each in self._tracker.current()
@@ -218,7 +213,7 @@ class AlertDispatcher:
         at = self._clock.now_ms()
         fact = to_fact(self._episodes, at)
         with contextlib.suppress(LedgerError):
-            await self._ledger.write(lambda connection: put_fact(connection, "", FACT, fact, at=at))
+            await self._ledger.put_fact("", FACT, fact, at=at)
 
 
 def _outline(episodes: Mapping[Key, Episode]) -> object:

@@ -191,10 +191,7 @@ class Mirror:
 
     async def state(self) -> dict[str, Any]:
         """Return `as_of`, `whole_at` and `read_at` (ms), and the counts; {} before the first."""
-        known = await self._context.ledger.read(
-            lambda connection: get_fact(connection, self._context.key, "mirror")
-        )
-        return known if isinstance(known, dict) else {}
+        return await self._context.ledger.get_fact(self._context.key, "mirror", dict) or {}
 
     async def round(self) -> dict[str, Any]:
         """Read what has changed, or all of it where that is due; return the new state.

@@ -178,10 +178,7 @@ class Hours:
         log.info("community.hours_pushed", community=context.name, store=store)
 
     async def _pushed(self) -> dict[str, Any]:
-        known = await self._context.ledger.read(
-            lambda connection: get_fact(connection, self._context.key, "hours")
-        )
-        return known if isinstance(known, dict) else {}
+        return await self._context.ledger.get_fact(self._context.key, "hours", dict) or {}
 
     def _body(self, hours: OpeningHours | None) -> dict[str, Any] | None:
         if hours is None:

@@ -17,7 +17,6 @@ from tillbridge.communities import CommunityContext
 from tillbridge.core.i18n import _
 from tillbridge.core.log import get_logger
 from tillbridge.core.problems import Found
-from tillbridge.ledger.facts import put_fact
 from tillbridge.ledger.orders import has_delivery
 from tillbridge.ledger.vault import Vault
 from tillbridge.model.community import DeliveryAttempt, Subscription, SubscriptionRequest
@@ -235,9 +234,7 @@ class Subscriber:
             "events": self.wanted.body()["events"],
             "checked_at": at,
         }
-        await self._context.ledger.write(
-            lambda connection: put_fact(connection, self._context.key, "subscription", fact, at=at)
-        )
+        await self._context.ledger.put_fact(self._context.key, "subscription", fact, at=at)
 
     async def _look(self, webhook_id: str) -> None:
         """See whether events arrive; a failure that may be over is tested before it is reported."""

@@ -30,7 +30,7 @@ from tillbridge.diagnostics.checks.ledger import low_disk
 from tillbridge.diagnostics.checks.public import Judgement, gather, judge
 from tillbridge.diagnostics.checks.service import Asked, ask
 from tillbridge.ledger.backup import forget_old_files, trim
-from tillbridge.ledger.facts import get_fact, last_change, put_fact
+from tillbridge.ledger.facts import get_fact, last_change
 from tillbridge.ledger.ledger import Ledger
 from tillbridge.ledger.models import PastProblem
 from tillbridge.ledger.problems import ProblemTracker, store_past
@@ -198,7 +198,7 @@ class AddressProbe:
         at = self._clock.now_ms()
         fact = {"ok_at": at, "cause": cause}
         try:
-            await self._ledger.write(lambda db: put_fact(db, "", ADDRESS_FACT, fact, at=at))
+            await self._ledger.put_fact("", ADDRESS_FACT, fact, at=at)
         except LedgerError:
             log.warning("public_address.not_noted")
 

@@ -193,17 +193,12 @@ class StoreServices:
 
     async def connected_as(self) -> str | None:
         """Return the store's id at the service; None while it is not connected."""
-        found = await self._ledger.read(
-            lambda connection: get_fact(connection, self.name, "service_store_id")
-        )
-        return found if isinstance(found, str) else None
+        return await self._ledger.get_fact(self.name, "service_store_id", str)
 
     async def title(self) -> str:
         """Return what guests call the store: as configured, or as the service names it."""
-        found = self.settings.tables.title or await self._ledger.read(
-            lambda connection: get_fact(connection, self.name, "service_store_name")
-        )
-        return found if isinstance(found, str) else ""
+        named = await self._ledger.get_fact(self.name, "service_store_name", str)
+        return self.settings.tables.title or named or ""
 
     def tasks(self) -> Mapping[str, Coroutine[Any, Any, object]]:
         """Return all that runs for this store; what fails stops that step of this store only."""

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from queue import Empty, SimpleQueue
-from typing import Any, NamedTuple, Self, TypeVar
+from typing import Any, NamedTuple, Self, TypeVar, overload
 
 from sqlalchemy import Connection
 from sqlalchemy.exc import DBAPIError
@@ -197,6 +197,24 @@ class Ledger:
                 # A reader may be the first to see it; the next start mends it.
                 self._storage_changed(Storage(failure.text, damaged=True))
             raise
+
+    @overload
+    async def get_fact(self, store: str, name: str) -> Any: ...  # noqa: ANN401 -- any JSON value
+
+    @overload
+    async def get_fact(self, store: str, name: str, kind: type[T]) -> T | None: ...
+
+    async def get_fact(self, store: str, name: str, kind: Any = None) -> Any:
+        """Return a fact by itself, as `facts.get_fact`."""
+        return await self.read(lambda connection: facts.get_fact(connection, store, name, kind))
+
+    async def put_fact(self, store: str, name: str, value: object, *, at: int) -> None:
+        """Remember a fact by itself, as `facts.put_fact`."""
+        await self.write(lambda connection: facts.put_fact(connection, store, name, value, at=at))
+
+    async def drop_fact(self, store: str, name: str) -> None:
+        """Forget a fact by itself."""
+        await self.write(lambda connection: facts.drop_fact(connection, store, name))
 
     @property
     def writable(self) -> bool:

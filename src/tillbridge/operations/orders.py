@@ -75,13 +75,10 @@ async def show(bridge: "Bridge", order: OrderId) -> Answer:
 @operation("orders.seen", role=Role.STAFF)
 async def seen(bridge: "Bridge") -> Answer:
     """Take note that somebody has looked at the new orders: they sound no more."""
-    from tillbridge.ledger.facts import put_fact
     from tillbridge.orders.views import SEEN
 
     now = bridge.clock.now_ms()
-    await bridge.ledger.write(
-        lambda connection: put_fact(connection, "", SEEN, {"at": now}, at=now)
-    )
+    await bridge.ledger.put_fact("", SEEN, {"at": now}, at=now)
     return {"ok": True, "text": _("Noted: you have seen the new orders.")}
 
 

@@ -279,7 +279,6 @@ async def address(
     bridge: "Bridge", listen: str = "", public_url: str = "", *, anyway: bool = False
 ) -> Answer:
     """Send a nonce through the public address; `anyway` goes on where nobody can tell."""
-    from tillbridge.ledger.facts import put_fact
     from tillbridge.setup.context import ADDRESS_FACT, LISTEN, judged, proposed
 
     _setup, place, draft = await _begun(bridge)
@@ -299,7 +298,7 @@ async def address(
         # As the bridge's own probing does.
         at = place.clock.now_ms()
         fact = {"ok_at": at, "cause": judgement.cause}
-        await place.ledger.write(lambda db: put_fact(db, "", ADDRESS_FACT, fact, at=at))
+        await place.ledger.put_fact("", ADDRESS_FACT, fact, at=at)
     return {"ok": True, "text": judgement.text}
 
 
@@ -423,11 +422,8 @@ async def _storefront(bridge: "Bridge", draft: "Draft") -> str:
 
 
 async def _store_id(bridge: "Bridge", draft: "Draft") -> str:
-    from tillbridge.ledger.facts import get_fact
 
-    found = draft.store_id or await bridge.ledger.read(
-        lambda db: get_fact(db, draft.store, "service_store_id")
-    )
+    found = draft.store_id or await bridge.ledger.get_fact(draft.store, "service_store_id")
     return str(found or "")
 
 

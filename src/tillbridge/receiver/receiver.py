@@ -28,7 +28,6 @@ from tillbridge.core.log import get_logger
 from tillbridge.core.metrics import Metrics
 from tillbridge.core.network import Acceptor, listening_sockets
 from tillbridge.core.scheduler import Scheduler
-from tillbridge.ledger.facts import get_fact
 from tillbridge.ledger.ledger import Ledger
 from tillbridge.ledger.problems import ProblemTracker
 from tillbridge.receiver.connections import SERVER, DeadlineServer, LiveCertificate
@@ -219,9 +218,7 @@ class Receiver:
 
     async def refresh(self, store: str) -> None:
         """Read again what the store's deliveries are checked by: call it when a secret changes."""
-        store_id = await self._ledger.read(
-            lambda connection: get_fact(connection, store, "service_store_id")
-        )
+        store_id = await self._ledger.get_fact(store, "service_store_id")
         self._deliveries.endpoints[store] = Endpoint(
             secrets=webhook_secrets(self._ledger.vault, store),
             store_id=store_id or "",

@@ -20,7 +20,6 @@ from tillbridge.core.restart import RestartController, Undo
 from tillbridge.diagnostics.checks.public import Judgement, gather, judge
 from tillbridge.diagnostics.reach import guidance, place_of
 from tillbridge.diagnostics.subject import Subject
-from tillbridge.ledger.facts import drop_fact, get_fact, put_fact
 from tillbridge.ledger.ledger import Ledger
 from tillbridge.ledger.snapshot import take_snapshot
 from tillbridge.ledger.vault import client_secret_for
@@ -85,7 +84,7 @@ class SetupContext:
 
     async def draft(self) -> Draft:
         """Return the answers so far; those of the file where nothing was said since."""
-        kept = await self.ledger.read(lambda db: get_fact(db, "", _FACT))
+        kept = await self.ledger.get_fact("", _FACT)
         text, document = await asyncio.to_thread(self.document)
         draft = Draft.from_json(kept)
         if draft is None or draft.written == digest_of(text):
@@ -95,11 +94,11 @@ class SetupContext:
     async def keep(self, draft: Draft) -> None:
         """Remember the answers. Raises LedgerError."""
         at, kept = self.clock.now_ms(), draft.to_json()
-        await self.ledger.write(lambda db: put_fact(db, "", _FACT, kept, at=at))
+        await self.ledger.put_fact("", _FACT, kept, at=at)
 
     async def forget(self) -> None:
         """Forget the answers. Raises LedgerError."""
-        await self.ledger.write(lambda db: drop_fact(db, "", _FACT))
+        await self.ledger.drop_fact("", _FACT)
 
 
 def digest_of(*texts: str) -> str:

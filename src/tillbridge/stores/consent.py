@@ -14,7 +14,6 @@ from tillbridge.core.clock import Clock
 from tillbridge.core.errors import BridgeError, LedgerError
 from tillbridge.core.i18n import _
 from tillbridge.core.log import get_logger
-from tillbridge.ledger.facts import put_fact
 from tillbridge.ledger.ledger import Ledger
 from tillbridge.service.link import ServiceLink
 from tillbridge.service.oauth import (
@@ -149,7 +148,7 @@ async def note_consent(ledger: Ledger, store: str, tokens: Tokens, *, at_ms: int
     """Write down for the status page until when the consent lasts."""
     fact = {"expires_at": tokens.consent_expires_at_ms, "obtained_at": tokens.consented_at_ms}
     try:
-        await ledger.write(lambda db: put_fact(db, store, "consent", fact, at=at_ms))
+        await ledger.put_fact(store, "consent", fact, at=at_ms)
     except LedgerError:
         # The tokens are stored, and say the same at the next start.
         log.warning("consent.not_noted", store=store)

@@ -54,13 +54,12 @@ class IntegrationRepository:
 
     async def intent(self) -> Intent | None:
         """Return what was begun and is not finished."""
-        fact = await self._fact("integration_intent")
-        return Intent(**fact) if fact else None
+        return await self._ledger.get_fact(self._store, "integration_intent", Intent)
 
     async def begin(self, intent: Intent) -> None:
         """Note what is begun; first make sure that a secret could be kept."""
         await self.prove_writable()
-        await self._put("integration_intent", asdict(intent))
+        await self._put("integration_intent", intent)
 
     async def prove_writable(self) -> None:
         """Raise LedgerUnwritable now rather than after a secret was shown."""
@@ -68,7 +67,7 @@ class IntegrationRepository:
 
     async def finished(self) -> None:
         """Note that nothing is under way."""
-        await self._ledger.write(lambda db: drop_fact(db, self._store, "integration_intent"))
+        await self._ledger.drop_fact(self._store, "integration_intent")
 
     # -- secrets
 
@@ -175,8 +174,7 @@ class IntegrationRepository:
 
     async def store_id(self) -> str | None:
         """Return the store's id at the service; None until it was integrated from here."""
-        found = await self._fact("service_store_id")
-        return found if isinstance(found, str) else None
+        return await self._ledger.get_fact(self._store, "service_store_id", str)
 
     async def note_choice(self, store_id: str) -> None:
         """Note which store of the merchant a person chose."""
@@ -197,17 +195,16 @@ class IntegrationRepository:
 
     async def removed(self) -> bool:
         """Whether a person took the store off this bridge."""
-        return await self._fact("integration_removed") is not None
+        return await self._ledger.get_fact(self._store, "integration_removed") is not None
 
     async def acknowledged(self) -> dict[str, Any] | None:
         """Return the integration as the service took it last."""
-        found = await self._fact("integration")
-        return found if isinstance(found, dict) else None
+        return await self._ledger.get_fact(self._store, "integration", dict)
 
     async def restored_lately(self) -> bool:
         """Whether a change made elsewhere was undone within a day."""
-        restored = await self._fact("integration_restored")
-        return bool(restored) and 0 <= self._clock.now_ms() - restored["at"] < _DAY_MS
+        restored = await self._ledger.get_fact(self._store, "integration_restored", dict)
+        return restored is not None and 0 <= self._clock.now_ms() - restored["at"] < _DAY_MS
 
     async def note_restored(self) -> None:
         """Note that a change made elsewhere was undone now."""
@@ -228,9 +225,6 @@ class IntegrationRepository:
     async def _in_vault(self, change: Callable[..., object], **values: object) -> None:
         await asyncio.to_thread(change, self._ledger.vault, self._store, **values)
 
-    async def _fact(self, name: str) -> Any:  # noqa: ANN401 -- any JSON value
-        return await self._ledger.read(lambda db: get_fact(db, self._store, name))
-
     async def _put(self, name: str, value: object) -> None:
         at = self._clock.now_ms()
-        await self._ledger.write(lambda db: put_fact(db, self._store, name, value, at=at))
+        await self._ledger.put_fact(self._store, name, value, at=at)

@@ -16,7 +16,6 @@ from tillbridge.core.errors import LedgerError, Refused, ServiceError
 from tillbridge.core.i18n import _
 from tillbridge.core.log import get_logger
 from tillbridge.core.problems import Found, Scope
-from tillbridge.ledger.facts import put_fact
 from tillbridge.ledger.ledger import Ledger
 from tillbridge.ledger.problems import ProblemTracker
 from tillbridge.service.answers import NOT_INTEGRATED, problem_of
@@ -169,9 +168,7 @@ class LinkMonitor:
 
     async def _note(self, now: int) -> None:
         try:
-            await self._ledger.write(
-                lambda db: put_fact(db, self._store, "service_contact", {"ok_at": now}, at=now)
-            )
+            await self._ledger.put_fact(self._store, "service_contact", {"ok_at": now}, at=now)
         except LedgerError:
             self._noted_ms = None  # it is reported that the ledger cannot be written
 

@@ -274,7 +274,7 @@ class SettingsFlow:
 
     async def recall(self) -> None:
         """Take up the hours of the last run, and let the schedule be followed."""
-        stored = await self._ledger.read(lambda db: get_fact(db, self._store, "store_hours"))
+        stored = await self._ledger.get_fact(self._store, "store_hours")
         if self._details.hours is None and self._rules.files.paths():
             self._details = StoreDetails(hours=hours_from_json(stored))
         self._on_schedule(partial(planned_at, self.schedule))
@@ -318,9 +318,7 @@ class SettingsFlow:
         """Let the details count from now on, and store the hours for the next start."""
         if details.hours != self._details.hours and details.hours is not None:
             hours, at = hours_to_json(details.hours), self._clock.now_ms()
-            await self._ledger.write(
-                lambda db: put_fact(db, self._store, "store_hours", hours, at=at)
-            )
+            await self._ledger.put_fact(self._store, "store_hours", hours, at=at)
         if details != self._details:
             for note in details.notes:
                 log.info("store.file_note", store=self._store, note=note)
@@ -330,8 +328,8 @@ class SettingsFlow:
     async def _plan(self, details: StoreDetails, *, full: bool = False) -> SettingsPlan:
         weekly = None if details.hours is None else details.hours.weekly
         body = settings_body(details.restaurant, weekly, end_of_day=self._rules.end_of_day)
-        fact = await self._ledger.read(lambda db: get_fact(db, self._store, "store_settings"))
-        accepted: Body = fact["body"] if isinstance(fact, dict) else {}
+        fact = await self._ledger.get_fact(self._store, "store_settings", dict)
+        accepted: Body = fact["body"] if fact else {}
         part = body if full else changed_part(body, accepted)
         return SettingsPlan(body, part, accepted, no_longer_given(body, accepted), details.notes)
 

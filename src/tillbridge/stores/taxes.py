@@ -297,8 +297,7 @@ class TaxMonitor:
 
     async def known(self) -> dict[str, Any] | None:
         """Return the fact as it was last stored; None where nothing was checked yet."""
-        fact = await self._ledger.read(lambda db: get_fact(db, self._store, "tax"))
-        return fact if isinstance(fact, dict) else None
+        return await self._ledger.get_fact(self._store, "tax", dict)
 
     async def check(self) -> dict[str, Any]:
         """Read the service's taxes and compare; return the fact. Raises BridgeError."""
