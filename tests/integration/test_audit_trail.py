@@ -167,11 +167,22 @@ async def test_what_failed_is_written_down_as_failed(tmp_path: Path) -> None:
         assert entry["who"] == "command:root"
 
 
+async def test_what_a_defect_ended_is_written_down_as_failed(tmp_path: Path) -> None:
+    async with opened(tmp_path) as ledger:
+        inner = FakeControl()
+        inner.failure = ValueError("row 7")
+        dispatcher = inner.dispatcher(AuditTrail(ledger, StoppedClock()))
+        with pytest.raises(ValueError, match="row 7"):
+            await dispatcher.perform("order.retry", {"order": "ord_1"}, ROOT)
+        (entry,) = await listed_of(ledger)
+        assert entry["detail"] == {"ok": False, "failure": "ValueError"}
+
+
 async def test_the_list_goes_on(tmp_path: Path) -> None:
     async with opened(tmp_path) as ledger:
         await filled(ledger, 5)
         bridge = bridge_of(ledger)
-        first: dict[str, Any] = await operations.audit.entries(bridge, limit=3)
+        first = await operations.audit.entries(bridge, limit=3)
         assert [each["id"] for each in first["entries"]] == [5, 4, 3]
         assert first["more"] is True
         rest = await operations.audit.entries(bridge, limit=3, before=3)

@@ -65,6 +65,16 @@ async def test_what_cannot_be_undone_wants_a_word_and_takes_yes_for_one(
     assert did in bridge.asked
 
 
+async def test_a_defect_of_the_running_bridge_is_no_bridge_that_is_away(
+    program: Program, bridge: FakeControl
+) -> None:
+    bridge.failure = ValueError("row 7")
+    done = await program("integration", "remove", "main", "--yes", "--json")
+    assert done.code == 1
+    assert "a defect of its own: ValueError" in done.err
+    assert json.loads(done.out)["error"]["exit_code"] == 1
+
+
 async def test_removing_tells_what_it_does_here(program: Program, bridge: FakeControl) -> None:
     told = (await program("integration", "remove", "main")).err
     for words in ("2 orders are not over", "no longer pushed", "The ledger keeps", "24 hours"):

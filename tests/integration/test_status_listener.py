@@ -1,8 +1,9 @@
 """The status listener over a real socket."""
 
+import json
 from collections.abc import AsyncIterator, Mapping
 from dataclasses import replace
-from typing import Any
+from typing import Any, get_args
 
 import aiohttp
 import pytest
@@ -13,6 +14,7 @@ from tillbridge.core.errors import BridgeError, LedgerError
 from tillbridge.core.metrics import Metrics
 from tillbridge.core.problems import OpenProblem
 from tillbridge.ledger.snapshot import StoreSnapshot
+from tillbridge.operations import OPERATIONS
 from tillbridge.stores.consent import CallbackAnswer
 from tillbridge.web.authenticator import AccessRules, Authenticator
 from tillbridge.web.listener import MerchantReturn, StatusListener
@@ -284,6 +286,14 @@ async def test_control_hands_on_what_is_asked(
         ("item.nothing", {}),
         ("store.pause", {"store": "main", "reason": "x", "until": 10**17}),
         ("communities.item_86", {"community": "hall", "item": "B/1", "until": 10**17}),
+        # Numbers that no row has: more than SQLite takes.
+        *(
+            (name, {"store": "main"} | {each: number})
+            for name, declared in OPERATIONS.items()
+            for each, parameter in declared.parameters.items()
+            if int in {parameter.type, *get_args(parameter.type)}
+            for number in (10**30, -(10**30), 2**60)
+        ),
     ],
 )
 async def test_control_refuses_what_it_does_not_understand(
@@ -294,6 +304,18 @@ async def test_control_refuses_what_it_does_not_understand(
     assert answer["error"]["text"]
     assert site.control.asked == []
     assert site.control.asked == []
+
+
+@pytest.mark.parametrize("defect", [ValueError("row 7"), json.JSONDecodeError("row 7", "", 0)])
+async def test_a_defect_is_reported_as_one_and_not_as_a_request_that_is_not_understood(
+    site: Site, defect: Exception
+) -> None:
+    site.control.failure = defect
+    status, answer = await site.control_json("POST", "order.retry", {"order": "ord_1"})
+    assert status == 500
+    assert answer["error"]["kind"] == "Defect"
+    assert "row 7" not in str(answer)  # what it says is for the log, which is masked
+    assert "tillbridge logs" in answer["error"]["fix"]
 
 
 async def test_control_tells_failures_with_their_kind_and_remedy(site: Site) -> None:

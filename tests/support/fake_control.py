@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any, cast
 import tillbridge.operations  # noqa: F401 -- declares what it performs
 from tests.support.fake_setup import FakeSetup
 from tillbridge.core.actor import current_actor
-from tillbridge.core.errors import BridgeError
 from tillbridge.core.operation import Dispatcher, Operation
 from tillbridge.ledger.day import Day
 from tillbridge.ledger.models import OrderRow
@@ -17,7 +16,7 @@ from tillbridge.ledger.snapshot import StoreSnapshot
 from tillbridge.model.instant import to_iso
 from tillbridge.model.order import OrderState
 from tillbridge.orders.views import log_view, order_view, possible_actions
-from tillbridge.status.document import BridgeFacts, document
+from tillbridge.status.document import BridgeFacts, StatusDocument, document
 from tillbridge.status.overview import overview
 
 if TYPE_CHECKING:
@@ -262,7 +261,7 @@ class FakeOrders:
             desired_state=OrderState.CREATED,
             service_state=OrderState.CREATED,
         )
-        self.whole: Answer = {
+        self.whole: Any = {
             **order_view(row),
             "may": possible_actions(row),
             "life": log_view(row, (), None),
@@ -564,7 +563,7 @@ class FakeControl:
         self.setup = FakeSetup(self._told)
         self.fleet = FakeFleet(self._told)
         self.asked: list[tuple[object, ...]] = []
-        self.failure: BridgeError | None = None
+        self.failure: Exception | None = None
         self.facts = BridgeFacts(
             version="1.2.3",
             running=True,
@@ -589,7 +588,7 @@ class FakeControl:
         """Return what performs the operations by asking this."""
         return FakeDispatcher(self, trail or NoTrail())
 
-    async def status(self) -> Answer:
+    async def status(self) -> StatusDocument:
         if self.failure is not None:
             raise self.failure
         return document(self.facts, self.now_ms)

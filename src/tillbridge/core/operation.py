@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 # What an operation answers. An act's answer has `text`, one sentence for whoever asked, and `ok`
 # (false: it was not done, and the command fails). Instants are ISO 8601; those in ms say so.
-Answer = dict[str, Any]
+Answer = Mapping[str, Any]
 Function = TypeVar("Function", bound=Callable[..., Awaitable[Answer]])
 
 
@@ -45,7 +45,8 @@ class Argument:
     """A kind of argument, used as `StoreName = Annotated[str, Argument(...)]`.
 
     `metavar` and `help` are the command line's (what has no help is not there), as is `option`,
-    its name there where that is not the parameter's; `complete` names a function of `cli.complete`.
+    its names there where they are not the parameter's; `complete` names a function of
+    `cli.complete`.
     `audit` says where it stands in an entry of the audit trail: as its "store", "community" or
     "target", or under this name among the details; "" for not at all, as with what may hold a
     customer's data or a secret. `resolve` turns the text that was typed into what the operation
@@ -126,6 +127,7 @@ class Operation:
 
 
 OPERATIONS: dict[str, Operation] = {}
+_MOST = 2**53  # the numbers that JSON carries exactly; SQLite takes a thousand times as much
 
 
 def operation(
@@ -134,8 +136,7 @@ def operation(
     """Declare an operation; `name` is its name in the audit trail and under `/control/` too."""
 
     def declare(run: Function) -> Function:
-        found = list(inspect.signature(run).parameters.values())[1:]  # all but the bridge
-        parameters = {each.name: _parameter(each) for each in found}
+        parameters = parameters_of(run)
         OPERATIONS[name] = Operation(name, run, role, reads, command, before_setup, parameters)
         return run
 
@@ -156,7 +157,8 @@ class Dispatcher:
         """Do what `actor` asks for.
 
         Raises what the operation raises, BadRequest for arguments that are not understood, and
-        Forbidden for a role that may not.
+        Forbidden for a role that may not. What is no BridgeError is a defect: what an argument can
+        cause is a BridgeError, here or in the operation.
         """
         found = OPERATIONS.get(name)
         if found is None:
@@ -174,7 +176,7 @@ class Dispatcher:
                 return await self._run(found, arguments)
             try:
                 answer = await self._run(found, arguments)
-            except BridgeError as failure:
+            except Exception as failure:  # also a defect: somebody tried, and part may be done
                 kind = type(failure).__name__
                 await self.trail.note(name, ok=False, failure=kind, **found.audited(arguments))
                 raise
@@ -189,6 +191,12 @@ class Dispatcher:
                 typed = arguments.pop(name)  # what is not understood is not written down
                 arguments[name] = await resolve(self._bridge, arguments, typed)
         return await found.run(self._bridge, **arguments)
+
+
+def parameters_of(function: Callable[..., object]) -> dict[str, Parameter]:
+    """Return the parameters of an operation or a command, but for the first: what it works on."""
+    found = list(inspect.signature(function).parameters.values())[1:]
+    return {each.name: _parameter(each) for each in found}
 
 
 def _parameter(found: inspect.Parameter) -> Parameter:
@@ -210,8 +218,9 @@ def _model(name: str) -> "type[BaseModel]":
     fields: dict[str, Any] = {}
     for each in OPERATIONS[name].parameters.values():
         default = ... if each.is_required else each.default
-        fields[each.name] = (
-            each.type,
-            Field(default, ge=each.argument.least, le=each.argument.most),
-        )
+        least, most = each.argument.least, each.argument.most
+        if int in {each.type, *get_args(each.type)}:
+            least = -_MOST if least is None else least
+            most = _MOST if most is None else most
+        fields[each.name] = (each.type, Field(default, ge=least, le=most))
     return create_model(name, __config__=ConfigDict(extra="forbid"), **fields)

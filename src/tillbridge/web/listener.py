@@ -16,6 +16,7 @@ from aiohttp import web
 
 from tillbridge.core.actor import Actor, Role
 from tillbridge.core.errors import BridgeError, ConfigError
+from tillbridge.core.i18n import _
 from tillbridge.core.log import get_logger
 from tillbridge.core.metrics import Metrics
 from tillbridge.core.network import Acceptor, listening_sockets
@@ -169,7 +170,7 @@ class StatusListener:
     async def _command(self, request: web.Request) -> web.StreamResponse:
         """Perform an operation for a command, which has the token that only this user can read.
 
-        A `BridgeError` is answered 409 with `error: {kind, text, fix}`.
+        A `BridgeError` is answered 409 with `error: {kind, text, fix}`, a defect 500 with the same.
         """
         given = request.headers.get("Authorization", "").encode("utf-8", "surrogateescape")
         if not hmac.compare_digest(given, f"Bearer {self._token}".encode()):
@@ -179,18 +180,24 @@ class StatusListener:
         actor = Actor(f"command:{user or '?'}", Role.TECHNICIAN)
         try:
             body = await request.json() if request.can_read_body else {}
-            if not isinstance(body, dict):
-                return _refused(400, "BadRequest", _NOT_UNDERSTOOD.format("it is not an object"))
-            name = request.match_info["operation"]
-            return web.json_response(await self._dispatcher.perform(name, body, actor))
         except (JSONDecodeError, UnicodeDecodeError):
             return _refused(400, "BadRequest", _NOT_UNDERSTOOD.format("it is not JSON"))
+        if not isinstance(body, dict):
+            return _refused(400, "BadRequest", _NOT_UNDERSTOOD.format("it is not an object"))
+        name = request.match_info["operation"]
+        try:
+            return web.json_response(await self._dispatcher.perform(name, body, actor))
         except BadRequest as failure:
             return _refused(400, "BadRequest", failure.text, failure.fix)
         except BridgeError as failure:
             # The name by which a command knows what to end with.
             kind = "ConfigError" if isinstance(failure, ConfigError) else type(failure).__name__
             return _refused(409, kind, failure.text, failure.fix)
+        except Exception as failure:
+            log.exception("status_page.failed", path=request.path)
+            text = _("The bridge could not do it because of a defect of its own: {kind}.")
+            fix = _("Please report it, with what the log says: tillbridge logs --level error")
+            return _refused(500, "Defect", text.format(kind=type(failure).__name__), fix)
 
     async def _events(self, request: web.Request) -> web.StreamResponse:
         def welcome() -> bool:
