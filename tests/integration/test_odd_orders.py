@@ -15,12 +15,11 @@ from sqlalchemy import Connection, create_engine
 
 from tests.support.page_harness import PageHarness, page_harness
 from tillbridge.adapter import AdapterContext
-from tillbridge.cli.order_reading import FoundOrder
-from tillbridge.cli.orders import _show, _whole
+from tillbridge.cli.orders import _show_order
 from tillbridge.cli.say import document
 from tillbridge.config import StoreSettings
 from tillbridge.ledger.models import Delivery, OrderRow, metadata
-from tillbridge.ledger.orders import find_called, open_deliveries, read_log, record
+from tillbridge.ledger.orders import find_called, open_deliveries, record
 from tillbridge.ledger.problems import open_problems
 from tillbridge.model.instant import to_iso
 from tillbridge.model.order import OrderState, parse_order
@@ -160,9 +159,9 @@ def test_no_page_breaks(harness: PageHarness, runner: asyncio.Runner) -> None:
 @given(orders())
 def test_no_command_breaks(data: dict[str, object]) -> None:
     with taken_in(data) as (connection, row), contextlib.redirect_stdout(utf8()) as out:
-        found = FoundOrder(row, read_log(connection, "main", "ord_1"), None)
-        _show(found)
-        document(_whole(found))
+        order = views.whole_order(connection, row)
+        _show_order(order, {})
+        document(order)
         out.flush()
 
 

@@ -10,11 +10,12 @@ from typing import Any
 from tests.support.page_harness import TOKEN, PageHarness
 from tillbridge.alerts.episodes import Rules, due, follow, key_of
 from tillbridge.alerts.episodes import is_told as is_alerted
-from tillbridge.cli.status import _LEVELS, _show
+from tillbridge.cli.status import LEVELS, show_status
 from tillbridge.core.clock import Clock
 from tillbridge.core.problems import OpenProblem
 from tillbridge.diagnostics.checkup import Check, Checkup
 from tillbridge.ledger.snapshot import ACKNOWLEDGED, acknowledgement
+from tillbridge.status.document import StatusDocument
 
 HEADINGS = {"All is well": "ok", "Needs a look": "warning", "Needs help now": "down"}
 
@@ -23,7 +24,7 @@ HEADINGS = {"All is well": "ok", "Needs a look": "warning", "Needs help now": "d
 class Surfaces:
     """What each surface says: a level, and the codes of the open problems."""
 
-    status: dict[str, Any]
+    status: StatusDocument
     command: str
     exit_code: int
     page: str
@@ -64,13 +65,13 @@ async def surfaces(
     harness.control.facts = replace(before, problems=tuple(problems), facts=facts)
     status = await harness.control.status()
 
-    async def open_problems() -> Sequence[dict[str, Any]]:
+    async def open_problems() -> Sequence[Any]:
         return list((await harness.control.status())["problems"])
 
     doctor = await Checkup(checks, Clock(), open_problems).run()
     printed = io.StringIO()
     with contextlib.redirect_stdout(printed):
-        _show(status)
+        show_status(status, {})
     page = (await harness.get("/")).text
     served = await harness.get("/api/status")
     assert served.status == 200
@@ -83,7 +84,7 @@ async def surfaces(
     return Surfaces(
         status=status,
         command=printed.getvalue(),
-        exit_code=_LEVELS[status["verdict"]["level"]],
+        exit_code=LEVELS[status["verdict"]["level"]],
         page=page,
         heading=heading[1] if heading else "",
         metrics=metrics,

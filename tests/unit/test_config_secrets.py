@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 from pydantic import SecretStr
 
-from tillbridge.cli.settings import load_file
+from tillbridge.cli.commands import load_file
 from tillbridge.config import SecretSource
 from tillbridge.config.secrets import resolve_secret
 from tillbridge.core.errors import ConfigError

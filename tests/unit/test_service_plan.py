@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from tillbridge.cli import service_steps
-from tillbridge.cli.service_steps import (
+from tillbridge.cli import service
+from tillbridge.cli.service import (
     MARK,
     SYSTEM,
     Found,
@@ -158,7 +158,7 @@ def test_removing_stops_first_and_takes_what_was_written() -> None:
 
 def test_no_step_shows_a_key() -> None:
     steps = plan_install(replace(FOUND, key_beside=True), start=True)
-    told = "\n".join(line for step in steps for line in service_steps.told(step))
+    told = "\n".join(line for step in steps for line in service.lines_of(step))
     assert "move the ledger's key from /var/lib/tillbridge/ledger.key" in told
     assert "ExecStart=/opt/tillbridge/bin/tillbridge" in told
 
@@ -166,24 +166,24 @@ def test_no_step_shows_a_key() -> None:
 def test_a_key_is_moved_whole_and_an_existing_one_stays(tmp_path: Path) -> None:
     beside, path = tmp_path / "ledger.key", tmp_path / "ledger_key"
     beside.write_bytes(b"hush\n")
-    service_steps.do(Key(path, beside))
+    service.do(Key(path, beside))
     assert path.read_bytes() == b"hush\n"
     assert not beside.exists()
     if os.name == "posix":
         assert path.stat().st_mode & 0o777 == 0o600
     with pytest.raises(BridgeError, match="failed"):
-        service_steps.do(Key(path, None))
+        service.do(Key(path, None))
     assert path.read_bytes() == b"hush\n"
 
 
 def test_files_are_written_and_taken_away_with_their_empty_folder(tmp_path: Path) -> None:
     path = tmp_path / "tillbridge.service.d" / "folders.conf"
-    service_steps.do(Write(path, MARK + "[Service]\n"))
-    assert service_steps._is_ours(path)
-    service_steps.do(Remove(path))
+    service.do(Write(path, MARK + "[Service]\n"))
+    assert service._is_ours(path)
+    service.do(Remove(path))
     assert not path.parent.exists()
 
 
 def test_a_command_that_fails_is_told_with_what_it_said() -> None:
     with pytest.raises(BridgeError, match="No such file"):
-        service_steps.do(Run(("ls", "/there/is/no/such/folder")))
+        service.do(Run(("ls", "/there/is/no/such/folder")))

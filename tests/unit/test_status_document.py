@@ -208,5 +208,6 @@ def test_what_is_left_of_a_consent_is_the_same_wherever_it_is_told() -> None:
         days = document(facts(stores={"main": store}), NOW)["stores"]["main"]["service"][
             "consent_days_left"
         ]
+        assert days is not None
         assert span(days * 86_400) == days_left(left_ms)
     assert days_left(7 * DAY - 1000) == "7 days"

@@ -3,25 +3,39 @@
 import re
 import sys
 from enum import StrEnum
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from tillbridge.cli import say
-from tillbridge.cli.commands import Json, argument, call, option
-from tillbridge.cli.settings import load_settings
+from tillbridge.cli.answers import Arguments
+from tillbridge.cli.commands import call, command
 from tillbridge.core.errors import ConfigError
 from tillbridge.core.i18n import _
+from tillbridge.core.operation import Answer, Argument
+
+if TYPE_CHECKING:
+    from tillbridge.config import LoadedSettings
 
 _NAME = re.compile(r"[A-Za-z0-9._@-]{1,64}")
 _ROLES = ("look", "staff", "technician")
 
 
+def _show_user(answer: Answer, _given: Arguments) -> None:
+    name = answer["name"]
+    table = name if re.fullmatch(r"[A-Za-z0-9_-]+", name) else f'"{name}"'
+    say.line(f"[status_page.users.{table}]")
+    say.line(f'role = "{answer["role"]}"')
+    say.line(f'password = "{answer["password"]}"')
+
+
+@command("password", _show_user)
 def password(
-    name: Annotated[str, argument("NAME", _("Who will sign in."))],
-    role: Annotated[str, option("--role", _("look, staff or technician."), "ROLE")] = "technician",
-    as_json: Json = False,
-) -> None:
+    _context: typer.Context,
+    name: Annotated[str, Argument("NAME", _("Who will sign in."))],
+    *,
+    role: Annotated[str, Argument("ROLE", _("look, staff or technician."))] = "technician",
+) -> Answer:
     """Ask twice for a password, and print the lines for bridge.toml: a hash, never the password.
 
     Put them into bridge.toml and restart the bridge. From a pipe it reads one line.
@@ -39,14 +53,7 @@ def password(
             ),
             param_hint="--role",
         )
-    made = password_hash(_asked())
-    if as_json:
-        say.document({"name": name, "role": role, "password": made})
-        return
-    table = name if re.fullmatch(r"[A-Za-z0-9_-]+", name) else f'"{name}"'
-    say.line(f"[status_page.users.{table}]")
-    say.line(f'role = "{role}"')
-    say.line(f'password = "{made}"')
+    return {"name": name, "role": role, "password": password_hash(_asked())}
 
 
 def _asked() -> str:
@@ -60,9 +67,6 @@ def _asked() -> str:
     return first
 
 
-app = typer.Typer(help=_("App-level tokens, for scripts of your own."), no_args_is_help=True)
-
-
 class Scope(StrEnum):
     """The scopes of the reporting API, for the choice on the command line."""
 
@@ -70,20 +74,15 @@ class Scope(StrEnum):
     CATALOGUE_WRITE = "catalogue.write"
 
 
-@app.callback()
-def tokens() -> None:
-    """App-level tokens, for scripts of your own."""
-
-
-@app.command()
+@command("token reporting", lambda answer, _given: say.line(str(answer["access_token"])))
 def reporting(
-    context: typer.Context,
+    loaded: "LoadedSettings",
+    *,
     scope: Annotated[
         list[Scope] | None,
-        option("--scope", _("reports.read (without it), catalogue.write; or both."), "SCOPE"),
+        Argument("SCOPE", _("reports.read (without it), catalogue.write; or both.")),
     ] = None,
-    as_json: Json = False,
-) -> None:
+) -> Answer:
     """Print a token for the reporting API; nothing else goes to stdout.
 
     It is the app's, not a merchant's, and the same one is printed until shortly before its end.
@@ -91,10 +90,6 @@ def reporting(
 
     Example: tillbridge token reporting --scope reports.read
     """
-    loaded = load_settings(context)
     wanted = " ".join(sorted({each.value for each in scope or [Scope.REPORTS_READ]}))
-    answer = call(loaded, "reporting.token", {"scope": wanted})
-    if as_json:
-        say.document(answer)
-    else:
-        say.line(str(answer["access_token"]))
+    answer: Answer = call(loaded, "reporting.token", {"scope": wanted})
+    return answer

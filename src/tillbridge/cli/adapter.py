@@ -1,29 +1,54 @@
 """`tillbridge adapter ...`: for whoever writes an adapter, or wonders whether one is right."""
 
 import sys
+from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any, get_args
 
 import typer
 
 from tillbridge.cli import say
-from tillbridge.cli.adapter_till import Name, record_adapter, try_adapter, write_modifiers
-from tillbridge.cli.commands import Json, argument, option
-from tillbridge.cli.exits import Exit
-from tillbridge.core.errors import ConfigError
+from tillbridge.cli.answers import Arguments
+from tillbridge.cli.commands import Json, command, load_settings
+from tillbridge.core.errors import BridgeError, ConfigError
 from tillbridge.core.i18n import _, ngettext
+from tillbridge.core.operation import Answer, Argument
 
 if TYPE_CHECKING:
-    from tillbridge.pos.kit import Kit
+    from tillbridge.config import LoadedSettings
+    from tillbridge.pos.kit import Kit, Trial
+    from tillbridge.pos.recording.record import Source
     from tillbridge.pos.verdict import KitVerdict
 
-app = typer.Typer(help=_("Write, check and try adapters for tills."), no_args_is_help=True)
+Name = Annotated[
+    str, Argument("NAME", _("An installed adapter, module:ATTR, or the folder of its package."))
+]
+Store = Annotated[str | None, Argument("STORE", _("Use this store's options."), complete="stores")]
+Sample = Annotated[Path | None, Argument("FILE", _("Use the options of a TOML file."))]
+Currency = Annotated[str, Argument("CODE", _("The currency, with a sample."))]
 
-_LEVELS = {"passed": "ok", "failed": "down", "not tried": "", "exempt": "", "todo": "warning"}
+_MOST_SHOWN = 20
+# By outcome of a check: its mark, and the level of its line.
+_OUTCOMES = {
+    "passed": ("+", "ok"),
+    "failed": ("x", "down"),
+    "not tried": ("-", ""),
+    "exempt": ("-", ""),
+    "todo": ("o", "warning"),
+}
 
 
-@app.command("list")
-def list_adapters(as_json: Json = False) -> None:
+def _show_list(answer: Answer, _given: Arguments) -> None:
+    columns: list[say.Column] = [
+        (_("NAME"), "name"),
+        (_("LEVEL"), "level"),
+        (_("WHAT IT IS"), "summary"),
+    ]
+    say.rows(columns, answer["adapters"])
+
+
+@command("adapter list", _show_list)
+def list_adapters(_context: typer.Context) -> Answer:
     """List the adapters that are installed, with the level that each of them reaches.
 
     Example: tillbridge adapter list
@@ -43,30 +68,24 @@ def list_adapters(as_json: Json = False) -> None:
                 "capabilities": [] if quality is None else sorted(quality.capabilities),
             }
         )
-    if as_json:
-        say.document({"adapters": found})
-        return
-    say.table(
-        (_("NAME"), _("LEVEL"), _("WHAT IT IS")),
-        ((str(each["name"]), str(each["level"]), str(each["summary"])) for each in found),
-    )
+    return {"adapters": found}
 
 
-@app.command()
+# -- check
+
+
+@command("adapter check")
 def check(
+    _context: typer.Context,
     name: Name,
+    *,
     only: Annotated[
-        list[str] | None,
-        option("--only", _("Run this check alone; may be repeated."), "CHECK"),
+        list[str] | None, Argument("CHECK", _("Run this check alone; may be repeated."))
     ] = None,
     report: Annotated[
-        Path | None,
-        option("--report", _("Write the report there too, as JSON."), "FILE"),
+        Path | None, Argument("FILE", _("Write the report there too, as JSON."))
     ] = None,
-    junit: Annotated[
-        Path | None,
-        option("--junit", _("Write it there too, as JUnit XML."), "FILE"),
-    ] = None,
+    junit: Annotated[Path | None, Argument("FILE", _("Write it there too, as JUnit XML."))] = None,
     as_json: Json = False,
 ) -> None:
     """Check whether an adapter does what it must, on a till of its own that is made for it.
@@ -114,23 +133,285 @@ def check(
     if as_json:
         say.document(verdict.to_json())
     else:
-        _show(kit, verdict, whole=not only)
-    raise typer.Exit(Exit.DONE if verdict.passed else Exit.FAILED)
+        _show_verdict(kit, verdict, whole=not only)
+    raise typer.Exit(not verdict.passed)
 
 
-app.command("try")(try_adapter)
-app.command("modifiers")(write_modifiers)
+def _progress(title: str) -> None:
+    """Say on a terminal what is under way; a check may take seconds."""
+    if sys.stderr.isatty():
+        typer.echo(f"\r\x1b[K{title}" + ("..." if title else ""), nl=False, err=True)
 
 
-@app.command()
-def new(
-    name: Annotated[str, argument("NAME", _("Small letters, digits and _."))],
-    folder: Annotated[
-        Path,
-        option("--in", _("Where the package's folder is made."), "FOLDER"),
-    ] = Path("adapters"),
+def _show_verdict(kit: "Kit", verdict: "KitVerdict", *, whole: bool) -> None:
+    for result in verdict.report.results:
+        outcome = verdict.standing(result)
+        mark, level = _OUTCOMES[outcome]
+        first, *more = (verdict.exemption(result.check) or result.text).splitlines() or [""]
+        text = "\n    ".join(map(say.clean, (first, *more)))
+        say.line(f"{mark} {result.title}: {text}", level=level)
+        if outcome in {"failed", "todo"} and result.fix:
+            say.line(f"    {result.fix}")
+    for promise in verdict.broken:
+        say.line(f"x {promise}", level="down")
+    if not whole:
+        return
+    count = len(verdict.failures) + len(verdict.broken)
+    if count:
+        text = ngettext("{count} thing is wrong.", "{count} things are wrong.", count)
+        say.line(text.format(count=count), level="down")
+    elif verdict.quality is None:
+        path = kit.package / "quality.toml"
+        say.line(_("Nothing is wrong. For a level, write {path}.").format(path=path))
+    else:
+        say.line(_("Nothing is wrong. Level: {level}.").format(level=verdict.level), level="ok")
+
+
+# -- try
+
+
+@command("adapter try")
+def try_adapter(
+    context: typer.Context,
+    name: Name,
+    *,
+    store: Store = None,
+    sample: Sample = None,
+    currency: Currency = "EUR",
+    once: Annotated[
+        bool, Argument(help=_("Read once, and end; else again when it changes."))
+    ] = False,
     as_json: Json = False,
 ) -> None:
+    """Show what an adapter reads from a till: menu, availability, tables, health. Pushes nothing.
+
+    Options come from --sample, else from the configuration's store that uses the adapter.
+
+    Example: tillbridge adapter try folder --store main --once
+    """
+    from tillbridge.adapter.registration import closing
+    from tillbridge.core.log import configure
+    from tillbridge.pos.kit import opened, trial_of, trials
+
+    configure("auto", "info")  # what an adapter's program writes to stderr, too
+    called, source = _source(context, name, store, sample, currency)
+    currency = source.currency
+    pos = opened(
+        source.adapter, source.options, store=called, currency=currency, base_dir=source.base_dir
+    )
+    with closing(pos):
+        for trial in (trial_of(pos),) if once else trials(pos):
+            if as_json:
+                summary = None if trial.summary is None else trial.summary.to_json(currency)
+                say.document({**trial.readings, "summary": summary})
+            else:
+                _show_trial(trial, currency)
+
+
+def _source(
+    context: typer.Context, name: str, store: str | None, sample: Path | None, currency: str
+) -> "tuple[str, Source]":
+    """Return a store's name, and the adapter with its options.
+
+    They are those of --sample, of the package's sample, or of a store that uses the adapter.
+    """
+    from tillbridge.pos.kit import find_kit, options_of_sample
+    from tillbridge.pos.recording.record import Source
+
+    kit = find_kit(name)
+    if sample is None and store is None and kit.root is not None and Path(name).is_dir():
+        sample = kit.root / "sample.toml"
+    if sample is not None:
+        folder = sample.resolve().parent
+        return store or "try", Source(kit.adapter, options_of_sample(sample), currency, folder)
+    loaded = load_settings(context)
+    for called, settings in loaded.settings.stores.items():
+        for _table, used, options in settings.adapters:
+            if used == kit.adapter.name and store in {None, called}:
+                return called, Source(
+                    kit.adapter, dict(options), settings.currency, loaded.base_dir
+                )
+    raise ConfigError(
+        _("No store of the configuration uses the adapter {name}.").format(name=kit.adapter.name),
+        fix=_("Name a TOML file with its options: --sample FILE."),
+    )
+
+
+def _show_trial(trial: "Trial", currency: str) -> None:
+    from tillbridge.menu.describe import summary_lines
+
+    readings = trial.readings
+    health = readings.get("health")
+    if health is not None:
+        text = _("The till answers.") if health["online"] else _("The till is away.")
+        text = f"{text} {say.clean(health['detail'])}".rstrip()
+        say.line(text, level="ok" if health["online"] else "down")
+    menu = readings.get("catalogue")
+    if menu is not None and "error" in menu:
+        say.line(say.clean(menu["error"]), level="down")
+        say.line(say.clean(menu["fix"]))
+    elif menu is not None:
+        _show_items(menu["items"], currency)
+    states = readings.get("availability", {}).get("items", {})
+    off = [item for item, state in states.items() if not state["available"]]
+    if off:
+        say.line(_("Sold out: {ids}").format(ids=say.clean(", ".join(off[:_MOST_SHOWN]))))
+    tables = readings.get("tables", {}).get("tables", [])
+    if tables:
+        names = say.clean(", ".join(each["name"] for each in tables[:_MOST_SHOWN]))
+        say.line(_("{count} tables: {names}").format(count=len(tables), names=names))
+    for each in (menu or {}).get("warnings", ()):
+        say.line(
+            "! " + say.clean(f"{each['place']}: {each['text']} {each['fix']}"), level="warning"
+        )
+    for part in ("catalogue", "availability", "tables"):
+        for row in readings.get(part, {}).get("bad_rows", ()):
+            text = row["text"].rstrip()
+            stop = "" if text.endswith((".", "!", "?", ":")) else "."
+            line = f"{row['place']}: {text}{stop} {row['fix']}"
+            say.line("? " + say.clean(line), level="warning")
+    if trial.summary is not None:
+        say.line(_("In all:"))
+        for line in summary_lines(trial.summary, currency):
+            say.line(f"  {say.clean(line)}")
+
+
+def _show_items(items: list[Mapping[str, Any]], currency: str) -> None:
+    from tillbridge.model.money import to_major
+
+    columns: list[say.Column] = [
+        (_("ID"), "external_id"),
+        (_("NAME"), "name"),
+        (_("PRICE"), lambda each: to_major(each["price"], currency)),
+        ("", lambda each: "" if each.get("available", True) else _("sold out")),
+    ]
+    say.rows(columns, items[:_MOST_SHOWN])
+    if (more := len(items) - _MOST_SHOWN) > 0:
+        say.line(_("... and {count} more (all with --json)").format(count=more))
+
+
+# -- modifiers
+
+
+@command("adapter modifiers")
+def write_modifiers(
+    loaded: "LoadedSettings",
+    store: Annotated[
+        str, Argument("STORE", _("The store as it is called here."), "", "stores", "store")
+    ],
+    *,
+    out: Annotated[
+        Path | None,
+        Argument(
+            "FILE",
+            _("Write it there; else where the option modifiers says, or to modifiers.csv."),
+        ),
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """Write the file of what modifiers offer, with a row for each modifier that has no options.
+
+    What stands in the file stays. Fill in option and price, and add a row for each further option;
+    the option - leaves a modifier out.
+
+    Example: tillbridge adapter modifiers main
+    """
+    from tillbridge.adapter.modifier_file import add_rows
+
+    options, missing = _without_options(loaded, store)
+    path = out or loaded.base_dir / options.get("modifiers", "modifiers.csv")
+    if missing:
+        _write(path, add_rows(path, missing))
+    if as_json:
+        say.document({"file": str(path), "modifiers": list(missing)})
+        return
+    if not missing:
+        say.line(_("Every modifier of the export has its options. Nothing was written."))
+        return
+    text = ngettext(
+        "Wrote {file}: {count} modifier without options ({names}).",
+        "Wrote {file}: {count} modifiers without options ({names}).",
+        len(missing),
+    )
+    say.line(text.format(file=path, count=len(missing), names=say.clean(", ".join(missing))))
+    say.line(_("Fill in option and price; add a row for each further option of a modifier."))
+    if "modifiers" not in options:
+        text = _('Then set in [stores.{store}.pos]: modifiers = "{file}"')
+        say.line(text.format(store=store, file=path.name))
+
+
+def _without_options(
+    loaded: "LoadedSettings", store: str
+) -> tuple[Mapping[str, Any], tuple[str, ...]]:
+    """Return the adapter's options, and the modifiers of the export without options."""
+    from tillbridge.adapter import ExportUnreadable, PosFailure, ReadsCatalogue
+    from tillbridge.adapter.registration import closing
+    from tillbridge.pos.kit import find_kit, opened
+
+    settings, base_dir = loaded.settings.stores[store], loaded.base_dir
+    used, options = settings.pos_adapter
+    adapter = find_kit(used).adapter
+    field = adapter.options.model_fields.get("modifiers")
+    if field is None or Path not in get_args(field.annotation):
+        raise ConfigError(
+            _("The adapter {adapter} reads no file of modifiers.").format(adapter=used),
+            fix=_("Its export says itself what can be chosen, or has no modifiers."),
+        )
+    there = {
+        name: value
+        for name, value in options.items()
+        # A file that the configuration names may still have to be written.
+        if name != "modifiers" or (base_dir / value).exists()
+    }
+    pos = opened(adapter, there, store=store, currency=settings.currency, base_dir=base_dir)
+    with closing(pos):
+        if not isinstance(pos, ReadsCatalogue):
+            return options, ()
+        try:
+            return options, pos.read_catalogue().facts.not_offered
+        except ExportUnreadable as failure:
+            raise BridgeError(failure.text, fix=failure.fix) from failure
+        except PosFailure as failure:
+            raise BridgeError(failure.message, fix=_("Check that the till is on.")) from failure
+
+
+def _write(path: Path, text: str) -> None:
+    """Write the file; one that is there keeps its owner, and a copy. Raises ConfigError."""
+    from tillbridge.config.writing import replace_file
+
+    if path.exists():
+        replace_file(path, text)
+        return
+    try:
+        path.write_text(text, "utf-8", newline="")
+    except OSError as failure:
+        raise ConfigError(
+            _("{path} cannot be written: {why}.").format(path=path, why=failure.strerror),
+            fix=_("Name another file with --out."),
+        ) from failure
+
+
+# -- new, record, replay
+
+
+def _show_made(answer: Answer, _given: Arguments) -> None:
+    folder = answer["folder"]
+    for each in answer["files"]:
+        say.line(f"  {each}")
+    say.line(_("Made {folder}. Next:").format(folder=folder))
+    say.line(f"  tillbridge adapter check {folder}")
+    say.line(f"  tillbridge adapter try {folder} --once")
+
+
+@command("adapter new", _show_made)
+def new(
+    _context: typer.Context,
+    name: Annotated[str, Argument("NAME", _("Small letters, digits and _."))],
+    *,
+    folder: Annotated[
+        Path, Argument("FOLDER", _("Where the package's folder is made."), "--in")
+    ] = Path("adapters"),
+) -> Answer:
     """Make the package of a new adapter, which works and passes its checks as it is.
 
     Example: tillbridge adapter new mytill
@@ -138,32 +419,75 @@ def new(
     from tillbridge.pos.scaffold import make_package
 
     made = make_package(name, folder)
-    if as_json:
-        say.document({"folder": str(made.folder), "files": [str(each) for each in made.files]})
-        return
-    for each in made.files:
-        say.line(f"  {each}")
-    say.line(_("Made {folder}. Next:").format(folder=made.folder))
-    say.line(f"  tillbridge adapter check {made.folder}")
-    say.line(f"  tillbridge adapter try {made.folder} --once")
+    return {"folder": str(made.folder), "files": [str(each) for each in made.files]}
 
 
-app.command("record")(record_adapter)
-
-
-@app.command()
-def replay(
-    folder: Annotated[Path, argument("FOLDER", _("A case folder."))],
-    adapter: Annotated[
-        str | None,
-        option("--adapter", _("Read it with this adapter."), "NAME"),
+@command("adapter record")
+def record_adapter(
+    context: typer.Context,
+    name: Name,
+    *,
+    out: Annotated[Path, Argument("FOLDER", _("The case folder that is made."))],
+    store: Store = None,
+    sample: Sample = None,
+    currency: Currency = "EUR",
+    more: Annotated[
+        list[Path] | None,
+        Argument("FILE", _("A file or folder that it reads besides; may be repeated."), "--with"),
     ] = None,
-    accept: Annotated[
-        bool,
-        option("--accept", _("What is read is right: write it into the case, as expected.")),
-    ] = False,
     as_json: Json = False,
 ) -> None:
+    """Record what an adapter sees and says, without secrets and customers' data, as a case folder.
+
+    It reads once: files, and HTTP through a relay on this machine. It writes nothing into the
+    till. Look through the folder before you hand it on.
+
+    Example: tillbridge adapter record mytill --store main --out cases/no_prices
+    """
+    from dataclasses import replace
+
+    from tillbridge.core.log import configure
+    from tillbridge.pos.recording.record import record
+
+    configure("auto", "warning")
+    _called, source = _source(context, name, store, sample, currency)
+    recorded = record(replace(source, more=more or ()), out)
+    if as_json:
+        say.document(recorded.to_json())
+        return
+    for file in recorded.files:
+        say.line(f"  {say.clean(file)}")
+    if recorded.replies:
+        say.line(_("  {count} replies over HTTP").format(count=recorded.replies))
+    counts = ", ".join(f"{kind} {count}" for kind, count in recorded.counts.items())
+    say.line(_("Read: {counts}").format(counts=counts or _("nothing")))
+    for line in recorded.left_out:
+        say.line(say.clean(line), level="warning")
+    text = _("Made {folder}; {count} values are others now. Look through it, then:")
+    say.line(text.format(folder=recorded.folder, count=recorded.redacted))
+    say.line(f"  tillbridge adapter replay {recorded.folder} --adapter {name}")
+
+
+def _show_difference(answer: Answer, _given: Arguments) -> None:
+    if answer["same"]:
+        say.line(_("It is read as expected."), level="ok")
+        return
+    say.line(_("It is read differently:"), level="down")
+    for line in answer["difference"].splitlines():
+        say.line(say.clean(line))
+
+
+@command("adapter replay", _show_difference, exit_code=lambda answer: int(not answer["same"]))
+def replay(
+    _context: typer.Context,
+    folder: Annotated[Path, Argument("FOLDER", _("A case folder."))],
+    *,
+    adapter: Annotated[str | None, Argument("NAME", _("Read it with this adapter."))] = None,
+    accept: Annotated[
+        bool,
+        Argument(help=_("What is read is right: write it into the case, as expected.")),
+    ] = False,
+) -> Answer:
     """Read a case folder again, and show what is read differently; ends with 1 if anything is.
 
     With --accept what is read now becomes what is expected; look at it first.
@@ -180,26 +504,16 @@ def replay(
     configure("auto", "warning")
     try:
         case = Case.of(folder)
-        kit = find_kit(adapter or _owner(folder) or case.adapter)
+        kit = find_kit(adapter or _package_of(folder) or case.adapter)
         if accept:
             accept_reading(kit.adapter, case)
         difference = run_case(kit.adapter, case)
     except ValueError as failure:
         raise ConfigError(str(failure), fix=_("Correct the case.")) from failure
-    if as_json:
-        say.document(
-            {"adapter": kit.adapter.name, "same": not difference, "difference": difference}
-        )
-    elif difference:
-        say.line(_("It is read differently:"), level="down")
-        for line in difference.splitlines():
-            say.line(say.clean(line))
-    else:
-        say.line(_("It is read as expected."), level="ok")
-    raise typer.Exit(Exit.FAILED if difference else Exit.DONE)
+    return {"adapter": kit.adapter.name, "same": not difference, "difference": difference}
 
 
-def _owner(folder: Path) -> str:
+def _package_of(folder: Path) -> str:
     """Return the folder of the package that a case lies in (in its tests/cases); "" for none."""
     for parent in list(folder.resolve().parents)[:3]:
         project = parent / "pyproject.toml"
@@ -208,49 +522,3 @@ def _owner(folder: Path) -> str:
         ):
             return str(parent)
     return ""
-
-
-def _show(kit: "Kit", verdict: "KitVerdict", *, whole: bool) -> None:
-    for result in verdict.report.results:
-        outcome = verdict.standing(result)
-        text = verdict.exemption(result.check) or result.text
-        say.line(
-            f"{_MARKS[outcome]} {result.title}: {_indented(text)}",
-            level=_LEVELS[outcome],
-        )
-        if outcome in {"failed", "todo"} and result.fix:
-            say.line(f"    {result.fix}")
-    for promise in verdict.broken:
-        say.line(f"{_MARKS['failed']} {promise}", level="down")
-    if not whole:
-        return
-    count = len(verdict.failures) + len(verdict.broken)
-    if count:
-        say.line(
-            ngettext("{count} thing is wrong.", "{count} things are wrong.", count).format(
-                count=count
-            ),
-            level="down",
-        )
-    elif verdict.quality is None:
-        say.line(
-            _("Nothing is wrong. For a level, write {path}.").format(
-                path=kit.package / "quality.toml"
-            )
-        )
-    else:
-        say.line(_("Nothing is wrong. Level: {level}.").format(level=verdict.level), level="ok")
-
-
-_MARKS = {"passed": "+", "failed": "x", "not tried": "-", "exempt": "-", "todo": "o"}
-
-
-def _indented(text: str) -> str:
-    first, *more = text.splitlines() or [""]
-    return "\n".join([say.clean(first), *(f"    {say.clean(line)}" for line in more)])
-
-
-def _progress(title: str) -> None:
-    """Say on a terminal what is under way; a check may take seconds."""
-    if sys.stderr.isatty():
-        typer.echo(f"\r\x1b[K{title}" + ("..." if title else ""), nl=False, err=True)

@@ -12,8 +12,8 @@ if TYPE_CHECKING:
     from tillbridge.config import LoadedSettings
 
 Arguments = Mapping[str, Any]
-# Prints an operation's answer for people; it is given the arguments too.
-Show = Callable[[Answer, Arguments], None]
+# Prints an answer for people; it is given the arguments too.
+Show = Callable[[Any, Arguments], None]
 # What a person agrees to before an operation, nothing where nobody need be asked. It is given how
 # to ask the bridge about the same store.
 Effects = Callable[[Callable[[str], Answer], "LoadedSettings"], Sequence[str]]

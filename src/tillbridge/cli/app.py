@@ -1,14 +1,14 @@
-"""The commands and what is common to them."""
+"""The program: its groups of commands, and what is common to all."""
 
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from tillbridge.cli import (
+# Each declares its commands.
+from tillbridge.cli import (  # noqa: F401 -- (as above)
     access,
     adapter,
-    community,
     config,
     connect,
     doctor,
@@ -22,10 +22,36 @@ from tillbridge.cli import (
     setup,
     status,
     tables,
-    version,
 )
-from tillbridge.cli.commands import group
+from tillbridge.cli.commands import COMMANDS, add_operations
 from tillbridge.core.i18n import _
+
+# As `tillbridge --help` lists them.
+_FIRST = (
+    "run signup connect status doctor reach logs support-bundle version migrate backup restore "
+    "password sandbox demo"
+).split()
+_GROUPS = {
+    "setup": _("How far the bridge is set up."),
+    "integration": _("The integration of a store: show, change, renew, remove."),
+    "problems": _("What is wrong, and what to do; stop alerts about it."),
+    "alerts": _("Try the ways of telling people of problems."),
+    "fleet": _("Many bridges, seen from one place."),
+    "menu": _("See, push and approve menu changes."),
+    "orders": _("Look at orders, try one again, cancel one."),
+    "item": _("Take items off sale and put them back."),
+    "store": _("Open and pause a store; its settings and taxes."),
+    "tables": _("The floor plan, and QR codes to print."),
+    "community": _("Communities: their catalogue, items off sale, orders, webhook."),
+    "community webhook": _(
+        "The webhook subscription of a community: test it, see its deliveries, make it anew."
+    ),
+    "token": _("App-level tokens, for scripts of your own."),
+    "adapter": _("Write, check and try adapters for tills."),
+    "audit": _("Who did what, chained by hash."),
+    "config": _("Check and show the configuration."),
+    "service": _("The bridge as a service of this machine."),
+}
 
 app = typer.Typer(
     name="tillbridge",
@@ -42,7 +68,7 @@ app = typer.Typer(
 
 def _show_version(wanted: bool) -> None:
     if wanted:
-        typer.echo(version.in_short())
+        typer.echo(config.version_line())
         raise typer.Exit
 
 
@@ -68,34 +94,16 @@ def begin(
     context.obj = config_file
 
 
-app.command("run")(run.run)
-app.add_typer(setup.app, name="setup")
-app.command("signup")(connect.signup)
-app.command("connect")(connect.connect)
-app.add_typer(group("integration", _("The integration of a store: show, change, renew, remove.")))
-app.command("status")(status.status)
-app.command("doctor")(doctor.doctor)
-app.command("reach")(reach.reach)
-app.command("logs")(logs.logs)
-app.command("support-bundle")(doctor.support_bundle)
-app.add_typer(group("problems", _("What is wrong, and what to do; stop alerts about it.")))
-app.add_typer(group("alerts", _("Try the ways of telling people of problems.")))
-app.add_typer(fleet.app, name="fleet")
-app.add_typer(group("menu", _("See, push and approve menu changes.")))
-app.add_typer(orders.app, name="orders")
-app.add_typer(group("item", _("Take items off sale and put them back.")))
-app.add_typer(group("store", _("Open and pause a store; its settings and taxes.")))
-app.add_typer(tables.app, name="tables")
-app.add_typer(community.app, name="community")
-app.add_typer(access.app, name="token")
-app.add_typer(adapter.app, name="adapter")
-app.add_typer(group("audit", _("Who did what, chained by hash.")))
-app.add_typer(config.app, name="config")
-app.command("version")(version.version)
-app.add_typer(service.app, name="service")
-app.command("migrate")(ledger.migrate)
-app.command("backup")(ledger.backup)
-app.command("restore")(ledger.restore)
-app.command("password")(access.password)
-app.command("sandbox")(run.sandbox)
-app.command("demo")(run.demo)
+def _add_commands() -> None:
+    add_operations()
+    groups = {"": app}
+    for path, text in _GROUPS.items():
+        parent, _space, name = path.rpartition(" ")
+        groups[path] = typer.Typer(help=text, no_args_is_help=True)
+        groups[parent].add_typer(groups[path], name=name)
+    for path in (*_FIRST, *(each for each in COMMANDS if " " in each)):
+        group, _space, name = path.rpartition(" ")
+        groups[group].command(name)(COMMANDS[path])
+
+
+_add_commands()

@@ -1,144 +1,123 @@
-"""Commands made of operations: what is declared as `command="item 86"` is `tillbridge item 86`."""
+"""Commands: operations that name one, and functions that are declared here with `@command`.
+
+What is declared as `command="item 86"` is `tillbridge item 86`. Both kinds get their arguments,
+help, completion, `--json` and exit code in the same way.
+"""
 
 import inspect
-from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Annotated, Any
+import os
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar, cast
 
 import typer
 
 from tillbridge.cli import complete, say
-from tillbridge.cli.answers import EFFECTS, SHOWN, Arguments
+from tillbridge.cli.answers import EFFECTS, SHOWN, Arguments, Show
 from tillbridge.cli.control import NotRunning, find_running, os_user
-from tillbridge.cli.settings import check_community, load_settings, store_of
+from tillbridge.core.errors import ConfigError, nearest
 from tillbridge.core.i18n import _
-from tillbridge.core.operation import Answer, Operation, Parameter
+from tillbridge.core.operation import Argument, Operation, Parameter, parameters_of
 from tillbridge.operations import OPERATIONS
 
 if TYPE_CHECKING:
     from tillbridge.config import LoadedSettings
 
+Function = TypeVar("Function", bound=Callable[..., object])
 
-def option(
-    name: str,
-    text: str,
-    metavar: str = "",
-    *,
-    short: str = "",
-    **more: Any,  # noqa: ANN401 -- whatever typer takes
-) -> Any:  # noqa: ANN401 -- typer has no name for it
-    """Return an option with its help; it is a flag without a `metavar`."""
-    names = (name, short) if short else (name,)
-    return typer.Option(*names, help=text, metavar=metavar or None, **more)
+_JSON = Argument(help=_("Answer as JSON."), option="--json")
+_YES = Argument(help=_("Do it without asking."), option="--yes")
+Json = Annotated[bool, _JSON]  # of a command that prints its answer itself
+Yes = Annotated[bool, _YES]
+COMMANDS: dict[str, Callable[..., None]] = {}  # by what one types: "orders list"
 
 
-def argument(metavar: str, text: str, **more: Any) -> Any:  # noqa: ANN401 -- (as above)
-    """Return an argument with its help."""
-    return typer.Argument(metavar=metavar, help=text, **more)
+def command(
+    path: str, show: Show = say.sentence, *, exit_code: Callable[[Any], int] | None = None
+) -> Callable[[Function], Function]:
+    """Declare a command that works in this process.
 
-
-Store = Annotated[
-    str,
-    argument("STORE", _("The store's name in bridge.toml."), autocompletion=complete.stores),
-]
-Json = Annotated[bool, option("--json", _("Answer as JSON."))]
-
-_ORDINARY = inspect.Parameter.POSITIONAL_OR_KEYWORD
-_NAMED = inspect.Parameter.KEYWORD_ONLY
-
-
-def add_operations(app: typer.Typer, group: str) -> None:
-    """Add the operations of a group of commands."""
-    for each in OPERATIONS.values():
-        path, _space, name = each.command.rpartition(" ")
-        if path == group and name:
-            app.command(name, help=each.help)(_command(each))
-
-
-def group(name: str, text: str) -> typer.Typer:
-    """Return a group of commands that are all operations; `text` is its help."""
-    app = typer.Typer(name=name, help=text, no_args_is_help=True)
-    add_operations(app, name)
-    return app
-
-
-def call(loaded: "LoadedSettings", name: str, arguments: Mapping[str, Any]) -> Answer:
-    """Return what the running bridge answers, or do the work here with the ledger's lock held.
-
-    Raises a BridgeError: what the bridge or the work raised, LedgerLocked where a bridge has the
-    ledger and does not answer (it is starting or ending).
+    Its first parameter is `loaded`, the settings, or `context` where it may have to do without.
+    The others are declared as an operation's. What it returns is shown, or printed as JSON, and
+    ends with `exit_code`; one that returns nothing prints for itself.
     """
-    running = find_running(loaded.data_dir)
-    with say.progress():
-        if running is not None:
-            try:
-                return running.ask(name, arguments)
-            except NotRunning:
-                pass  # it ended this very moment
-        return _alone(loaded, name, arguments)
+
+    def declare(run: Function) -> Function:
+        loads = "loaded" in inspect.signature(run).parameters
+        parameters = parameters_of(run)
+
+        def work(context: typer.Context, given: Arguments) -> object:
+            if not loads:
+                return run(context, **given)
+            loaded = load_settings(context)
+            _check_names(loaded, parameters, given)
+            return run(loaded, **given)
+
+        answers = run.__annotations__["return"] is not None
+        shown = show if answers else None
+        _add(path, inspect.getdoc(run), parameters.values(), work, shown, exit_code or _exit_code)
+        return run
+
+    return declare
 
 
-def _alone(loaded: "LoadedSettings", name: str, arguments: Mapping[str, Any]) -> Answer:
-    import asyncio
+def add_operations() -> None:
+    """Declare the commands of all operations."""
+    for each in OPERATIONS.values():
+        if each.command:
+            _add_operation(each)
 
-    from tillbridge import daemon
 
-    return asyncio.run(daemon.perform_alone(loaded, name, arguments, user=os_user()))
-
-
-def _command(operation: Operation) -> Callable[..., None]:
-    effects, show = EFFECTS.get(operation.name), SHOWN.get(operation.name)
-
-    def command(
-        context: typer.Context,
-        *,
-        as_json: bool = False,
-        yes: bool = True,
-        **given: Any,  # noqa: ANN401 -- as declared
-    ) -> None:
-        loaded = load_settings(context)
-        for name, each in operation.parameters.items():
-            if each.argument.audit == "store" and given.get(name):
-                store_of(loaded, given[name])
-            elif each.argument.audit == "community":
-                check_community(loaded, given[name])
-        if effects is not None and not yes:
-            say.confirm(effects(lambda name: call(loaded, name, given), loaded), yes=yes)
-        perform(
-            loaded,
-            operation.name,
-            {name: each for name, each in given.items() if each is not None},
-            lambda answer: say.answered(answer) if show is None else show(answer, given),
-            as_json=as_json,
-        )
-
-    found = [inspect.Parameter("context", _ORDINARY, annotation=typer.Context)]
+def _add_operation(operation: Operation) -> None:
+    effects = EFFECTS.get(operation.name)
     # What has no help is not for the command line.
-    found += [_parameter(each) for each in operation.parameters.values() if each.argument.help]
-    if effects is not None:
-        found.append(inspect.Parameter("yes", _NAMED, default=False, annotation=say.Yes))
-    found.append(inspect.Parameter("as_json", _NAMED, default=False, annotation=Json))
-    # What typer reads of a function.
-    command.__signature__ = inspect.Signature(found)  # type: ignore[attr-defined]  # (as above)
-    command.__annotations__ = {each.name: each.annotation for each in found}
-    return command
+    parameters = {name: p for name, p in operation.parameters.items() if p.argument.help}
+    asks = [] if effects is None else [Parameter("yes", bool, _YES, default=False, is_option=True)]
+
+    def work(context: typer.Context, given: Arguments) -> object:
+        loaded = load_settings(context)
+        _check_names(loaded, parameters, given)
+        named = {name: given[name] for name in parameters if given[name] is not None}
+        if effects is not None and not given["yes"]:
+            say.confirm(effects(lambda name: call(loaded, name, named), loaded))
+        return call(loaded, operation.name, named)
+
+    show = SHOWN.get(operation.name, say.sentence)
+    _add(operation.command, operation.help, [*parameters.values(), *asks], work, show, _exit_code)
 
 
-def perform(
-    loaded: "LoadedSettings",
-    name: str,
-    arguments: Arguments,
-    show: Callable[[Answer], None],
-    *,
-    as_json: bool,
+def _add(
+    path: str,
+    text: str | None,
+    parameters: Iterable[Parameter],
+    work: Callable[[typer.Context, Arguments], object],
+    show: Show | None,
+    exit_code: Callable[[Any], int],
 ) -> None:
-    """Call an operation and show its answer; ends with 1 where it was not done."""
-    answer = call(loaded, name, arguments)
-    if as_json:
-        say.document(answer)
-    else:
-        show(answer)
-    if answer.get("ok") is False:
-        raise typer.Exit(1)
+    def run(context: typer.Context, **given: Any) -> None:  # noqa: ANN401 -- as declared
+        as_json = show is not None and given.pop("as_json")
+        answer = work(context, given)
+        if as_json:
+            say.document(answer)
+        elif show is not None:
+            show(answer, given)
+        if show is not None and (code := exit_code(answer)):
+            raise typer.Exit(code)
+
+    ordinary = inspect.Parameter.POSITIONAL_OR_KEYWORD
+    found = [inspect.Parameter("context", ordinary, annotation=typer.Context)]
+    found += [_parameter(each) for each in parameters]
+    if show is not None:
+        found.append(_parameter(Parameter("as_json", bool, _JSON, default=False, is_option=True)))
+    # What typer reads of a function.
+    run.__signature__ = inspect.Signature(found)  # type: ignore[attr-defined]  # (as above)
+    run.__annotations__ = {each.name: each.annotation for each in found}
+    run.__doc__ = text
+    COMMANDS[path] = run
+
+
+def _exit_code(answer: object) -> int:
+    return int(isinstance(answer, Mapping) and answer.get("ok") is False)
 
 
 def _parameter(found: Parameter) -> inspect.Parameter:
@@ -151,8 +130,98 @@ def _parameter(found: Parameter) -> inspect.Parameter:
     if argument.most is not None:
         words["max"] = argument.most
     if found.is_option:
-        name = argument.option or f"--{found.name.replace('_', '-')}"
-        annotation: Any = Annotated[found.type, typer.Option(name, **words)]
+        names = argument.option.split() or [f"--{found.name.replace('_', '-')}"]
+        annotation: Any = Annotated[found.type, typer.Option(*names, **words)]
     else:
         annotation = Annotated[found.type, typer.Argument(**words)]
-    return inspect.Parameter(found.name, _NAMED, default=found.default, annotation=annotation)
+    named = inspect.Parameter.KEYWORD_ONLY
+    return inspect.Parameter(found.name, named, default=found.default, annotation=annotation)
+
+
+# -- what commands work with
+
+
+def call(loaded: "LoadedSettings", name: str, arguments: Arguments) -> Any:  # noqa: ANN401 -- as the operation answers
+    """Return what the running bridge answers, or do the work here with the ledger's lock held.
+
+    Raises a BridgeError: what the bridge or the work raised, LedgerLocked where a bridge has the
+    ledger and does not answer (it is starting or ending).
+    """
+    running = find_running(loaded.data_dir)
+    with say.progress():
+        if running is not None:
+            try:
+                return running.perform(name, arguments)
+            except NotRunning:
+                pass  # it ended this very moment
+        import asyncio
+
+        from tillbridge import daemon
+
+        return asyncio.run(daemon.perform_alone(loaded, name, arguments, user=os_user()))
+
+
+def config_path(context: typer.Context) -> Path | None:
+    """Return what --config named, None for the search order."""
+    return cast("Path | None", context.find_root().obj)
+
+
+def read_config(context: typer.Context) -> tuple[Path, Path, dict[str, Any]]:
+    """Return the configuration's path, its data folder and what it says, unchecked: it is quick.
+
+    Raises ConfigError where it cannot be read.
+    """
+    from tillbridge.config.loading import data_dir_of, find_file
+    from tillbridge.config.toml import read_file
+
+    path = find_file(config_path(context))
+    _text, configured = read_file(path)
+    return path, data_dir_of(path, configured), configured
+
+
+def load_settings(context: typer.Context) -> "LoadedSettings":
+    """Load the configuration, and log what goes wrong to stderr. Raises ConfigError."""
+    from tillbridge.core.log import configure
+
+    loaded = load_file(config_path(context))
+    bridge = loaded.settings.bridge
+    configure(bridge.log_format, "warning" if bridge.log_level == "info" else bridge.log_level)
+    return loaded
+
+
+def load_file(path: Path | None) -> "LoadedSettings":
+    """Load the configuration from this file, or from the first of the usual ones."""
+    from tillbridge.config import load
+
+    loaded = load(path)
+    # A command beside the service reads the credentials where its unit takes them from.
+    credentials = loaded.base_dir / "credentials"
+    if credentials.is_dir():
+        os.environ.setdefault("CREDENTIALS_DIRECTORY", str(credentials))
+    return loaded
+
+
+def _check_names(
+    loaded: "LoadedSettings", parameters: Mapping[str, Parameter], given: Arguments
+) -> None:
+    """Raise ConfigError, which names those there are, for an unknown store or community."""
+    settings, path = loaded.settings, loaded.path
+    for parameter, each in parameters.items():
+        name = given.get(parameter)
+        if name and each.argument.audit == "store" and name not in settings.stores:
+            close = nearest(name, settings.stores)
+            raise ConfigError(
+                _("{path} has no store {name}.").format(path=path, name=name),
+                fix=_("Did you mean {name}?").format(name=close)
+                if close
+                else _("It has: {names}.").format(names=", ".join(settings.stores)),
+            )
+        if name and each.argument.audit == "community" and name not in settings.communities:
+            raise ConfigError(
+                _("{path} has no community {name}.").format(path=path, name=name),
+                fix=_("It has: {names}.").format(names=", ".join(settings.communities))
+                if settings.communities
+                else _("Add a table [communities.{name}]; see docs/communities.md.").format(
+                    name=name
+                ),
+            )

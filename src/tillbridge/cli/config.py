@@ -1,18 +1,38 @@
-"""`tillbridge config ...`: check the configuration, show what holds, print its schema."""
+"""`tillbridge config ...`: check and show the configuration; and `version`: what this is."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING
 
 import typer
 
+import tillbridge
 from tillbridge.cli import say
-from tillbridge.cli.commands import Json
-from tillbridge.cli.settings import load_settings
+from tillbridge.cli.answers import Arguments
+from tillbridge.cli.commands import command, read_config
+from tillbridge.core.compatibility import compatibility
 from tillbridge.core.errors import ConfigError
 from tillbridge.core.i18n import _, ngettext
+from tillbridge.core.operation import Answer
 
-app = typer.Typer(help=_("Check and show the configuration."), no_args_is_help=True)
+if TYPE_CHECKING:
+    from tillbridge.config import LoadedSettings
 
 
-@app.command()
-def check(context: typer.Context, as_json: Json = False) -> None:
+def _show_checked(answer: Answer, _given: Arguments) -> None:
+    names = answer["stores"]
+    text = ngettext(
+        "{file} is right: {count} store ({names}).",
+        "{file} is right: {count} stores ({names}).",
+        len(names),
+    )
+    file = Path(answer["file"]).name
+    say.line(text.format(file=file, count=len(names), names=", ".join(names)), level="ok")
+    for note in answer["notes"]:
+        say.line(_("Note: {note}").format(note=note), level="warning")
+
+
+@command("config check", _show_checked)
+def check(loaded: "LoadedSettings") -> Answer:
     """Check the configuration, with the adapters' options and the secret; nothing is started.
 
     Ends with 0 when it is right and with 2 when it is not, telling everything that is wrong.
@@ -21,7 +41,6 @@ def check(context: typer.Context, as_json: Json = False) -> None:
     """
     from tillbridge.setup.checking import faults_in, kept_by
 
-    loaded = load_settings(context)
     notes: list[str] = []
     faults = faults_in(loaded, kept_by(loaded), notes)
     if len(faults) == 1:
@@ -29,26 +48,12 @@ def check(context: typer.Context, as_json: Json = False) -> None:
     if faults:
         head = _("{path}: {count} things are wrong:").format(path=loaded.path, count=len(faults))
         raise ConfigError("\n".join([head, *(f"  {fault}" for fault in faults)]))
-    names = ", ".join(loaded.settings.stores)
-    count = len(loaded.settings.stores)
-    if as_json:
-        told = {"ok": True, "file": str(loaded.path), "stores": list(loaded.settings.stores)}
-        say.document({**told, "notes": notes})
-        return
-    say.line(
-        ngettext(
-            "{file} is right: {count} store ({names}).",
-            "{file} is right: {count} stores ({names}).",
-            count,
-        ).format(file=loaded.path.name, count=count, names=names),
-        level="ok",
-    )
-    for note in notes:
-        say.line(_("Note: {note}").format(note=note), level="warning")
+    stores = list(loaded.settings.stores)
+    return {"ok": True, "file": str(loaded.path), "stores": stores, "notes": notes}
 
 
-@app.command()
-def show(context: typer.Context) -> None:
+@command("config show")
+def show(loaded: "LoadedSettings") -> None:
     """Show the settings that hold, defaults included, as JSON; secrets are masked.
 
     Example: tillbridge config show
@@ -58,7 +63,6 @@ def show(context: typer.Context) -> None:
     from tillbridge.core.redaction import masked_value
     from tillbridge.diagnostics.known import Scrubber, known_here
 
-    loaded = load_settings(context)
     shown = loaded.settings.model_dump(mode="json")
     # An adapter's options may hold passwords, which only their names give away.
     text = json.dumps({**shown, "stores": masked_value(shown["stores"])})
@@ -66,8 +70,8 @@ def show(context: typer.Context) -> None:
     say.document(json.loads(Scrubber(known_here(loaded, (), ()).secrets).known(text)))
 
 
-@app.command()
-def schema() -> None:
+@command("config schema")
+def schema(_context: typer.Context) -> None:
     """Print the JSON Schema of bridge.toml, for editors that complete and check.
 
     Example: tillbridge config schema > bridge.schema.json
@@ -75,3 +79,73 @@ def schema() -> None:
     from tillbridge.config.bridge import json_schema
 
     say.document(json_schema())
+
+
+def version_line() -> str:
+    """Return the version in one line."""
+    text = _(
+        "tillbridge {version} (ledger schema {ledger_schema}, adapter API {adapter_api}, service "
+        "specification {specification})"
+    )
+    return text.format(version=tillbridge.__version__, **compatibility())
+
+
+def _show_version(answer: Answer, _given: Arguments) -> None:
+    say.line(version_line())
+    say.line(_("Python {python} on {platform}").format(**answer))
+    names = ", ".join(f"{name} {version}".strip() for name, version in answer["adapters"].items())
+    say.line(_("Adapters: {names}").format(names=names))
+    on_disk, ours = answer["ledger_on_disk"], answer["ledger_schema"]
+    if on_disk is None:
+        return
+    if on_disk == ours:
+        text = _("The ledger here is of this version.")
+    elif on_disk < ours:
+        text = _(
+            "The ledger here has schema {on_disk}: the next start backs it up and brings it to "
+            "{ours}."
+        )
+    else:
+        text = _(
+            "The ledger here has schema {on_disk}, of a newer tillbridge: install that one, or put "
+            "a back-up from before it in place (tillbridge restore)."
+        )
+    say.line(text.format(on_disk=on_disk, ours=ours))
+
+
+@command("version", _show_version)
+def version(context: typer.Context) -> Answer:
+    """Show the version, what it fits together with, and what the next start does to the ledger.
+
+    Example: tillbridge version
+    """
+    import platform
+    from importlib.metadata import entry_points
+
+    adapters = entry_points(group="tillbridge.adapters")
+    return {
+        "version": tillbridge.__version__,
+        **compatibility(),
+        "ledger_on_disk": _schema_on_disk(context),
+        "python": platform.python_version(),
+        "platform": platform.platform(terse=True),
+        "adapters": dict(
+            sorted((each.name, each.dist.version if each.dist else "") for each in adapters)
+        ),
+    }
+
+
+def _schema_on_disk(context: typer.Context) -> str | None:
+    """Return the schema of the configured ledger; None where there is none to be read."""
+    import contextlib
+    import sqlite3
+
+    try:
+        _path, data_dir, _configured = read_config(context)
+        path = data_dir / "ledger.db"
+        if not path.is_file():
+            return None
+        with contextlib.closing(sqlite3.connect(f"{path.as_uri()}?mode=ro", uri=True)) as ledger:
+            return str(ledger.execute("SELECT version_num FROM alembic_version").fetchone()[0])
+    except (ConfigError, OSError, sqlite3.Error, TypeError):
+        return None

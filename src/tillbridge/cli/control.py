@@ -32,13 +32,9 @@ class RunningBridge:
     token: str = field(repr=False)
     pid: int | None = None
 
-    def perform(self, name: str, **arguments: object) -> dict[str, Any]:
-        """Return the answer of an operation. Raises as `ask`."""
-        return self.ask(name, arguments)
-
-    def ask(
+    def perform(
         self, name: str, arguments: Mapping[str, object], *, timeout_s: float = _ANSWER_S
-    ) -> dict[str, Any]:
+    ) -> Any:  # noqa: ANN401 -- as the operation answers
         """Return the answer of an operation.
 
         Raises CommandFailed with the bridge's own words, NotRunning where nobody is there.
@@ -110,7 +106,7 @@ def os_user() -> str:
         return str(os.getuid()) if hasattr(os, "getuid") else "?"
 
 
-def _answer(status: int, text: bytes) -> dict[str, Any]:
+def _answer(status: int, text: bytes) -> Any:  # noqa: ANN401 -- (as above)
     try:
         answer = json.loads(text)
     except ValueError:

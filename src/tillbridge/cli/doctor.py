@@ -5,32 +5,52 @@ import sys
 import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from tillbridge.cli import say
-from tillbridge.cli.commands import Json, option
+from tillbridge.cli.answers import Arguments
+from tillbridge.cli.commands import Json, command
 from tillbridge.cli.control import NotRunning, RunningBridge, find_running
 from tillbridge.cli.exits import CommandFailed
-from tillbridge.cli.settings import load_settings
 from tillbridge.cli.status import current_status
 from tillbridge.core.clock import Clock
 from tillbridge.core.errors import BridgeError, ConfigError
 from tillbridge.core.i18n import _
-from tillbridge.core.operation import Answer
+from tillbridge.core.operation import Answer, Argument
 
 if TYPE_CHECKING:
     from tillbridge.config import LoadedSettings
-    from tillbridge.diagnostics.bundle import Bundle
-
 
 _ANSWER_S = 5.0
 _WIDEST = 60
 _MARKS = {"ok": "ok", "warning": "look", "failed": "BROKEN", "skipped": "-"}
 
 
-def doctor(context: typer.Context, as_json: Json = False) -> None:
+def _show(report: Answer, _given: Arguments) -> None:
+    store, problems = None, False
+    for each in report["results"]:
+        if each["name"] == "problem" and not problems:
+            problems, store = True, ""
+            say.line()
+            say.line(_("Open problems"))
+        if each["store"] != store:
+            store = each["store"]
+            say.line()
+            if store:
+                say.line(say.clean(store))
+        level = {"failed": "error", "skipped": ""}.get(each["level"], each["level"])
+        say.line(f"  {_MARKS[each['level']]:<7}{say.clean(each['text'])}", level=level)
+        if each["fix"] and each["level"] != "ok":
+            say.line(" " * 9 + "-> " + say.clean(each["fix"]))
+    say.line()
+    level = "error" if report["level"] == "failed" else report["level"]
+    say.line(say.clean(report["text"]), level=level)
+
+
+@command("doctor", _show)
+def doctor(loaded: "LoadedSettings") -> Answer:
     """Check each link between the service and the till, and say what to do.
 
     DNS, TLS, clock, the public address from outside in, consent, integration, till, disk, ledger
@@ -39,16 +59,11 @@ def doctor(context: typer.Context, as_json: Json = False) -> None:
 
     Example: tillbridge doctor
     """
-    loaded = load_settings(context)
-    told = examined(loaded)
-    if as_json:
-        say.document({name: value for name, value in told.items() if name != "running"})
-    else:
-        _show(told)
-    raise typer.Exit(0 if told["ok"] else 1)
+    report = _examined(loaded)
+    return {name: value for name, value in report.items() if name != "running"}
 
 
-def examined(loaded: "LoadedSettings") -> Answer:
+def _examined(loaded: "LoadedSettings") -> Answer:
     """Return the report: of the running bridge, or of what can be seen without one."""
     running: list[str] = []  # the titles of what is looked at now
 
@@ -76,46 +91,25 @@ def examined(loaded: "LoadedSettings") -> Answer:
         return daemon.examine_alone(loaded, hung=hung, on_progress=note)
 
 
-def _inside(running: RunningBridge, on_progress: Callable[[Answer], None]) -> Answer:
-    run = running.ask("diagnostics.begin", {}, timeout_s=_ANSWER_S)["run"]
+def _inside(bridge: RunningBridge, on_progress: Callable[[Answer], None]) -> Answer:
+    run = bridge.perform("diagnostics.begin", {}, timeout_s=_ANSWER_S)
     while True:
-        answer = running.ask("diagnostics.result", {"run": run}, timeout_s=_ANSWER_S)
+        answer: Answer = bridge.perform("diagnostics.result", run, timeout_s=_ANSWER_S)
         on_progress(answer)
         if answer["done"]:
             return answer
         time.sleep(0.2)
 
 
-def _show(told: Answer) -> None:
-    store, problems = None, False
-    for each in told["results"]:
-        if each["name"] == "problem" and not problems:
-            problems, store = True, ""
-            say.line()
-            say.line(_("Open problems"))
-        if each["store"] != store:
-            store = each["store"]
-            say.line()
-            if store:
-                say.line(say.clean(store))
-        level = {"failed": "error", "skipped": ""}.get(each["level"], each["level"])
-        head = f"  {_MARKS[each['level']]:<7}"
-        say.line(head + say.clean(each["text"]), level=level)
-        if each["fix"] and each["level"] != "ok":
-            say.line(" " * 9 + "-> " + say.clean(each["fix"]))
-    say.line()
-    level = "error" if told["level"] == "failed" else told["level"]
-    say.line(say.clean(told["text"]), level=level)
-
-
+@command("support-bundle")
 def support_bundle(
-    context: typer.Context,
+    loaded: "LoadedSettings",
+    *,
     output: Annotated[
-        Path | None,
-        option("--output", _("The zip file; else one in this folder."), "FILE"),
+        Path | None, Argument("FILE", _("The zip file; else one in this folder."))
     ] = None,
-    preview: Annotated[bool, option("--preview", _("Only show what would be in it."))] = False,
-    yes: Annotated[bool, option("--yes", _("Write it without asking."))] = False,
+    preview: Annotated[bool, Argument(help=_("Only show what would be in it."))] = False,
+    yes: Annotated[bool, Argument(help=_("Write it without asking."))] = False,
     as_json: Json = False,
 ) -> None:
     """Write one zip file for support: versions, settings, status, doctor, log; nothing secret.
@@ -125,63 +119,46 @@ def support_bundle(
 
     Example: tillbridge support-bundle --output support.zip
     """
-    loaded = load_settings(context)
+    from tillbridge.diagnostics.bundle import gather
+
     if output is not None and output.exists():
         raise ConfigError(
             _("{path} is there already.").format(path=output),
             fix=_("Name another file, or remove that one."),
         )
-    bundle = _gathered(loaded)
+    report = _examined(loaded)
+    bundle = gather(loaded, _status(loaded), report, now_ms=Clock().now_ms())
+    path, files = output or Path(bundle.file_name), bundle.preview()
     if not as_json:
-        _show_bundle(bundle)
-    path = output or Path(bundle.file_name)
-    if preview:
-        written = False
-    else:
+        for each in files:
+            say.line(f"{each['name']:<20}{each['size']:>9,} B")
+            for line in each["first"]:
+                say.line("    " + say.clean(line))
+        say.line()
+    if not preview:
         # On a terminal a person has just seen what is in it; in a pipe there is nobody to ask.
         asks = sys.stdin.isatty() and not yes and not as_json
         if asks and not typer.confirm(_("Write it to {path}?").format(path=path), err=True):
             raise typer.Exit(1)
         _write(path, bundle.zipped())
-        written = True
     if as_json:
-        told = {"file": str(path) if written else None, "files": bundle.preview()}
-        say.document({"ok": True, **told})
-    elif written:
+        say.document({"ok": True, "file": None if preview else str(path), "files": files})
+    elif not preview:
         say.line(_("Written to {path}. Nothing was sent anywhere.").format(path=path), level="ok")
 
 
-def _gathered(loaded: "LoadedSettings") -> "Bundle":
-    from tillbridge.diagnostics.bundle import gather
-
-    doctor = examined(loaded)
-    return gather(loaded, _status(loaded), doctor, now_ms=Clock().now_ms())
-
-
-def _status(loaded: "LoadedSettings") -> Mapping[str, Any]:
+def _status(loaded: "LoadedSettings") -> Mapping[str, object]:
     from tillbridge.config.toml import read_file
+    from tillbridge.status.stopped import status_from_ledger
 
     configured = read_file(loaded.path)[1]
     try:
-        return current_status(loaded.data_dir, configured)
-    except CommandFailed:
-        pass  # it hangs: the ledger tells what it can
+        try:
+            return current_status(loaded.data_dir, configured)
+        except CommandFailed:  # it hangs: the ledger tells what it can
+            return status_from_ledger(loaded.data_dir, configured)
     except BridgeError as failure:
         return {"error": failure.text}
-    from tillbridge.status.stopped import status_from_ledger
-
-    try:
-        return status_from_ledger(loaded.data_dir, configured)
-    except BridgeError as failure:
-        return {"error": failure.text}
-
-
-def _show_bundle(bundle: "Bundle") -> None:
-    for each in bundle.preview():
-        say.line(f"{each['name']:<20}{each['size']:>9,} B")
-        for line in each["first"]:
-            say.line("    " + say.clean(line))
-    say.line()
 
 
 def _write(path: Path, data: bytes) -> None:

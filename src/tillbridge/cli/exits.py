@@ -33,12 +33,12 @@ _UNREACHABLE = (
 class CommandFailed(errors.BridgeError):
     """What a running bridge answered instead of doing it; `exit_code` is what it means here."""
 
-    def __init__(self, text: str, *, fix: str = "", exit_code: Exit = Exit.FAILED) -> None:
+    def __init__(self, text: str, *, fix: str = "", exit_code: int = Exit.FAILED) -> None:
         super().__init__(text, fix=fix)
         self.exit_code = exit_code
 
 
-def exit_code_of(failure: errors.BridgeError) -> Exit:
+def exit_code_of(failure: errors.BridgeError) -> int:
     """Return the exit code a failure ends with."""
     if isinstance(failure, CommandFailed):
         return failure.exit_code

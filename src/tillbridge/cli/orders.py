@@ -1,204 +1,141 @@
-"""`tillbridge orders ...`: look at orders, try one again, cancel one, see to one by hand."""
+"""`tillbridge orders list`, `show` and `figures`: read from the ledger's file, daemon or not."""
 
-from typing import TYPE_CHECKING, Annotated, Any
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
-import typer
-
-from tillbridge.cli import complete, say
-from tillbridge.cli.commands import Json, add_operations, argument, option
-from tillbridge.cli.settings import load_settings, store_of
+from tillbridge.cli import say
+from tillbridge.cli.answers import Arguments
+from tillbridge.cli.commands import command
+from tillbridge.core.errors import LedgerError
 from tillbridge.core.i18n import _
+from tillbridge.core.operation import Argument
+from tillbridge.operations.orders import OrderId
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from sqlalchemy import Connection
 
-    from tillbridge.cli.order_reading import FoundOrder
-    from tillbridge.ledger.models import OrderRow
+    from tillbridge.config import LoadedSettings
+    from tillbridge.ledger.snapshot import FiguresView
+    from tillbridge.orders.views import OrderView, WholeOrder
 
-app = typer.Typer(help=_("Look at orders, try one again, cancel one."), no_args_is_help=True)
-
-OrderId = Annotated[
-    str,
-    argument("ID", _("The order's number, or its id (ord_...)."), autocompletion=complete.orders),
-]
+T = TypeVar("T")
 
 
-@app.command("list")
+def _read(loaded: "LoadedSettings", query: "Callable[[Connection], T]") -> T:
+    from sqlalchemy.exc import DBAPIError
+
+    from tillbridge.ledger.database import LEDGER_FILE, reader_engine
+
+    path = loaded.data_dir / LEDGER_FILE
+    if not path.exists():
+        raise LedgerError(
+            _("There is no ledger at {path} yet.").format(path=path),
+            fix=_("Check data_dir in [bridge]; the bridge makes it when it first runs."),
+        )
+    engine = reader_engine(path)
+    try:
+        with engine.connect() as connection:
+            return query(connection)
+    except DBAPIError as failure:
+        raise LedgerError(
+            _("The ledger {path} cannot be read: {detail}.").format(path=path, detail=failure.orig),
+            fix=_("Run the command as the bridge's user; a damaged ledger is mended at its start."),
+        ) from failure
+    finally:
+        engine.dispose()
+
+
+# -- list
+
+
+def _told(order: "OrderView") -> str:
+    state, wanted = order["state"], order["wanted"]
+    return state if state == wanted else f"{state} -> {wanted}"
+
+
+def _note(order: "OrderView") -> str:
+    return order["reason_code"] or ("" if order["closed_at"] else order["last_failure"])
+
+
+def _show_list(orders: "Sequence[OrderView]", _given: Arguments) -> None:
+    if not orders:
+        say.line(_("No orders yet."))
+        return
+    columns: list[say.Column] = [
+        (_("ID"), "id"),
+        (_("NUMBER"), "order_number"),
+        (_("STORE"), "store"),
+        (_("RECEIVED"), lambda each: say.local_time(each["received_at"])),
+        (_("TICKET"), "ticket"),
+        (_("TOLD"), _told),
+        (_("NOTE"), _note),
+    ]
+    say.rows(columns, orders)
+
+
+@command("orders list", _show_list)
 def list_orders(
-    context: typer.Context,
+    loaded: "LoadedSettings",
+    *,
     store: Annotated[
         str | None,
-        option("--store", _("Only this store's orders."), "STORE", autocompletion=complete.stores),
+        Argument("STORE", _("Only this store's orders."), complete="stores", audit="store"),
     ] = None,
     limit: Annotated[
-        int,
-        option("--limit", _("How many, the newest first."), "N", min=1, max=10_000),
+        int, Argument("N", _("How many, the newest first."), least=1, most=10_000)
     ] = 20,
-    as_json: Json = False,
-) -> None:
+) -> "list[OrderView]":
     """List the latest orders: how far each is in the till, and what the service was told.
 
     Example: tillbridge orders list --limit 5
     """
-    from tillbridge.cli.order_reading import latest
+    from tillbridge.ledger.orders import latest_orders
+    from tillbridge.orders.views import order_view
 
-    loaded = load_settings(context)
-    if store is not None:
-        store_of(loaded, store)
-    rows = latest(loaded.data_dir, None if store is None else (store,), limit)
-    if as_json:
-        from tillbridge.orders.views import order_view
-
-        say.document([order_view(row) for row in rows])
-    elif not rows:
-        say.line(_("No orders yet."))
-    else:
-        say.table(
-            [_("ID"), _("NUMBER"), _("STORE"), _("RECEIVED"), _("TICKET"), _("TOLD"), _("NOTE")],
-            [_cells(row) for row in rows],
-        )
+    stores = None if store is None else (store,)
+    rows = _read(loaded, lambda connection: latest_orders(connection, stores, limit))
+    return [order_view(row) for row in rows]
 
 
-@app.command()
-def show(context: typer.Context, order_id: OrderId, as_json: Json = False) -> None:
-    """Show an order whole: its lines, and all that happened to it.
-
-    Example: tillbridge orders show ord_123
-    """
-    from tillbridge.cli.order_reading import one
-
-    loaded = load_settings(context)
-    found = one(loaded.data_dir, order_id)
-    if as_json:
-        say.document(_whole(found))
-    else:
-        _show(found)
+# -- show
 
 
-@app.command()
-def figures(
-    context: typer.Context,
-    store: Annotated[
-        str | None,
-        option("--store", _("Only this store's figures."), "STORE", autocompletion=complete.stores),
-    ] = None,
-    as_json: Json = False,
-) -> None:
-    """Show how well it goes: time to ticket, time to accept, how many orders needed a hand.
-
-    Over the last 24 hours and the last 7 days, by the bridge's own ledger.
-
-    Example: tillbridge orders figures
-    """
-    from tillbridge.cli.order_reading import all_figures
-
-    loaded = load_settings(context)
-    if store is not None:
-        store_of(loaded, store)
-    names = list(loaded.settings.stores) if store is None else [store]
-    known = all_figures(loaded.data_dir)
-    told = {name: known[name].to_json() for name in names if name in known}
-    if as_json:
-        say.document(told)
-    elif not told:
-        say.line(_("No orders within the last 7 days."))
-    else:
-        say.table(
-            [
-                _("STORE"),
-                _("WITHIN"),
-                _("ORDERS"),
-                _("TO TICKET"),
-                _("TO ACCEPT"),
-                _("NEEDED A HAND"),
-                _("LOST"),
-            ],
-            [
-                [name, span, *_figure_cells(each)]
-                for name, by_span in told.items()
-                for span, each in by_span.items()
-            ],
-        )
-
-
-def _figure_cells(figures: "Mapping[str, Any]") -> list[str]:
-    def times(told: "Mapping[str, Any] | None") -> str:
-        if told is None:
-            return "-"
-        return _("{median:.1f} s (95%: {p95:.1f} s)").format(median=told["median"], p95=told["p95"])
-
-    share = figures["needed_a_hand_share"]
-    return [
-        str(figures["orders"]),
-        times(figures["time_to_ticket_s"]),
-        times(figures["time_to_accept_s"]),
-        "-" if share is None else f"{figures['needed_a_hand']} ({share:.1%})",
-        str(figures["lost"]),
-    ]
-
-
-def _cells(row: "OrderRow") -> list[str]:
-    told = row.service_state.value
-    if row.desired_state is not row.service_state:
-        told += f" -> {row.desired_state.value}"
-    note = row.last_failure if row.closed_at is None else ""
-    return [
-        row.order_id,
-        row.order_number,
-        row.store,
-        say.local_time(row.received_at),
-        row.ticket.value,
-        told,
-        row.reason_code.value if row.reason_code else note,
-    ]
-
-
-def _whole(found: "FoundOrder") -> dict[str, Any]:
-    import json
-
-    from tillbridge.orders.views import log_view, order_view
-
-    row, parent = found.row, found.parent
-    return {
-        **order_view(row, found.handled),
-        "community_order": None
-        if parent is None
-        else {
-            "community": parent.community.partition("/")[2],
-            "order_id": parent.order_id,
-            "order_number": parent.order_number,
-            "status": parent.status,
-        },
-        "order": json.loads(row.payload) if row.payload else None,
-        "life": log_view(row, found.life, found.delivery),
-    }
-
-
-def _show(found: "FoundOrder") -> None:
-    import json
-
-    from tillbridge.model.order import parse_order
-    from tillbridge.orders.views import log_view
-
-    row = found.row
-    more = [(_("part of"), _part_of(found)), (_("handled by hand"), _by_hand(found))]
-    for name, text in [*_facts(row), *more]:
-        if text:
+def _show_order(order: "WholeOrder", _given: Arguments) -> None:
+    parent, handled = order["community_order"], order["handled"]
+    facts = (
+        (_("order"), f"{order['id']} {order['order_number']}".strip()),
+        (_("store"), order["store"]),
+        (_("received"), say.local_time(order["received_at"])),
+        (_("ticket"), f"{order['ticket']} {order['ticket_reference']}".strip()),
+        (_("told the service"), order["state"]),
+        (_("to be told"), "" if order["wanted"] == order["state"] else order["wanted"]),
+        (_("reason"), order["reason_code"]),
+        (_("message"), order["message"]),
+        (_("last failure"), order["last_failure"]),
+        (_("tries"), order["attempts"]),
+        (
+            _("part of"),
+            parent and "{community}: {order_id} {order_number} ({status})".format_map(parent),
+        ),
+        (_("handled by hand"), handled and _("by {who}").format(who=handled["by"])),
+    )
+    for name, text in facts:
+        if text not in {None, ""}:
             say.line(say.clean(f"{name:<18}{text}"))
     say.line()
-    if row.payload:
-        order = parse_order(json.loads(row.payload))
-        for line in order.lines:
-            price = _price(line.unit_price, order.currency)
-            say.line(say.clean(f"{line.quantity_text} x {line.product_name}{price}"))
-            for option in line.options:
-                say.line(say.clean(f"      {option.quantity_text} x {option.product_name}"))
-        if order.special_instructions:
-            say.line(say.clean(f"! {order.special_instructions}"))
-    else:
+    ordered = order["ordered"]
+    if ordered is None:
         say.line(_("(What was ordered has been forgotten: keep_personal_data_days.)"))
+    else:
+        for line in ordered["lines"]:
+            price = _price(line["unit_price"], ordered["currency"])
+            say.line(say.clean(f"{line['quantity']} x {line['name']}{price}"))
+            for option in line["options"]:
+                say.line(say.clean(f"      {option['quantity']} x {option['name']}"))
+        if ordered["instructions"]:
+            say.line(say.clean(f"! {ordered['instructions']}"))
     say.line()
-    for entry in log_view(row, found.life, found.delivery):
+    for entry in order["life"]:
         say.line(say.clean(f"{say.local_time(entry['at'])}  {entry['event']:<18}{entry['text']}"))
 
 
@@ -213,38 +150,77 @@ def _price(amount: int | None, currency: str) -> str:
         return f"  {amount} {currency}"
 
 
-def _part_of(found: "FoundOrder") -> str:
-    parent = found.parent
-    if parent is None:
-        return ""
-    name = parent.community.partition("/")[2]
-    return f"{name}: {parent.order_id} {parent.order_number} ({parent.status})"
+@command("orders show", _show_order)
+def show(loaded: "LoadedSettings", order: OrderId) -> "WholeOrder":
+    """Show an order whole: its lines, and all that happened to it.
 
+    Example: tillbridge orders show ord_123
+    """
+    from tillbridge.ledger.orders import find_called
+    from tillbridge.orders.views import single_order, whole_order
 
-def _by_hand(found: "FoundOrder") -> str:
-    if found.handled is None:
-        return ""
-    from tillbridge.core.actor import by_whom
-
-    return _("by {who}").format(who=by_whom(found.handled.detail.get("by")))
-
-
-def _facts(row: "OrderRow") -> list[tuple[str, str]]:
-    return [
-        (_("order"), f"{row.order_id} {row.order_number}".strip()),
-        (_("store"), row.store),
-        (_("received"), say.local_time(row.received_at)),
-        (_("ticket"), f"{row.ticket.value} {row.ticket_reference}".strip()),
-        (_("told the service"), row.service_state.value),
-        (
-            _("to be told"),
-            row.desired_state.value if row.desired_state is not row.service_state else "",
+    return _read(
+        loaded,
+        lambda connection: whole_order(
+            connection, single_order(find_called(connection, order), order)
         ),
-        (_("reason"), row.reason_code.value if row.reason_code else ""),
-        (_("message"), row.message),
-        (_("last failure"), row.last_failure),
-        (_("tries"), str(row.attempts)),
+    )
+
+
+# -- figures
+
+
+def _show_figures(figures: "Mapping[str, Mapping[str, FiguresView]]", _given: Arguments) -> None:
+    if not figures:
+        say.line(_("No orders within the last 7 days."))
+        return
+    columns: list[say.Column] = [
+        (_("STORE"), "store"),
+        (_("WITHIN"), "span"),
+        (_("ORDERS"), "orders"),
+        (_("TO TICKET"), lambda each: _times(each["time_to_ticket_s"])),
+        (_("TO ACCEPT"), lambda each: _times(each["time_to_accept_s"])),
+        (_("NEEDED A HAND"), _by_hand),
+        (_("LOST"), "lost"),
     ]
+    say.rows(
+        columns,
+        [
+            {"store": store, "span": span, **each}
+            for store, by_span in figures.items()
+            for span, each in by_span.items()
+        ],
+    )
 
 
-add_operations(app, "orders")
+def _times(times: Mapping[str, Any] | None) -> str:
+    return "-" if times is None else _("{median:.1f} s (95%: {p95:.1f} s)").format_map(times)
+
+
+def _by_hand(figures: "FiguresView") -> str:
+    share = figures["needed_a_hand_share"]
+    return "-" if share is None else f"{figures['needed_a_hand']} ({share:.1%})"
+
+
+@command("orders figures", _show_figures)
+def show_figures(
+    loaded: "LoadedSettings",
+    *,
+    store: Annotated[
+        str | None,
+        Argument("STORE", _("Only this store's figures."), complete="stores", audit="store"),
+    ] = None,
+) -> "dict[str, dict[str, FiguresView]]":
+    """Show how well it goes: time to ticket, time to accept, how many orders needed a hand.
+
+    Over the last 24 hours and the last 7 days, by the bridge's own ledger.
+
+    Example: tillbridge orders figures
+    """
+    from tillbridge.core.clock import Clock
+    from tillbridge.ledger.snapshot import take_figures
+
+    now_ms = Clock().now_ms()
+    known = _read(loaded, lambda connection: take_figures(connection, now_ms))
+    names = loaded.settings.stores if store is None else [store]
+    return {name: known[name].to_json() for name in names if name in known}

@@ -2,14 +2,17 @@
 
 import sys
 from enum import StrEnum
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from tillbridge.cli import say
-from tillbridge.cli.commands import Json, argument, option
-from tillbridge.cli.settings import load_settings
+from tillbridge.cli.commands import Json, command
 from tillbridge.core.i18n import _
+from tillbridge.core.operation import Answer, Argument
+
+if TYPE_CHECKING:
+    from tillbridge.config import LoadedSettings
 
 
 class WayName(StrEnum):
@@ -21,14 +24,16 @@ class WayName(StrEnum):
     DIRECT = "direct"
 
 
+@command("reach")
 def reach(
-    context: typer.Context,
+    loaded: "LoadedSettings",
     way: Annotated[
         WayName | None,
-        argument("[WAY]", _("Which way; without one all four are compared.")),
+        Argument("[WAY]", _("Which way; without one all four are compared.")),
     ] = None,
+    *,
     file_only: Annotated[
-        bool, option("--file", _("Print the way's file and nothing else."))
+        bool, Argument(help=_("Print the way's file and nothing else."), option="--file")
     ] = False,
     as_json: Json = False,
 ) -> None:
@@ -40,13 +45,12 @@ def reach(
     """
     if file_only and way is None:
         raise typer.BadParameter(_("Name the way: tillbridge reach caddy --file"))
-    loaded = load_settings(context)
     from tillbridge.diagnostics.reach import guidance, place_of
 
-    told = guidance(place_of(loaded.settings, loaded.path))
-    chosen = [each for each in told["ways"] if way is None or each["name"] == way]
+    answer = guidance(place_of(loaded.settings, loaded.path))
+    chosen = [each for each in answer["ways"] if way is None or each["name"] == way]
     if as_json:
-        say.document({**told, "ways": chosen})
+        say.document({**answer, "ways": chosen})
     elif file_only:
         files = [step["content"] for step in chosen[0]["steps"] if step["file"]]
         if not files:
@@ -55,35 +59,28 @@ def reach(
             )
         sys.stdout.write(files[-1])
     else:
-        _show(told, chosen, whole=way is not None)
+        _show({**answer, "ways": chosen}, whole=way is not None)
 
 
-def _show(told: dict[str, Any], ways: list[dict[str, Any]], *, whole: bool) -> None:
-    say.line(
-        _("Deliveries to {public_url} must reach {receiver}; only {path} has to be open.").format(
-            public_url=told["public_url"], receiver=told["receiver"], path=told["path"]
-        )
-    )
-    for caution in told["cautions"]:
+def _show(answer: Answer, *, whole: bool) -> None:
+    text = _("Deliveries to {public_url} must reach {receiver}; only {path} has to be open.")
+    say.line(text.format_map(answer))
+    for caution in answer["cautions"]:
         say.line(caution, level="warning")
-    for way in ways:
+    for way in answer["ways"]:
         say.line()
-        _head(way, fits=way["name"] == told["fits"])
-        if whole:
-            for number, step in enumerate(way["steps"], 1):
-                _step(number, step)
+        _show_way(way, fits=way["name"] == answer["fits"])
+        for number, step in enumerate(way["steps"] if whole else (), 1):
+            _show_step(number, step)
     say.line()
     if whole:
-        say.line(_("Then test it: {command}").format(command=told["next"]))
+        say.line(_("Then test it: {command}").format(command=answer["next"]))
     else:
-        say.line(
-            _("Its steps, with every file filled in: {command}").format(
-                command=f"tillbridge reach {told['fits']}"
-            )
-        )
+        text = _("Its steps, with every file filled in: {command}")
+        say.line(text.format(command=f"tillbridge reach {answer['fits']}"))
 
 
-def _head(way: dict[str, Any], *, fits: bool) -> None:
+def _show_way(way: Answer, *, fits: bool) -> None:
     marks = []
     if way["running"]:
         marks.append(_("running"))
@@ -98,7 +95,7 @@ def _head(way: dict[str, Any], *, fits: bool) -> None:
         say.line("  " + caution, level="warning")
 
 
-def _step(number: int, step: dict[str, Any]) -> None:
+def _show_step(number: int, step: Answer) -> None:
     say.line()
     say.line(f"{number}. {step['text']}")
     if step["file"]:
@@ -108,5 +105,5 @@ def _step(number: int, step: dict[str, Any]) -> None:
             say.line(f"     {row}".rstrip())
     if step["commands"]:
         say.line()
-        for command in step["commands"]:
-            say.line(f"   $ {command}")
+        for command_line in step["commands"]:
+            say.line(f"   $ {command_line}")

@@ -5,15 +5,16 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from tillbridge.cli import say
-from tillbridge.cli.commands import option
+from tillbridge.cli.commands import command, config_path
 from tillbridge.cli.exits import Exit
-from tillbridge.cli.settings import config_path, set_up_kept_log
 from tillbridge.core.i18n import _
+from tillbridge.core.operation import Argument
 
 if TYPE_CHECKING:
     from tillbridge.sandbox import RunningSandbox
 
 
+@command("run")
 def run(context: typer.Context) -> None:
     """Run the bridge in the foreground, until it is told to stop.
 
@@ -25,23 +26,27 @@ def run(context: typer.Context) -> None:
     Example: tillbridge --config bridge.toml run
     """
     from tillbridge.config.loading import load_to_run
+    from tillbridge.core.log import LOG_FOLDER, LogFiles, configure
 
     loaded = load_to_run(config_path(context))
-    set_up_kept_log(loaded)
+    bridge = loaded.bridge
+    kept = LogFiles(loaded.data_dir / LOG_FOLDER, bridge.keep_log_bytes)
+    configure(bridge.log_format, bridge.log_level, keep=kept.keep)
 
-    from tillbridge import daemon
+    from tillbridge import daemon  # what it imports may log
 
     raise typer.Exit(daemon.run(loaded))
 
 
+@command("sandbox")
 def sandbox(
+    _context: typer.Context,
+    *,
     host: Annotated[
-        str,
-        option("--host", _("The address to listen on; keep it this machine's."), "HOST"),
+        str, Argument("HOST", _("The address to listen on; keep it this machine's."))
     ] = "127.0.0.1",
     port: Annotated[
-        int,
-        option("--port", _("The port; 0 takes a free one."), "PORT", min=0, max=65_535),
+        int, Argument("PORT", _("The port; 0 takes a free one."), least=0, most=65_535)
     ] = 9000,
 ) -> None:
     """Run a strict ordering service on this machine, with a storefront to order from.
@@ -72,25 +77,23 @@ def _ready(running: "RunningSandbox") -> None:
     say.line(_("base_url:   {url}").format(url=running.base_url))
     say.line(_("storefront: {url}/").format(url=running.url))
     for app in running.sandbox.settings.apps:
-        say.line(
-            _("client_id:  {id}, its secret: {secret}").format(
-                id=app.client_id, secret=app.client_secret
-            )
-        )
+        text = _("client_id:  {id}, its secret: {secret}")
+        say.line(text.format(id=app.client_id, secret=app.client_secret))
     say.line(_("Ctrl-C ends it."))
 
 
+@command("demo")
 def demo(
+    _context: typer.Context,
+    *,
     once: Annotated[
-        bool,
-        option("--once", _("Play the scenario once, tell what happened, and end.")),
+        bool, Argument(help=_("Play the scenario once, tell what happened, and end."))
     ] = False,
     till: Annotated[
         str,
-        option(
-            "--till",
-            _("Play it with the till of this adapter: clover, square, ... or a folder's."),
+        Argument(
             "NAME",
+            _("Play it with the till of this adapter: clover, square, ... or a folder's."),
         ),
     ] = "folder",
 ) -> None:

@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import datetime
-from typing import Annotated, Any
+from typing import Any
 
 import typer
 
@@ -107,17 +107,14 @@ def problem(told: Mapping[str, Any]) -> None:
         line("  " + clean(_("acknowledged by {by}").format(by=noted["by"])))
 
 
-def answered(answer: Mapping[str, Any], *, as_json: bool = False) -> None:
-    """Say what an action answered: its sentence, or all of it as JSON."""
-    if as_json:
-        document(answer)
-    else:
-        fix = answer.get("fix")
-        line(clean(answer.get("text") or _("Done.")))
-        if answer.get("ok") is False and not fix:
-            fix = _("See what is wrong with: tillbridge status")
-        if fix:
-            line(clean(fix))
+def sentence(answer: Mapping[str, Any], _given: Mapping[str, Any]) -> None:
+    """Say what an act answered: its sentence, and what to do next."""
+    fix = answer.get("fix")
+    line(clean(answer.get("text") or _("Done.")))
+    if answer.get("ok") is False and not fix:
+        fix = _("See what is wrong with: tillbridge status")
+    if fix:
+        line(clean(fix))
 
 
 def _coloured(text: str, level: str, terminal: bool) -> str:
@@ -131,18 +128,13 @@ def _speaks_unicode() -> bool:
     return (sys.stdout.encoding or "").lower().replace("-", "") == "utf8"
 
 
-Yes = Annotated[bool, typer.Option("--yes", help=_("Do it without asking."))]
-
-
-def confirm(
-    effects: Iterable[str], *, yes: bool, question: str = _("Do it?"), mark: str = "- "
-) -> None:
+def confirm(effects: Iterable[str], *, question: str = _("Do it?"), mark: str = "- ") -> None:
     """Let a person agree to effects; ends with 1 where they do not.
 
     Without effects nobody is asked. Raises ConfigError without a terminal.
     """
     effects = tuple(effects)
-    if yes or not effects:
+    if not effects:
         return
     for effect in effects:
         typer.echo(mark + clean(effect), err=True)

@@ -1,29 +1,64 @@
-"""`tillbridge status`: from the running bridge, or from the ledger while it is down."""
+"""`tillbridge status`, from the running bridge or the ledger; and how a community is."""
 
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from tillbridge.cli import say
-from tillbridge.cli.commands import option
+from tillbridge.cli.answers import Arguments, closure_line
+from tillbridge.cli.commands import call, command, read_config
 from tillbridge.cli.control import NotRunning, find_running
-from tillbridge.cli.settings import config_path
+from tillbridge.cli.exits import CommandFailed
 from tillbridge.core.errors import LedgerError
 from tillbridge.core.i18n import _, ngettext
+from tillbridge.core.operation import Answer, Argument
+from tillbridge.operations.communities import Community
 
-_LEVELS = {"ok": 0, "warning": 1, "down": 2}
+if TYPE_CHECKING:
+    from tillbridge.config import LoadedSettings
+    from tillbridge.status.document import (
+        CommunityView,
+        ProblemView,
+        StatusDocument,
+        StoreView,
+    )
+
+    class ShownCommunity(CommunityView):
+        """A community with its open problems."""
+
+        problems: list[ProblemView]
+
+
+LEVELS = {"ok": 0, "warning": 1, "down": 2}
 _ANSWER_S = 5.0
 
 
-def status(
-    context: typer.Context,
-    as_json: Annotated[
-        bool, option("--json", _("The whole status as JSON, as at /api/status."))
-    ] = False,
-) -> None:
+def show_status(status: "StatusDocument", _given: Arguments) -> None:
+    """Say the status document."""
+    verdict = status["verdict"]
+    say.line(say.clean(verdict["text"]), level=verdict["level"])
+    for problem in status["problems"]:
+        say.line()
+        say.problem(problem)
+    for name, store in status["stores"].items():
+        say.line()
+        say.line(say.clean(name))
+        for head, text in _store_lines(store):
+            say.line(f"  {head:<10}{say.clean(text)}")
+    for name, community in status.get("communities", {}).items():
+        say.line()
+        say.line(say.clean(_("community {name}").format(name=name)))
+        count = community["catalogue"]["items"]
+        items = ngettext("{n} item", "{n} items", count).format(n=count)
+        say.line(f"  {_('catalogue'):<10}{items}")
+        say.line(f"  {_('orders'):<10}{say.clean(_by_status(community))}")
+
+
+@command("status", show_status, exit_code=lambda status: LEVELS[status["verdict"]["level"]])
+def status(context: typer.Context) -> "StatusDocument":
     """Show how the bridge is, and what to do about what is wrong.
 
     Works also while the bridge is down. Ends with 0 when all is well, 1 for a warning, 2 when
@@ -32,98 +67,48 @@ def status(
     Example: tillbridge status
     """
     # Without the settings' models, which cost more than all the rest of this.
-    from tillbridge.config.loading import data_dir_of, find_file
-    from tillbridge.config.toml import read_file
-
-    path = find_file(config_path(context))
-    _text, configured = read_file(path)
+    _path, data_dir, configured = read_config(context)
     try:
-        told = current_status(data_dir_of(path, configured), configured)
+        return current_status(data_dir, configured)
     except LedgerError as failure:
         # Nobody runs who could tell, and what is on disk cannot be read: it does not get worse.
-        say.failed(failure.text, failure.fix, _LEVELS["down"], as_json=as_json)
-        raise typer.Exit(_LEVELS["down"]) from failure
-    if as_json:
-        say.document(told)
-    else:
-        _show(told)
-    raise typer.Exit(_LEVELS[told["verdict"]["level"]])
+        code = LEVELS["down"]
+        raise CommandFailed(failure.text, fix=failure.fix, exit_code=code) from failure
 
 
-def current_status(data_dir: Path, configured: Mapping[str, Any]) -> dict[str, Any]:
+def current_status(data_dir: Path, configured: Mapping[str, Any]) -> "StatusDocument":
     """Return the status document: of the running bridge, or from the ledger."""
     running = find_running(data_dir)
     if running is not None:
         try:
-            return running.ask("status", {}, timeout_s=_ANSWER_S)
+            document: StatusDocument = running.perform("status", {}, timeout_s=_ANSWER_S)
         except NotRunning:
             pass  # it has ended this very moment, or was killed: the ledger tells the rest
+        else:
+            return document
     from tillbridge.status.stopped import status_from_ledger
 
     return status_from_ledger(data_dir, configured)
 
 
-def _show(told: Mapping[str, Any]) -> None:
-    verdict = told["verdict"]
-    say.line(say.clean(verdict["text"]), level=verdict["level"])
-    for problem in told["problems"]:
-        say.line()
-        say.problem(problem)
-    for name, store in told["stores"].items():
-        say.line()
-        say.line(say.clean(name))
-        for head, text in _lines(store):
-            say.line(f"  {head:<10}{say.clean(text)}")
-    for name, community in told.get("communities", {}).items():
-        say.line()
-        say.line(say.clean(_("community {name}").format(name=name)))
-        count = community["catalogue"]["items"]
-        say.line(
-            f"  {_('catalogue'):<10}" + ngettext("{n} item", "{n} items", count).format(n=count)
-        )
-        by_status = community["orders"]["by_status"]
-        text = ", ".join(f"{count} {status}" for status, count in by_status.items())
-        say.line("  " + say.clean(f"{_('orders'):<10}{text or _('none yet')}"))
-
-
-def _store_line(told: Mapping[str, Any] | None) -> list[tuple[str, str]]:
-    """Return the line about a store that takes no orders; none for one that does."""
-    if told is None or told["status"] == "active":
-        return []
-    from tillbridge.cli.answers import closure_line
-
-    return [(_("store"), closure_line(told)[0])]
-
-
-def _lines(store: Mapping[str, Any]) -> list[tuple[str, str]]:
+def _store_lines(store: "StoreView") -> Iterator[tuple[str, str]]:
     from tillbridge.core.spans import waiting
 
-    orders, menu, pos, service = (store[part] for part in ("orders", "menu", "pos", "service"))
+    orders, menu, pos, service = store["orders"], store["menu"], store["pos"], store["service"]
+    waits = waiting(orders["waiting"], orders["oldest_waiting_s"])
+    yield _("orders"), waits or _("none waits for the till")
+    yield _("service"), _answered(service["last_contact_at"]) or _("not known")
     online = {True: _("online"), False: _("offline"), None: _("not known")}[pos["online"]]
     till = ": ".join(filter(None, [online, pos["detail"]]))
-    days = service["consent_days_left"]
-    synced = say.local_time(menu["last_synced_at"]) or _("never")
-    items = menu["acknowledged_items"]
-    return [
-        (
-            _("orders"),
-            waiting(orders["waiting"], orders["oldest_waiting_s"]) or _("none waits for the till"),
-        ),
-        (_("service"), _answered(service["last_contact_at"]) or _("not known")),
-        (_("till"), ", ".join(filter(None, [till, _answered(pos["last_seen_at"])]))),
-        (
-            _("menu"),
-            ngettext("{n} item, last synced {when}", "{n} items, last synced {when}", items).format(
-                n=items, when=synced
-            )
-            + (_(", a change waits for a person") if menu["held"] else ""),
-        ),
-        *_store_line(store.get("store")),
-        (
-            _("consent"),
-            _consent(service["consent"], days),
-        ),
-    ]
+    yield _("till"), ", ".join(filter(None, [till, _answered(pos["last_seen_at"])]))
+    count = menu["acknowledged_items"]
+    items = ngettext("{n} item, last synced {when}", "{n} items, last synced {when}", count).format(
+        n=count, when=say.local_time(menu["last_synced_at"]) or _("never")
+    )
+    yield _("menu"), items + (_(", a change waits for a person") if menu["held"] else "")
+    if store["store"]["status"] != "active":
+        yield _("store"), closure_line(store["store"])[0]
+    yield _("consent"), _consent(service["consent"], service["consent_days_left"])
 
 
 def _answered(at: str | None) -> str:
@@ -143,3 +128,81 @@ def _consent(stands: str, days: float | None) -> str:
 
     words = {"none": _("none"), "ended": _("ended"), "withdrawn": _("withdrawn by the merchant")}
     return words.get(stands) or _("{span} left").format(span=span((days or 0) * 86_400))
+
+
+def _by_status(community: "CommunityView") -> str:
+    counts = community["orders"]["by_status"].items()
+    return ", ".join(f"{count} {status}" for status, count in counts) or _("none yet")
+
+
+# -- communities
+
+
+def _show_community(answer: "ShownCommunity", _given: Arguments) -> None:
+    catalogue, hook = answer["catalogue"], answer["webhook"]
+    read_at = say.local_time(catalogue["read_at"]) or _("never")
+    checked_at = say.local_time(hook["checked_at"]) or _("never")
+    for head, text in (
+        (_("community"), answer["community_id"]),
+        (
+            _("catalogue"),
+            _("{items} items of {stores} stores, read {when}").format(**catalogue, when=read_at),
+        ),
+        (
+            _("webhook"),
+            _("{id}, checked {when}").format(id=hook["webhook_id"] or _("none"), when=checked_at),
+        ),
+        (_("orders"), _by_status(answer)),
+    ):
+        say.line(say.clean(f"{head:<10}{text}"))
+    for problem in answer["problems"]:
+        say.line(say.clean(problem["text"]), level=problem["severity"])
+        say.line("  " + say.clean(problem["fix"]))
+
+
+@command("community show", _show_community)
+def show_community(loaded: "LoadedSettings", name: Community) -> "ShownCommunity":
+    """Show how a community is: its catalogue here, its webhook, its orders.
+
+    Example: tillbridge community show hall
+    """
+    document: StatusDocument = call(loaded, "status", {})
+    key = f"communities/{name}"
+    problems = [each for each in document["problems"] if each["store"] == key]
+    return {**document["communities"][name], "problems": problems}
+
+
+def _show_hours(answer: Answer, _given: Arguments) -> None:
+    if answer["text"]:
+        say.line(say.clean(answer["text"]))
+    for each in answer["stores"]:
+        hours = each["hours"]
+        pushed = say.local_time(each["pushed_at"])
+        state = _("pushed {when}").format(when=pushed) if pushed else _("not pushed yet")
+        say.line(say.clean(f"{each['store']} ({hours['timezone']}): {state}"))
+        for day, spans in hours["weekly"].items():
+            text = ", ".join(f"{span['open']}-{span['close']}" for span in spans)
+            say.line(f"  {day:<10} {text or _('closed')}")
+        for override in hours["overrides"]:
+            text = f"  {override['date']}  {_('closed')}  {override['reason']}"
+            say.line(say.clean(text).rstrip())
+
+
+@command("community hours", _show_hours)
+def community_hours(
+    loaded: "LoadedSettings",
+    name: Community,
+    *,
+    push: Annotated[
+        bool, Argument(help=_("Push them now, whether they have changed or not."))
+    ] = False,
+) -> Answer:
+    """Show the opening hours as the community is to have them, from the stores' hours files.
+
+    They are pushed by themselves when a file changes, and when a dated exception comes or goes.
+
+    Example: tillbridge community hours hall --push
+    """
+    operation = "communities.push_hours" if push else "communities.hours"
+    answer: Answer = call(loaded, operation, {"community": name})
+    return answer

@@ -37,7 +37,7 @@ class Session:
     dispatcher: Dispatcher
     actor: Actor
 
-    def perform(self, name: str, **arguments: object) -> Answer:
+    def perform(self, name: str, arguments: Mapping[str, object]) -> Answer:
         """Do an operation."""
         return self.runner.run(self.dispatcher.perform(name, arguments, self.actor))
 

@@ -10,7 +10,7 @@ import sqlite3
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypedDict
 
 from tillbridge.core.errors import LedgerError
 from tillbridge.core.i18n import _
@@ -231,6 +231,17 @@ class Times:
     count: int
 
 
+class FiguresView(TypedDict):
+    """The figures of one store over one span, as the status document has them."""
+
+    orders: int
+    time_to_ticket_s: dict[str, float] | None
+    time_to_accept_s: dict[str, float] | None
+    needed_a_hand: int
+    needed_a_hand_share: float | None
+    lost: int
+
+
 @dataclass(frozen=True, slots=True)
 class Figures:
     """The figures of one store over one span; None where there is nothing to count."""
@@ -246,7 +257,7 @@ class Figures:
         """The share of orders that needed a hand, 0 to 1."""
         return None if not self.orders else round(self.needed_a_hand / self.orders, 4)
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> FiguresView:
         """Return them as the status document has them."""
         return {
             "orders": self.orders,
@@ -266,7 +277,7 @@ class StoreFigures:
         default_factory=lambda: {name: Figures() for name in SPANS}
     )
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> dict[str, FiguresView]:
         """Return them by span."""
         return {name: figures.to_json() for name, figures in self.by_span.items()}
 

@@ -69,7 +69,7 @@ def items_page(
     offset = (page - 1) * _PER_PAGE
     if at_ms is None:
         found = find_items(connection, store, text, limit=_PER_PAGE, offset=offset)
-        rows = [
+        rows: list[Answer] = [
             {key: value for key, value in _found(each, currency, ()).items() if key in _LISTED}
             for each in found.items
         ]

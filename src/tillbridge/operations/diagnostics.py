@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 from tillbridge.core.actor import Role
 from tillbridge.core.errors import BridgeError
@@ -71,7 +71,7 @@ async def latest_result(bridge: "Bridge") -> Answer:
     from tillbridge.model.instant import to_iso
 
     checkups = _running(bridge).checkups
-    answer: Answer = {"began_at": None, "report": None, "versions": versions()}
+    answer: dict[str, Any] = {"began_at": None, "report": None, "versions": versions()}
     if checkups:
         began_at, checkup = next(reversed(checkups.values()))
         answer |= {"began_at": to_iso(began_at), "report": checkup.so_far()}

@@ -1,7 +1,7 @@
 """Tables: the floor plan, and its QR codes."""
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypedDict
 
 from tillbridge.core.actor import Role
 from tillbridge.core.errors import BridgeError
@@ -14,6 +14,19 @@ if TYPE_CHECKING:
     from tillbridge.ledger.models import AcceptedTable
     from tillbridge.menu.tables import FloorPlan
     from tillbridge.operations.bridge import Bridge
+
+
+class TableView(TypedDict):
+    """A table that the service has; `code` tells one QR code from another."""
+
+    external_id: str
+    name: str
+    seats: int | None
+    zone: str
+    table_id: str
+    qr_url: str
+    code: str
+    print_again: bool
 
 
 @operation("tables.list", role=Role.LOOK, reads=True, command="tables list")
@@ -107,7 +120,7 @@ def _told(bridge: "Bridge", store: str) -> "StoreServices":
     return found
 
 
-def _listed(each: "AcceptedTable", printed: Mapping[str, str]) -> Answer:
+def _listed(each: "AcceptedTable", printed: Mapping[str, str]) -> TableView:
     table = each.table
     return {
         "external_id": table.external_id,

@@ -5,14 +5,13 @@ The views of one row are pure; a page of orders and a whole one are read within 
 
 import json
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, TypedDict
 
 from sqlalchemy import Connection
 
 from tillbridge.core.actor import by_whom
 from tillbridge.core.errors import BridgeError
 from tillbridge.core.i18n import _, ngettext
-from tillbridge.core.operation import Answer
 from tillbridge.ledger import orders
 from tillbridge.ledger.community import parent_of
 from tillbridge.ledger.facts import get_fact
@@ -31,14 +30,142 @@ _DELIVERED = _(
 )
 
 
+class Handled(TypedDict):
+    """Who has seen to an order by hand, and how: "typed" or "settled"."""
+
+    by: str
+    how: str | None
+    at: str
+
+
+class OrderView(TypedDict):
+    """How far an order is. Instants are ISO 8601; `wanted` is the state the service is to have."""
+
+    id: str
+    store: str
+    order_number: str
+    state: str
+    wanted: str
+    ticket: str
+    ticket_reference: str
+    on_paper: bool
+    placed_at: str | None
+    received_at: str
+    written_at: str | None
+    closed_at: str | None
+    attempts: int
+    last_failure: str
+    reason_code: str | None
+    message: str
+    refused_calls: dict[str, Any]
+    handled: Handled | None
+
+
+class Worth(TypedDict):
+    """How much was ordered; `total` in minor units."""
+
+    items: int
+    total: int | None
+    currency: str
+
+
+class ListedOrder(OrderView, Worth):
+    """An order of a page, and whether it is new to whoever looks."""
+
+    new: bool
+
+
+class OrdersPage(TypedDict):
+    """A page of orders, newest first; `unseen` counts the new ones that nobody has looked at."""
+
+    orders: list[ListedOrder]
+    count: int
+    page: int
+    pages: int
+    unseen: int
+
+
+class LoggedEvent(TypedDict):
+    """What happened to an order, as a sentence too; `after_ms` since the event before it."""
+
+    at: str
+    event: str
+    detail: dict[str, Any]
+    text: str
+    after_ms: int | None
+
+
+class OrderedOption(TypedDict):
+    """An option of a line; `quantity` is "?" where it is not clear, `unit_price` in minor units."""
+
+    name: str
+    quantity: int | str
+    unit_price: int | None
+
+
+class MenuThen(TypedDict):
+    """What the menu said of an item when it was ordered; `price` in minor units."""
+
+    name: str
+    price: int
+    on_sale: bool
+
+
+class OrderedLine(OrderedOption):
+    """A line of an order; `menu` in a whole order alone."""
+
+    external_id: str | None
+    variant: str | None
+    options: list[OrderedOption]
+    menu: MenuThen | None
+
+
+class Ordered(TypedDict):
+    """What was ordered; `total` in minor units."""
+
+    lines: list[OrderedLine]
+    total: int | None
+    currency: str
+    instructions: str
+    order_type: str
+
+
+class DeliveryView(TypedDict):
+    """The delivery that brought an order."""
+
+    event_id: str
+    delivery_id: str
+    received_at: str
+
+
+class CommunityPart(TypedDict):
+    """The community's order that an order is a part of."""
+
+    community: str
+    order_id: str
+    order_number: str
+    status: str
+
+
+class WholeOrder(OrderView):
+    """An order with its lines, what one may do about it, and all that happened to it.
+
+    `order` is what the service sent; it and `ordered` are None once they are forgotten.
+    """
+
+    may: dict[str, bool]
+    life: list[LoggedEvent]
+    delivery: DeliveryView | None
+    ordered: Ordered | None
+    order: Any
+    community_order: CommunityPart | None
+
+
 # -- one row
 
 
-def order_view(row: OrderRow, handled: LogEntry | None = None) -> dict[str, Any]:
-    """Return how far an order is; instants in ISO 8601.
-
-    `handled` {by, how, at} is who has seen to it by hand, None for nobody.
-    """
+def order_view(row: OrderRow, handled: LogEntry | None = None) -> OrderView:
+    """Return how far an order is; `handled` is who has seen to it by hand, None for nobody."""
     return {
         "id": row.order_id,
         "store": row.store,
@@ -90,18 +217,14 @@ def possible_actions(row: OrderRow) -> dict[str, bool]:
 
 def log_view(
     row: OrderRow, entries: Sequence[LogEntry], delivery: Delivery | None
-) -> list[dict[str, Any]]:
-    """Return all that happened to the order, oldest first.
-
-    Each with `text` in a sentence and `after_ms`, the time since the one before (None for the
-    first).
-    """
+) -> list[LoggedEvent]:
+    """Return all that happened to the order, oldest first."""
     ids = {"event_id": delivery.event_id, "delivery_id": delivery.delivery_id} if delivery else {}
     all_entries = [
         (row.received_at, "delivery.kept", ids, _DELIVERED),
         *((each.at, each.event, dict(each.detail), "") for each in entries),
     ]
-    shown: list[dict[str, Any]] = []
+    shown: list[LoggedEvent] = []
     before: int | None = None
     for at, event, detail, text in all_entries:
         shown.append(
@@ -117,12 +240,8 @@ def log_view(
     return shown
 
 
-def lines_view(row: OrderRow) -> dict[str, Any] | None:
-    """Return what was ordered; None once it is forgotten, or where it cannot be read.
-
-    `lines` each with `name`, `quantity` ("?" where it is not clear), `unit_price` (minor units or
-    None), `external_id` and `options`; `total`, `currency`, `instructions`, `order_type`.
-    """
+def lines_view(row: OrderRow) -> Ordered | None:
+    """Return what was ordered; None once it is forgotten, or where it cannot be read."""
     if not row.payload:
         return None
     try:
@@ -138,16 +257,17 @@ def lines_view(row: OrderRow) -> dict[str, Any] | None:
     }
 
 
-def _line(line: OrderLine) -> dict[str, Any]:
+def _line(line: OrderLine) -> OrderedLine:
     return {
         **_option(line),
         "external_id": line.external_id,
         "variant": line.variant_external_id,
         "options": [_option(option) for option in line.options],
+        "menu": None,
     }
 
 
-def _option(thing: OrderLine | OrderOption) -> dict[str, Any]:
+def _option(thing: OrderLine | OrderOption) -> OrderedOption:
     return {
         "name": thing.product_name,
         "quantity": thing.quantity if thing.quantity_clear else UNCLEAR,
@@ -186,7 +306,9 @@ def single_order(rows: Sequence[OrderRow], name: str) -> OrderRow:
     )
 
 
-def orders_page(connection: Connection, wanted: orders.OrderFilter, page: int, now: int) -> Answer:
+def orders_page(
+    connection: Connection, wanted: orders.OrderFilter, page: int, now: int
+) -> OrdersPage:
     """Return a page of orders, newest first."""
     found = orders.find_page(connection, wanted, page=page)
     # What is older than some hours needs no more noise.
@@ -207,7 +329,7 @@ def orders_page(connection: Connection, wanted: orders.OrderFilter, page: int, n
     }
 
 
-def whole_order(connection: Connection, row: OrderRow) -> Answer:
+def whole_order(connection: Connection, row: OrderRow) -> WholeOrder:
     """Return an order with its lines, what the menu said then, and all that happened to it."""
     entries = read_log(connection, row.store, row.order_id)
     event_id = event_of(entries)
@@ -215,10 +337,7 @@ def whole_order(connection: Connection, row: OrderRow) -> Answer:
     parent = parent_of(connection, row.order_id)
     ordered = lines_view(row)
     if ordered is not None:
-        then = _menu_then(connection, row, ordered["lines"])
-        ordered["lines"] = [
-            {**line, "menu": menu} for line, menu in zip(ordered["lines"], then, strict=True)
-        ]
+        _add_menu_then(connection, row, ordered["lines"])
     return {
         **order_view(row, orders.handled_entry(connection, row)),
         "may": possible_actions(row),
@@ -243,41 +362,31 @@ def whole_order(connection: Connection, row: OrderRow) -> Answer:
     }
 
 
-def _menu_then(
-    connection: Connection, row: OrderRow, lines: Sequence[Mapping[str, Any]]
-) -> list[Answer | None]:
-    """Return for each line what the menu said when it was placed; None where it had no such item.
-
-    `name`, `price` (minor units) and `on_sale`.
-    """
+def _add_menu_then(connection: Connection, row: OrderRow, lines: Sequence[OrderedLine]) -> None:
+    """Add to each line what the menu said when it was placed, where it had such an item."""
     ids = {line["external_id"] for line in lines if line["external_id"]}
     then = items_then(connection, row.store, ids, row.placed_at or row.received_at)
-    found: list[Answer | None] = []
     for line in lines:
         item = then.get(line["external_id"] or "")
         if item is None:
-            found.append(None)
             continue
         variant = next(
             (each for each in item.variants if each.external_id == line["variant"]), None
         )
-        found.append(
-            {
-                "name": item.name,
-                "price": item.price if variant is None else variant.price,
-                "on_sale": item.available and (variant is None or variant.available),
-            }
-        )
-    return found
+        line["menu"] = {
+            "name": item.name,
+            "price": item.price if variant is None else variant.price,
+            "on_sale": item.available and (variant is None or variant.available),
+        }
 
 
-def _worth(row: OrderRow) -> Answer:
-    ordered = lines_view(row) or {"lines": (), "total": None, "currency": ""}
+def _worth(row: OrderRow) -> Worth:
+    ordered = lines_view(row)
+    if ordered is None:
+        return {"items": 0, "total": None, "currency": ""}
+    counts = (line["quantity"] for line in ordered["lines"])
     return {
-        "items": sum(
-            line["quantity"] if isinstance(line["quantity"], int) else 1
-            for line in ordered["lines"]
-        ),
+        "items": sum(each if isinstance(each, int) else 1 for each in counts),
         "total": ordered["total"],
         "currency": ordered["currency"],
     }

@@ -3,7 +3,7 @@
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, Literal, NotRequired, TypedDict
 
 from tillbridge.core.compatibility import compatibility
 from tillbridge.core.i18n import _, ngettext
@@ -12,6 +12,7 @@ from tillbridge.core.spans import clock_time, waiting
 from tillbridge.ledger.snapshot import (
     ACKNOWLEDGED,
     FailedStart,
+    FiguresView,
     StoreFigures,
     StoreSnapshot,
     acknowledgement,
@@ -49,6 +50,208 @@ _NOTHING_ARRIVES: Mapping[str, str] = {
     "ledger.unwritable": _("the ledger cannot be written"),
     "receiver.certificate_expired": _("the receiver's certificate has expired"),
 }
+
+# -- the document
+
+Level = Literal["ok", "warning", "down"]
+
+
+class Verdict(TypedDict):
+    """How it is on the whole; `handled`: who takes care of the worst problem is known."""
+
+    level: Level
+    text: str
+    handled: bool
+
+
+class Acknowledged(TypedDict):
+    """Who has taken note of a problem, so that alerts about it have stopped."""
+
+    at: str
+    by: str
+
+
+class ProblemView(TypedDict):
+    """An open problem; `store` is "" for the bridge's own, `communities/NAME` for a community."""
+
+    code: str
+    severity: str
+    store: str
+    subject: str
+    text: str
+    fix: str
+    since: str
+    acknowledged: Acknowledged | None
+
+
+class ServiceView(TypedDict):
+    """A store at the ordering service, as it has it.
+
+    `pending_changes` are lines for people: what differs from the configuration and is not applied
+    yet.
+    """
+
+    store_id: str | None
+    store_name: str | None
+    integrated: bool
+    integration_status: str | None
+    menu_sync_direction: str | None
+    webhook_url: str | None
+    auto_accept_orders: bool | None
+    location_id: str | None
+    connected_at: str | None
+    removed_since: str | None
+    integration_checked_at: str | None
+    pending_changes: list[str]
+    integration_under_way: str | None
+    secret_since: str | None
+    old_secret_until: str | None
+    last_contact_at: str | None
+    consent: str
+    consent_expires_at: str | None
+    consent_days_left: float | None
+    paused: bool
+    paused_since: str | None
+
+
+class PosView(TypedDict):
+    """A store's till, and the adapters it is reached by."""
+
+    adapter: str
+    online: bool | None
+    since: str | None
+    detail: str
+    last_seen_at: str | None
+    adapters: list[dict[str, str]]
+
+
+class MenuView(TypedDict):
+    """A store's menu at the service; `pending` counts changes that it has not accepted yet."""
+
+    acknowledged_items: int
+    pending: int
+    refused_items: int
+    held: bool
+    dismissed: bool
+    held_reasons: list[str]
+    held_since: str | None
+    last_synced_at: str | None
+
+
+class OrdersView(TypedDict):
+    """How a store's orders are doing; `untold` counts those the service is to hear of."""
+
+    waiting: int
+    by_state: dict[str, int]
+    oldest_waiting_s: int | None
+    untold: int
+    figures: dict[str, FiguresView]
+
+
+class TablesView(TypedDict):
+    """A store's tables; `codes_changed` names those whose printed QR code is dead."""
+
+    active: int
+    held: bool
+    held_reasons: list[str]
+    held_since: str | None
+    last_synced_at: str | None
+    codes_changed: list[str]
+
+
+class SettingsView(TypedDict):
+    """What of a store's settings is still to be sent."""
+
+    pending: list[str]
+    last_sent_at: str | None
+
+
+class TaxView(TypedDict):
+    """Where the taxes of till, service and orders differ."""
+
+    checked_at: str | None
+    differences: list[str]
+
+
+class OpeningView(TypedDict):
+    """Whether a store takes orders and who says so; `told`: what the service was told last."""
+
+    status: str
+    told: str | None
+    paused_by: str | None
+    by: str
+    reason: str
+    since: str | None
+    until: str | None
+    next_change_at: str | None
+    settings: SettingsView
+    hours_today: list[str] | None
+    tax: TaxView
+
+
+class StoreView(TypedDict):
+    """A store."""
+
+    service: ServiceView
+    pos: PosView
+    menu: MenuView
+    orders: OrdersView
+    tables: TablesView
+    store: OpeningView
+
+
+class CatalogueView(TypedDict):
+    """A community's catalogue as it was read last."""
+
+    stores: int
+    categories: int
+    items: int
+    as_of: str | None
+    read_at: str | None
+    read_whole_at: str | None
+
+
+class WebhookView(TypedDict):
+    """A community's subscription; `unhandled` counts deliveries."""
+
+    webhook_id: str | None
+    url: str | None
+    events: list[str]
+    checked_at: str | None
+    unhandled: int
+
+
+class CommunityView(TypedDict):
+    """A community; `orders` has `by_status`, `hours` has `pushed_at` by store."""
+
+    community_id: str
+    catalogue: CatalogueView
+    webhook: WebhookView
+    orders: dict[str, dict[str, int]]
+    hours: dict[str, dict[str, str | None]]
+
+
+class BridgeView(TypedDict):
+    """The bridge itself; `uptime_s` and `pid` while it runs."""
+
+    version: str
+    compatibility: dict[str, Any]
+    running: bool
+    uptime_s: int | None
+    pid: int | None
+
+
+class StatusDocument(TypedDict):
+    """The status. Instants are ISO 8601."""
+
+    verdict: Verdict
+    problems: list[ProblemView]
+    stores: dict[str, StoreView]
+    bridge: BridgeView
+    communities: NotRequired[dict[str, CommunityView]]
+
+
+# -- what it is made of
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,7 +316,7 @@ class Evidence:
         return at_ms if isinstance(at_ms, int) and at_ms >= since else None
 
 
-def document(facts: BridgeFacts, now_ms: int) -> dict[str, Any]:
+def document(facts: BridgeFacts, now_ms: int) -> StatusDocument:
     """Return the document of the contract at `now_ms`; the worst problem comes first."""
     problems = [problem for problem in facts.problems if problem.code in PROBLEMS]
     if not facts.running:
@@ -124,7 +327,7 @@ def document(facts: BridgeFacts, now_ms: int) -> dict[str, Any]:
     uptime = None
     if facts.running and facts.started_at is not None:
         uptime = max(0, now_ms - facts.started_at) // 1000
-    told: dict[str, Any] = {
+    told: StatusDocument = {
         "verdict": _verdict(problems, noted, known, facts.last_delivery_at, now_ms),
         "problems": [_problem(problem, noted) for problem in problems],
         "stores": {
@@ -188,7 +391,7 @@ def _verdict(
     stores: Mapping[str, StoreSnapshot],
     last_delivery_at: int | None,
     now_ms: int,
-) -> dict[str, Any]:
+) -> Verdict:
     """Return the verdict: what is worst of that which nobody handles yet; then what is handled."""
     count = sum(store.waiting for store in stores.values())
     since = [s.oldest_waiting_at for s in stores.values() if s.oldest_waiting_at is not None]
@@ -206,7 +409,7 @@ def _verdict(
     text = _sentence(worst) if came else _nothing_arrives(worst, now_ms)
     if worst.store and len(stores) > 1:
         text = f"{worst.store}: {text}"
-    level = "down" if worst.kind.severity is Severity.DOWN else "warning"
+    level: Level = "down" if worst.kind.severity is Severity.DOWN else "warning"
     by = acknowledgement(noted, worst)
     if by is not None:
         level = "warning"
@@ -245,7 +448,7 @@ def _sentence(problem: OpenProblem) -> str:
     return first if first.endswith((".", "!", "?")) else f"{first}."
 
 
-def _problem(problem: OpenProblem, noted: object) -> dict[str, Any]:
+def _problem(problem: OpenProblem, noted: object) -> ProblemView:
     by = acknowledgement(noted, problem)
     return {
         "code": problem.code,
@@ -255,8 +458,7 @@ def _problem(problem: OpenProblem, noted: object) -> dict[str, Any]:
         "text": problem.text,
         "fix": problem.fix,
         "since": to_iso(problem.since),
-        # who has taken note of it, so that alerts about it have stopped
-        "acknowledged": by and {"at": to_iso(by["at"]), "by": by["by"]},
+        "acknowledged": None if by is None else {"at": to_iso(by["at"]), "by": by["by"]},
     }
 
 
@@ -269,18 +471,20 @@ def _store(
     tills: Sequence[Mapping[str, str]],
     evidence: Evidence,
     codes: Collection[str],
-) -> dict[str, Any]:
+) -> StoreView:
     held = store.held
     unwanted = _mapping(store.facts.get("menu_dismissed")).get("digest")
     dismissed = held is not None and unwanted is not None and held.digest == unwanted
     if dismissed:
         held = None
-    oldest = store.oldest_waiting_at
+    oldest, health = store.oldest_waiting_at, _mapping(store.facts.get("pos_health"))
     return {
         "service": _service(store.facts, now_ms, evidence, codes),
         "pos": {
             "adapter": adapter,
-            **_pos(store.facts.get("pos_health")),
+            "online": health.get("online"),
+            "since": _iso(health.get("since_ms")),
+            "detail": health.get("detail") or "",
             "last_seen_at": _iso(pos_seen),
             "adapters": [dict(each) for each in tills],
         },
@@ -306,7 +510,7 @@ def _store(
     }
 
 
-def _tables(store: StoreSnapshot) -> dict[str, Any]:
+def _tables(store: StoreSnapshot) -> TablesView:
     hold = _mapping(store.facts.get("tables_hold"))
     held = bool(hold) and not hold.get("approved")
     return {
@@ -328,7 +532,7 @@ def _pending(store: StoreSnapshot) -> int:
 
 def _service(
     facts: Mapping[str, Any], now_ms: int, evidence: Evidence, codes: Collection[str]
-) -> dict[str, Any]:
+) -> ServiceView:
     consent = _mapping(facts.get("consent"))
     integration = _mapping(facts.get("integration"))
     stands = _closure_in(facts)
@@ -375,7 +579,7 @@ def _closure_in(facts: Mapping[str, Any]) -> StoreClosure:
     return closure_of(from_json(facts.get("standing")))
 
 
-def _store_part(facts: Mapping[str, Any], now_ms: int) -> dict[str, Any]:
+def _store_part(facts: Mapping[str, Any], now_ms: int) -> OpeningView:
     """Return `stores.NAME.store` of the status document, from the store's facts."""
     closure = _closure_in(facts)
     kept = _mapping(facts.get("standing"))
@@ -415,7 +619,7 @@ def _hours_today(kept: object, now_ms: int) -> list[str] | None:
     return [str(span) for span in hours.on(now.astimezone(zone_of(hours.timezone)).date())]
 
 
-def _community(community_id: str, known: StoreSnapshot) -> dict[str, Any]:
+def _community(community_id: str, known: StoreSnapshot) -> CommunityView:
     """Return a community's part; `known` is what the ledger has under its key."""
     mirror = _mapping(known.facts.get("mirror"))
     subscription = _mapping(known.facts.get("subscription"))
@@ -453,15 +657,6 @@ def _consent(left: float | None, codes: Collection[str]) -> str:
     if left is None:
         return "none"
     return "ok" if left > 0 else "ended"
-
-
-def _pos(health: object) -> dict[str, Any]:
-    told = _mapping(health)
-    return {
-        "online": told.get("online"),
-        "since": _iso(told.get("since_ms")),
-        "detail": told.get("detail") or "",
-    }
 
 
 def _mapping(value: object) -> Mapping[str, Any]:

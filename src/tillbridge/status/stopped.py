@@ -14,10 +14,10 @@ from tillbridge.ledger.snapshot import (
     read_figures,
     read_snapshot,
 )
-from tillbridge.status.document import BridgeFacts, document
+from tillbridge.status.document import BridgeFacts, StatusDocument, document
 
 
-def status_from_ledger(data_dir: Path, configured: Mapping[str, Any]) -> dict[str, Any]:
+def status_from_ledger(data_dir: Path, configured: Mapping[str, Any]) -> StatusDocument:
     """Return the status document of a bridge that does not answer."""
     now_ms = time.time_ns() // 1_000_000
     path = data_dir / "ledger.db"
