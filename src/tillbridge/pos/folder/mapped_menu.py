@@ -29,6 +29,7 @@ from tillbridge.pos.folder.items import (
     RowValues,
 )
 from tillbridge.pos.folder.json_paths import Document, Node
+from tillbridge.pos.folder.json_pieces import json_text, parsed_json
 from tillbridge.pos.folder.mapped_json import JsonMenuReader
 from tillbridge.pos.folder.mapping import (
     ColumnName,
@@ -43,7 +44,6 @@ from tillbridge.pos.folder.mapping import (
     mapping_named,
 )
 from tillbridge.pos.folder.options import FolderOptions
-from tillbridge.pos.folder.plain_json import json_text, parsed_json
 from tillbridge.pos.folder.side_tables import SideTables
 from tillbridge.pos.folder.table_file import Table, positions, read_table, shown_header
 from tillbridge.pos.folder.units import Record, Unit, UnitMaker, texts_of

@@ -1,37 +1,247 @@
-"""The menu as the specification's menu push body, in either of its two shapes."""
+"""The menu as the specification's menu push body, in either of its two shapes.
 
-import json
+Nothing is guessed: a price of 4.5 or "450" is refused, since either may mean two things. What reads
+a field takes the object and the field's name, and returns the value or raises `BadCell`.
+"""
+
 from collections.abc import Callable, Mapping
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field, replace
+from decimal import Decimal
 from difflib import get_close_matches
+from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any
 
+from xxhash import xxh3_64_intdigest
+
 from tillbridge.adapter import (
+    AddOn,
+    AddOnGroup,
     BadRow,
     Catalogue,
     CatalogueChanges,
+    Category,
     ExportUnreadable,
     Item,
+    ItemTax,
     Menu,
     Source,
+    TaxComponent,
+    Variant,
 )
-from tillbridge.adapter.decoding import guess_by_head, is_cut_short
-from tillbridge.adapter.export_files import reading_whole, still_being_written
-from tillbridge.adapter.sharing import read_shared
-from tillbridge.pos.folder import json_parts, json_pieces
+from tillbridge.adapter.export_files import reading_whole
+from tillbridge.pos.folder import cells
 from tillbridge.pos.folder.cells import BadCell
 from tillbridge.pos.folder.json_pieces import (
-    FLAT_MENU_ID,
     KNOWN,
     Elements,
-    KnownItems,
-    fingerprint_of,
-    parse_one,
+    IsKnown,
+    NeedsWholeReading,
+    json_text,
+    parsed_json,
 )
 from tillbridge.pos.folder.mapping import format_hint
 from tillbridge.pos.folder.options import FolderOptions
+
+FLAT_MENU_ID = "menu"
+"""Of the menu of the flat shape, which names it and gives it no id."""
+
+_READING_VERSION = 2  # part of every fingerprint, as in plain_table
+_TO_SIGNED = 1 << 63
+_MAX_RATE_DIGITS = 20
+
+_Thing = Mapping[str, Any]
+_Reader = Callable[[_Thing, str], Any]
+
+
+# -- fields
+
+
+def _text(thing: _Thing, field: str) -> str:
+    value = thing.get(field)
+    if value is not None and not isinstance(value, str):
+        raise _wrong(field, value, "text")
+    return value or ""
+
+
+def _line(thing: _Thing, field: str) -> str:
+    return cells.text(field, _text(thing, field))
+
+
+def _needed(thing: _Thing, field: str) -> str:
+    return cells.needed(field, _text(thing, field))
+
+
+def _paragraph(thing: _Thing, field: str) -> str:
+    return cells.paragraph(_text(thing, field))
+
+
+def _id(thing: _Thing, field: str = "external_id") -> str:
+    """Return the id; a whole number is taken as its digits."""
+    value = thing.get(field)
+    if isinstance(value, int) and not isinstance(value, bool):
+        return str(value)
+    return _needed(thing, field)
+
+
+def _id_if_any(thing: object) -> str:
+    """Return the id as far as it can be read, "" where it cannot."""
+    try:
+        return _id(thing) if isinstance(thing, Mapping) else ""
+    except BadCell:
+        return ""
+
+
+def _price(thing: _Thing, field: str) -> int:
+    value = thing.get(field)
+    if isinstance(value, bool) or not isinstance(value, int):
+        raise _wrong(
+            field, value, "a whole number of minor units (450 for 4.50 EUR, 1500 for 1500 JPY)"
+        )
+    return cells.checked_price(field, value, shown=value)
+
+
+def _count(thing: _Thing, field: str) -> int:
+    value = thing[field] if thing[field] is not None else 0
+    if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value < 10**9:
+        raise _wrong(field, value, "a whole number that is not negative")
+    return value
+
+
+def _flag(thing: _Thing, field: str, *, null: bool) -> bool:
+    value = thing[field] if thing[field] is not None else null
+    if not isinstance(value, bool):
+        raise _wrong(field, value, "true or false")
+    return value
+
+
+def _list(thing: _Thing, field: str, what: str = "a list") -> list[Any]:
+    value = thing.get(field)
+    if value is not None and not isinstance(value, list):
+        raise _wrong(field, value, what)
+    return value or []
+
+
+def _ids(thing: _Thing, field: str) -> tuple[str, ...]:
+    ids = _list(thing, field, "a list of external ids")
+    if not all(isinstance(each, str) for each in ids):
+        raise _wrong(field, ids, "a list of external ids")
+    return tuple(dict.fromkeys(cells.needed(field, each) for each in ids))
+
+
+def _percent(thing: _Thing, field: str) -> str:
+    """Return a rate as plain decimal text."""
+    value = thing.get(field)
+    if isinstance(value, int | Decimal) and not isinstance(value, bool):
+        rate = Decimal(value)
+        digits = abs(rate.adjusted()) + len(rate.as_tuple().digits)
+        if rate.is_finite() and rate >= 0 and digits < _MAX_RATE_DIGITS:
+            return format(rate, "f")
+    raise _wrong(field, value, "a rate in percent, such as 8.25")
+
+
+def _object(field: str, value: object) -> _Thing:
+    if not isinstance(value, dict):
+        raise _wrong(field, value, "an object")
+    return value
+
+
+def _wrong(field: str, value: object, wanted: str) -> BadCell:
+    if value is None:
+        return BadCell(field, "", f"{field} is missing.", f"It must be {wanted}.")
+    match value:
+        case bool():
+            shown = "true" if value else "false"
+        case dict() | list():
+            shown = "an object" if isinstance(value, dict) else "a list"
+        case _:
+            shown = (repr(value) if isinstance(value, str) else str(value))[:80]
+    return BadCell(field, value, f"{field} is {shown}.", f"It must be {wanted}.")
+
+
+# -- things
+
+
+@dataclass(frozen=True, slots=True)
+class _Kind:
+    """A kind of thing: what one is called, and what reads its fields, in the order of faults."""
+
+    name: str
+    make: Callable[..., Any]
+    needed: Mapping[str, _Reader]
+    may_lack: Mapping[str, _Reader] = field(default_factory=dict)
+
+    def read(self, thing: _Thing, **more: object) -> Any:  # noqa: ANN401 -- what `make` makes
+        """Return the thing. Raises BadCell."""
+        fields = {name: read(thing, name) for name, read in self.needed.items()}
+        for name, read in self.may_lack.items():
+            if name in thing:
+                fields[name] = read(thing, name)
+        return self.make(**fields, **more)
+
+    def each(self, thing: _Thing, field: str) -> tuple[Any, ...]:
+        """Return the things in a list of an object. Raises BadCell."""
+        return tuple(self.read(_object(field, each)) for each in _list(thing, field))
+
+
+def _variants(thing: _Thing, field: str) -> tuple[Variant, ...]:
+    variants: dict[str, Variant] = {}
+    for variant in _VARIANT.each(thing, field):
+        variants.setdefault(variant.external_id, variant)
+    return tuple(variants.values())
+
+
+def _tax(thing: _Thing, field: str) -> ItemTax | None:
+    if thing[field] is None:
+        return None
+    tax: ItemTax = _TAX.read(_object(field, thing[field]))
+    return tax
+
+
+_VARIANT = _Kind(
+    "variant",
+    Variant,
+    {"external_id": _id, "variant_name": _needed, "price": _price},
+    {"available": partial(_flag, null=True)},
+)
+_COMPONENT = _Kind("component", TaxComponent, {"agency": _needed, "rate": _percent})
+_TAX = _Kind("tax", ItemTax, {"name": _needed, "components": _COMPONENT.each})
+_ITEM = _Kind(
+    "item",
+    Item,
+    {"external_id": _id, "name": _needed, "price": _price},
+    {
+        "description": _paragraph,
+        "image_url": _line,
+        "available": partial(_flag, null=True),
+        "categories": _ids,
+        "addon_groups": _ids,
+        "variants": _variants,
+        "variant_type": _line,
+        "tax": _tax,
+        "product_type": _line,
+    },
+)
+# The parts of a menu by the names of their lists.
+_PARTS: Mapping[str, _Kind] = {
+    "categories": _Kind("category", Category, {"external_id": _id, "name": _needed}),
+    "add_ons": _Kind("add-on", AddOn, {"external_id": _id, "name": _needed, "price": _price}),
+    "addon_groups": _Kind(
+        "add-on group",
+        AddOnGroup,
+        {"external_id": _id, "name": _needed},
+        {
+            "min_select": _count,
+            "max_select": _count,
+            "required": partial(_flag, null=False),
+            "add_ons": _ids,
+        },
+    ),
+}
+
+
+# -- the menu
 
 
 class PlainJson:
@@ -44,15 +254,22 @@ class PlainJson:
     def read_changes(self, known: AbstractSet[int]) -> CatalogueChanges:
         """Return the menu's difference from the items whose fingerprints are `known`.
 
-        The ids of known items are not looked at, as in a CSV. Raises ExportUnreadable.
+        What is known is not read, unless what is new has to do with it: then all is read, and
+        what is known is dropped at the end. Raises ExportUnreadable.
         """
-        path, items = self._path, KnownItems(known)
+        try:
+            return self._read(_KnownItems(known))
+        except NeedsWholeReading:
+            return self._read(_KnownItems(known, are_read=True))
+
+    def _read(self, known: "_KnownItems") -> CatalogueChanges:
+        path = self._path
         with reading_whole(path):
             text = json_text(path, self._options.encoding)
-            body = parsed_json(path.name, text, items)
-        gathered = _Gathered(path.name, text, items)
+            body = parsed_json(path.name, text, None if known.are_read else known.on_menu)
+        menu = _Body(path.name, known)
         try:
-            gathered.take_body(body, self._options.menu_name)
+            menu.take(body, self._options.menu_name)
         except BadCell as bad:
             hint = format_hint(body, path) if isinstance(body, dict) else ""
             raise ExportUnreadable(
@@ -61,58 +278,50 @@ class PlainJson:
                 place=path.name,
                 fix=hint or bad.fix,
             ) from bad
-        fresh = gathered.fresh()
-        return CatalogueChanges(
-            fresh=fresh,
-            unseen=frozenset(items.unseen),
-            items_read=len(known) - len(items.unseen) + len(fresh.items),
-        )
+        fresh = menu.fresh()
+        items_read = known.count - len(known.unseen) + len(fresh.items)
+        return CatalogueChanges(fresh, frozenset(known.unseen), items_read)
 
 
-def json_text(path: Path, encoding: str | None) -> str:
-    """Return the text of a JSON file. Raises ExportUnreadable, OSError."""
-    content = read_shared(path)
-    encoding = encoding or guess_by_head(content[:4096]).encoding
-    try:
-        return content.decode(encoding).lstrip("\ufeff")
-    except UnicodeDecodeError as failure:
-        if is_cut_short(failure):
-            raise still_being_written(path.name, "ends inside a character") from failure
-        raise ExportUnreadable(
-            f"{path.name} is not written in {encoding}.",
-            place=path.name,
-            fix="JSON is UTF-8. If the till writes something else, set encoding.",
-        ) from failure
+class _KnownItems:
+    """The fingerprints of a reading: of the text of each item, and the menus it is on.
+
+    An item with odd fields, which are reported, has a fingerprint by which it is not known before
+    it is read. `are_read` is whether known items are read like others.
+    """
+
+    def __init__(self, known: AbstractSet[int], *, are_read: bool = False) -> None:
+        self.count = len(known)
+        self.unseen = set(known)
+        self.are_read = are_read
+        self._skipped: set[int] = set()  # digests
+
+    def on_menu(self, members: Mapping[str, Any] | None) -> IsKnown | None:
+        """Return what tells known items, None on a menu that does not tell its id (yet)."""
+        menu_id = FLAT_MENU_ID if members is None else _id_if_any(members)
+        if not menu_id:
+            return None
+        seed, unseen, skip = _seed((menu_id,), odd=False), self.unseen, self._skipped.add
+
+        def is_known(digest: int) -> bool:
+            fingerprint = (digest ^ seed) - _TO_SIGNED
+            if fingerprint not in unseen:
+                return False
+            unseen.remove(fingerprint)
+            skip(digest)
+            return True
+
+        return is_known
+
+    def need(self, digest: int | None = None) -> None:
+        """Raise NeedsWholeReading if known items were skipped: any, or one of this text."""
+        if self._skipped and (digest is None or digest in self._skipped):
+            raise NeedsWholeReading
 
 
-def parsed_json(name: str, text: str, known: KnownItems | None = None) -> Any:  # noqa: ANN401 -- any JSON value
-    """Return what the JSON of the file `name` says. Raises ExportUnreadable."""
-    try:
-        return json_pieces.parse(text, known)
-    except json.JSONDecodeError as failure:
-        raise ExportUnreadable(
-            f"{name} is not whole JSON: {failure.msg}.",
-            place=f"{name}, line {failure.lineno}, column {failure.colno}",
-            fix="Nothing to do while the till writes it. If this stays, export again.",
-            passing=True,
-        ) from failure
-    except (ValueError, RecursionError) as failure:
-        raise ExportUnreadable(
-            f"{name} is not a menu: {failure}.",
-            place=name,
-            fix="Export again.",
-        ) from failure
-
-
-_Position = tuple[int, int]  # the number of the menu, and of the item on it
-_Thing = Mapping[str, Any]
-
-# The parts of a menu: their list, what one is called, and what reads it.
-_PARTS: Mapping[str, tuple[str, Callable[[_Thing], Any]]] = {
-    "categories": ("category", json_parts.category),
-    "add_ons": ("add-on", json_parts.add_on),
-    "addon_groups": ("add-on group", json_parts.addon_group),
-}
+@lru_cache(maxsize=1024)
+def _seed(menus: tuple[str, ...], *, odd: bool) -> int:
+    return xxh3_64_intdigest(repr((_READING_VERSION, menus, odd)).encode())
 
 
 @dataclass(slots=True)
@@ -121,55 +330,43 @@ class _Read:
 
     digest: int
     thing: _Thing
-    at: _Position
-    is_odd: bool = False
+    place: str
+    is_odd: bool
 
 
 @dataclass(slots=True)
-class _Gathered:
-    """The things of a body as they are found; of two with one id the first counts.
-
-    Items that are `known` are left out, unless what else the body says has to do with them.
-    """
+class _Body:
+    """The things of a body as they are found; of two with one id the first counts."""
 
     file: str
-    text: str
-    known: KnownItems
+    known: _KnownItems
     _items: dict[str, Item] = field(default_factory=dict)
     _read: dict[str, _Read] = field(default_factory=dict)
-    _passed: list[tuple[Elements, str]] = field(default_factory=list)  # and where they stand
-    _known_by_id: dict[str, _Read] = field(default_factory=dict)
-    _indexed: int = 0  # of so many lists the known items are there
     _parts: dict[str, dict[str, Any]] = field(default_factory=lambda: {name: {} for name in _PARTS})
     _part_places: dict[str, str] = field(default_factory=dict)
     _menus: dict[str, Menu] = field(default_factory=dict)
     _bad_rows: list[BadRow] = field(default_factory=list)
     _strange: set[tuple[str, str]] = field(default_factory=set)  # kinds and fields not ours
 
-    def take_body(self, body: object, menu_name: str) -> None:
+    def take(self, body: object, menu_name: str) -> None:
         """Take all of the body. Raises BadCell for one whose shape is wrong as a whole.
 
         `menu_name` is for a flat body that does not name its menu.
         """
-        top = json_parts.as_object("the body", body)
+        top = _object("the body", body)
         if "menus" not in top:
             if "items" not in top:
                 raise BadCell(
                     "menus", "", "It has neither menus nor items.", "Export a menu push body."
                 )
-            name = json_parts.text(top, "menu_name") or menu_name
-            self._take_menu(top, Menu(FLAT_MENU_ID, name), "")
+            self._take_menu(top, Menu(FLAT_MENU_ID, _line(top, "menu_name") or menu_name), "")
             return
         if "items" in top:
             raise BadCell("items", "", "It has both menus and items.", "Put each item on a menu.")
         self._take_parts(top, "")
-        for each in json_parts.things(top, "menus"):
-            menu = json_parts.as_object("menus", each)
-            about = Menu(
-                json_parts.external_id(menu),
-                json_parts.needed(menu, "name"),
-                json_parts.paragraph(menu, "description"),
-            )
+        for each in _list(top, "menus"):
+            menu = _object("menus", each)
+            about = Menu(_id(menu), _needed(menu, "name"), _paragraph(menu, "description"))
             self._take_menu(menu, about, f' of menu "{about.name}"')
 
     def fresh(self) -> Catalogue:
@@ -179,7 +376,7 @@ class _Gathered:
         fingerprints: dict[str, int] = {}
         for external_id, item in self._items.items():
             read = self._read[external_id]
-            fingerprint = fingerprint_of(read.digest, item.menus, odd=read.is_odd)
+            fingerprint = (read.digest ^ _seed(item.menus, odd=read.is_odd)) - _TO_SIGNED
             if fingerprint in self.known.unseen:
                 self.known.unseen.remove(fingerprint)
             else:
@@ -194,7 +391,7 @@ class _Gathered:
             bad_rows=tuple(self._bad_rows),
             fingerprints=fingerprints,
             source=Source(
-                {key: self._place(read.at) for key, read in self._read.items()},
+                {key: read.place for key, read in self._read.items()},
                 part_places=self._part_places,
             ),
         )
@@ -202,103 +399,61 @@ class _Gathered:
     def _take_menu(self, menu: _Thing, about: Menu, where: str) -> None:
         self._menus.setdefault(about.external_id, about)
         self._take_parts(menu, where)
-        items = json_parts.things(menu, "items")
-        if not isinstance(items, Elements):  # there are none
-            return
-        self._passed.append((items, where))
-        menu_number = len(self._passed)
-        for number, (each, digest) in enumerate(zip(items, items.digests, strict=True), 1):
-            if each is not KNOWN:
-                self._take_item(each, digest, (menu_number, number), about.external_id)
+        items = _list(menu, "items")
+        if isinstance(items, Elements):  # else there are none
+            for number, (each, digest) in enumerate(zip(items, items.digests, strict=True), 1):
+                if each is not KNOWN:
+                    place = f"{self.file}, item {number}{where}"
+                    self._take_item(each, digest, place, about.external_id)
 
     def _take_parts(self, menu: _Thing, where: str) -> None:
-        for name, (kind, read) in _PARTS.items():
-            for number, each in enumerate(json_parts.things(menu, name), 1):
-                place = f"{self.file}, {kind} {number}{where}"
+        for name, kind in _PARTS.items():
+            for number, each in enumerate(_list(menu, name), 1):
+                place = f"{self.file}, {kind.name} {number}{where}"
                 try:
-                    thing = json_parts.as_object(kind, each)
-                    self._look_for_misspelt(kind, thing, place)
-                    part = read(thing)
+                    thing = _object(kind.name, each)
+                    self._is_odd(kind, thing, place)
+                    part = kind.read(thing)
                     if self._parts[name].setdefault(part.external_id, part) != part:
-                        raise BadCell(  # noqa: TRY301 -- worded where every bad row is
-                            "external_id",
-                            part.external_id,
-                            f"external_id {part.external_id!r} is another {kind} above.",
-                            "Give those that differ ids of their own; the first counts.",
-                        )
+                        raise _another(part.external_id, kind.name, "above", "those")
                     self._part_places.setdefault(part.external_id, place)
                 except BadCell as bad:
                     self._bad_rows.append(bad.at(place))
 
-    def _take_item(self, each: object, digest: int, at: _Position, menu_id: str) -> None:
-        self._read_passed(digest)
-        place = self._place(at)
+    def _take_item(self, each: object, digest: int, place: str, menu_id: str) -> None:
+        self.known.need(digest)  # it stands on another menu, too
         try:
-            thing = json_parts.as_object("item", each)
-            is_odd = self._look_for_misspelt("item", thing, place)
-            item = json_parts.item(thing, menu_id)
+            thing = _object("item", each)
+            is_odd = self._is_odd(_ITEM, thing, place)
+            item: Item = _ITEM.read(thing, menus=(menu_id,))
         except BadCell as bad:
-            external_id = json_parts.id_if_any(each) if isinstance(each, Mapping) else ""
-            first = self._first(external_id)
-            stands_for = external_id if first is None or first.at > at else ""
+            if external_id := _id_if_any(each):
+                self.known.need()  # the first with this id may be a known one
+            stands_for = "" if external_id in self._read else external_id
             self._bad_rows.append(bad.at(place, external_id=stands_for))
             return
-        known = self._items.get(item.external_id)
-        if known is None:
+        first = self._items.get(item.external_id)
+        if first is None:
             self._items[item.external_id] = item
-            self._read[item.external_id] = _Read(digest, thing, at, is_odd)
+            self._read[item.external_id] = _Read(digest, thing, place, is_odd)
             return
-        menus = tuple(dict.fromkeys((*known.menus, menu_id)))
-        self._items[item.external_id] = replace(known, menus=menus)
+        menus = tuple(dict.fromkeys((*first.menus, menu_id)))
+        self._items[item.external_id] = replace(first, menus=menus)
         read = self._read[item.external_id]
         if thing != read.thing:
-            other = BadCell(
-                "external_id",
-                item.external_id,
-                f"external_id {item.external_id!r} is another item in {self._place(read.at)}.",
-                "Give items that differ ids of their own; the first counts.",
-            )
+            other = _another(item.external_id, "item", f"in {read.place}", "items")
             self._bad_rows.append(other.at(place))
-
-    def _place(self, at: _Position) -> str:
-        return f"{self.file}, item {at[1]}{self._passed[at[0] - 1][1]}"
-
-    def _read_passed(self, digest: int) -> None:
-        """Read the known item with this text: it stands on another menu, too."""
-        for menu, (items, _where) in enumerate(self._passed, 1):
-            if digest in items.passed and items.menu_id is not None:
-                begins = items.passed.pop(digest)
-                self.known.put_back(digest, items.menu_id)
-                at = (menu, items.digests.index(digest) + 1)
-                self._take_item(parse_one(self.text, begins), digest, at, items.menu_id)
-
-    def _first(self, external_id: str) -> _Read | None:
-        """Return the first item with this id, known or not; None for none."""
-        both = (self._known_things().get(external_id), self._read.get(external_id))
-        return min(filter(None, both), key=lambda each: each.at, default=None)
-
-    def _known_things(self) -> Mapping[str, _Read]:
-        """Return what known items say, by id; it takes its time, and few exports need it."""
-        for menu, (items, _where) in enumerate(self._passed, 1):
-            if menu > self._indexed and items.passed:
-                for number, (each, digest) in enumerate(zip(items, items.digests, strict=True), 1):
-                    if each is KNOWN and digest in items.passed:
-                        thing = parse_one(self.text, items.passed[digest])
-                        read = _Read(digest, thing, (menu, number))
-                        self._known_by_id.setdefault(json_parts.id_if_any(thing), read)
-        self._indexed = len(self._passed)
-        return self._known_by_id
 
     def _drop_groups_of_nothing(self) -> None:
         groups = self._parts["addon_groups"]
         for external_id, group in list(groups.items()):
-            unknown = [each for each in group.add_ons if not self._is_add_on(each)]
-            if unknown:
+            unknown = next((each for each in group.add_ons if not self._is_add_on(each)), None)
+            if unknown is not None:
                 del groups[external_id]
                 bad = BadCell(
                     "add_ons",
-                    unknown[0],
-                    f"Add-on group {external_id!r} names add-on {unknown[0]!r}, which is nowhere.",
+                    unknown,
+                    f"Add-on group {external_id!r} names add-on {unknown!r}, which is nowhere.",
                     "Export the add-on too, or take it out of the group.",
                 )
                 self._bad_rows.append(bad.at(self._part_places[external_id]))
@@ -306,28 +461,37 @@ class _Gathered:
     def _is_add_on(self, external_id: str) -> bool:
         if external_id in self._parts["add_ons"]:
             return True
-        first = self._first(external_id)
-        return first is not None and first.thing.get("product_type") == "addon"
+        self.known.need()  # a known item may be one
+        item = self._items.get(external_id)
+        return item is not None and item.product_type == "addon"
 
-    def _look_for_misspelt(self, kind: str, thing: _Thing, place: str) -> bool:
-        """Note a field that is surely meant to be one of ours: its value would be lost silently.
+    def _is_odd(self, kind: _Kind, thing: _Thing, place: str) -> bool:
+        """Return whether it has a field that is not ours.
 
-        Return whether there is any that is not ours.
+        One that is surely meant to be ours is reported: its value would be lost silently.
         """
-        ours = json_parts.FIELDS[kind]
-        if ours.issuperset(thing):
-            return False
-        for name in thing.keys() - ours:
-            if (kind, name) in self._strange:
+        ours = kind.needed.keys() | kind.may_lack.keys()
+        strange = thing.keys() - ours
+        for name in strange:
+            if (kind.name, name) in self._strange:
                 continue
-            self._strange.add((kind, name))
-            near = get_close_matches(name, ours - thing.keys(), n=1, cutoff=0.8)
-            if near:
+            self._strange.add((kind.name, name))
+            if near := get_close_matches(name, ours - thing.keys(), n=1, cutoff=0.8):
                 misspelt = BadCell(
                     name,
                     thing[name],
-                    f"{name!r} is not one of the fields that belong here ({kind}).",
+                    f"{name!r} is not one of the fields that belong here ({kind.name}).",
                     f"Did you mean {near[0]}? This is told once; there may be more.",
                 )
                 self._bad_rows.append(misspelt.at(place))
-        return True
+        return bool(strange)
+
+
+def _another(external_id: str, kind: str, where: str, which: str) -> BadCell:
+    """Return what is wrong with a thing that has the id of another one."""
+    return BadCell(
+        "external_id",
+        external_id,
+        f"external_id {external_id!r} is another {kind} {where}.",
+        f"Give {which} that differ ids of their own; the first counts.",
+    )
