@@ -10,15 +10,7 @@ from hypothesis import strategies as st
 
 from tillbridge.adapter import ExportUnreadable
 from tillbridge.adapter.csv_export import CsvExport
-from tillbridge.adapter.decoding import (
-    Decoding,
-    decode,
-    encoding_of,
-    facts_of,
-    guess_by_head,
-    guess_by_whole,
-    head_of,
-)
+from tillbridge.adapter.decoding import BytesPassed, decode, decoding_of, facts_of
 
 MENU = "id,name\n1,Crème brûlée\n2,Thé vert\n3,Gâteau\n"
 RUSSIAN = "id,name,price\n1,Борщ украинский со сметаной,320\n2,Сельдь под шубой,280\n"
@@ -84,13 +76,24 @@ def test_a_file_and_its_bytes_are_read_alike(
         read, found = decode(data)
     except UnicodeDecodeError:
         return
-    decoding = guess_by_head(head_of(path))
-    try:
-        data.decode(decoding.encoding)
-    except UnicodeDecodeError:
-        decoding = guess_by_whole(path, decoding)
+    with path.open("rb") as file:
+        decoding = decoding_of(file)
+        try:
+            data.decode(decoding.encoding)
+        except UnicodeDecodeError:
+            decoding = decoding_of(file, in_doubt=True)
+    whole, pieces = BytesPassed(decoding), BytesPassed(decoding)
+    whole.take(data)
+    for begin in range(0, len(data), 7):
+        pieces.take(data[begin : begin + 7])
     assert read == data.decode(decoding.encoding, decoding.errors)
-    assert encoding_of(path, decoding, chosen=False) == found
+    assert whole.encoding() == found
+    assert (pieces.encoding().bad_byte, pieces.encoding().bad_line) == (
+        found.bad_byte,
+        found.bad_line,
+    )
+    assert whole.ends_with_newline() == pieces.ends_with_newline()
+    assert whole.ends_with_newline() == data.rstrip(b"\0").endswith((b"\n", b"\r"))
 
 
 def test_an_option_that_is_wrong_names_the_byte(tmp_path: Path) -> None:
@@ -98,7 +101,7 @@ def test_an_option_that_is_wrong_names_the_byte(tmp_path: Path) -> None:
     path.write_bytes(MENU.encode("cp1252"))
     with pytest.raises(ExportUnreadable, match="is not written in utf-8: byte 12"):
         CsvExport(path, encoding="utf-8").read()
-    assert encoding_of(path, Decoding("cp1252"), chosen=True).chosen
+    assert decode(path.read_bytes(), "cp1252")[1].chosen
 
 
 BROKEN = {

@@ -16,9 +16,10 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import partial
 from itertools import islice
-from pathlib import Path
+from typing import BinaryIO
 
-from tillbridge.adapter.sharing import open_shared
+from tillbridge.adapter.export_files import still_being_written
+from tillbridge.adapter.failures import ExportUnreadable
 from tillbridge.model.export_facts import ExportFacts, ExportWarning, FileEncoding
 
 _MARKS = (
@@ -26,7 +27,7 @@ _MARKS = (
     (codecs.BOM_UTF16_LE, "utf-16"),
     (codecs.BOM_UTF16_BE, "utf-16"),
 )
-_HEAD_BYTES = 4096
+HEAD_BYTES = 4096
 _CHUNK_BYTES = 1 << 20
 _UTF8_NAMES = {"utf-8", "utf-8-sig"}
 _FEW_ZEROS = 2
@@ -41,11 +42,13 @@ _MISTAKEN_FOR = ("cp1252", "latin-1", "mac_roman", "cp850", "cp437")
 class Decoding:
     """An encoding, and what becomes of bytes that do not fit it (`errors` as of `open`).
 
-    With "replace" they become U+FFFD, which makes the row they stand in a bad one.
+    With "replace" they become U+FFFD, which makes the row they stand in a bad one. `chosen` is
+    whether an option named it.
     """
 
     encoding: str
     errors: str = "strict"
+    chosen: bool = False
 
 
 def guess_by_head(head: bytes) -> Decoding:
@@ -62,12 +65,20 @@ def guess_by_head(head: bytes) -> Decoding:
     return Decoding("utf-8")
 
 
-def guess_by_whole(path: Path, failed: Decoding) -> Decoding:
-    """Return how to read a file of which `failed` could not decode every byte."""
-    if failed.encoding not in _UTF8_NAMES:
-        return Decoding(failed.encoding, "replace")
-    with open_shared(path) as file:
-        return _in_doubt(iter(partial(file.read, _CHUNK_BYTES), b""), failed)
+def decoding_of(file: BinaryIO, encoding: str | None = None, *, in_doubt: bool = False) -> Decoding:
+    """Return how to read a file: by what an option names, else by what its bytes speak for.
+
+    `in_doubt` is for one of which that could not decode every byte. The file stands at its
+    beginning, before and after.
+    """
+    if encoding:
+        return Decoding(encoding, chosen=True)
+    decoding = guess_by_head(file.read(HEAD_BYTES))
+    file.seek(0)
+    if in_doubt:
+        decoding = _in_doubt(iter(partial(file.read, _CHUNK_BYTES), b""), decoding)
+        file.seek(0)
+    return decoding
 
 
 def decode(data: bytes, encoding: str | None = None) -> tuple[str, FileEncoding]:
@@ -76,24 +87,17 @@ def decode(data: bytes, encoding: str | None = None) -> tuple[str, FileEncoding]
     `encoding` is what an option names; without it, it is found out. Raises UnicodeDecodeError for
     a file that ends inside a character (`is_cut_short`) or is not written in the encoding named.
     """
-    decoding = Decoding(encoding) if encoding else guess_by_head(data[:_HEAD_BYTES])
+    decoding = Decoding(encoding, chosen=True) if encoding else guess_by_head(data[:HEAD_BYTES])
     try:
         text = data.decode(decoding.encoding)
     except UnicodeDecodeError as failure:
         if encoding or is_cut_short(failure):
             raise
-        if decoding.encoding in _UTF8_NAMES:
-            decoding = _in_doubt([data], decoding)
-        else:
-            decoding = Decoding(decoding.encoding, "replace")
+        decoding = _in_doubt([data], decoding)
         text = data.decode(decoding.encoding, decoding.errors)
-    return text, _described([data], decoding, chosen=bool(encoding))
-
-
-def encoding_of(path: Path, decoding: Decoding, *, chosen: bool) -> FileEncoding:
-    """Return the fact about a file that was read by `decoding`, which an option may have chosen."""
-    with open_shared(path) as file:
-        return _described(iter(partial(file.read, _CHUNK_BYTES), b""), decoding, chosen=chosen)
+    passed = BytesPassed(decoding)
+    passed.take(data)
+    return text, passed.encoding()
 
 
 def facts_of(name: str, encoding: FileEncoding) -> ExportFacts:
@@ -110,71 +114,96 @@ def facts_of(name: str, encoding: FileEncoding) -> ExportFacts:
     return ExportFacts(encodings={name: encoding}, warnings=warnings)
 
 
-def head_of(path: Path) -> bytes:
-    """Return the first bytes of a file, enough to guess by."""
-    with open_shared(path) as file:
-        return file.read(_HEAD_BYTES)
-
-
 def is_cut_short(error: UnicodeDecodeError) -> bool:
     """Return whether the file ends in the middle of a character: it is still being written."""
     return error.reason in {"unexpected end of data", "truncated data"}
 
 
+def undecodable(
+    name: str,
+    encoding: str | None,
+    failure: UnicodeDecodeError,
+    fix: str = "Correct the option encoding, or leave it out: then it is found out.",
+) -> ExportUnreadable:
+    """Return what is wrong with a file whose bytes are not written in the encoding."""
+    if is_cut_short(failure):
+        return still_being_written(name, "ends inside a character")
+    return ExportUnreadable(f"{name} is not written in {encoding}.", place=name, fix=fix)
+
+
 def _in_doubt(chunks: Iterable[bytes], failed: Decoding) -> Decoding:
-    good, bad = _utf8_balance(chunks)
+    """Return how to read a file of which `failed` could not decode every byte."""
+    if failed.encoding not in _UTF8_NAMES:
+        return Decoding(failed.encoding, "replace")
+    decoder = codecs.getincrementaldecoder("utf-8")("surrogateescape")
+    good = bad = 0
+    for chunk in chunks:
+        text = decoder.decode(chunk)
+        if not text.isascii():
+            escaped = sum("\udc80" <= character <= "\udcff" for character in text)
+            bad += escaped
+            good += sum(character > "\x7f" for character in text) - escaped
     if failed.encoding == "utf-8-sig" or good > bad:
         return Decoding(failed.encoding, "replace")
     return Decoding("cp1252", "replace")
 
 
-def _utf8_balance(chunks: Iterable[bytes]) -> tuple[int, int]:
-    decoder = codecs.getincrementaldecoder("utf-8")("surrogateescape")
-    good = bad = 0
-    for chunk in chunks:
-        text = decoder.decode(chunk)
-        if text.isascii():
-            continue
-        escaped = sum("\udc80" <= character <= "\udcff" for character in text)
-        bad += escaped
-        good += sum(character > "\x7f" for character in text) - escaped
-    return good, bad
+class BytesPassed:
+    """What the bytes of a file show of its encoding and its end, while they are read."""
 
+    def __init__(self, decoding: Decoding) -> None:
+        self._chosen = decoding.chosen
+        is_utf8 = decoding.encoding in _UTF8_NAMES
+        self._name = "utf-8" if is_utf8 else codecs.lookup(decoding.encoding).name
+        self._is_utf16 = self._name.startswith("utf-16")
+        self._fits = self._is_utf16 or (is_utf8 and decoding.errors == "strict")
+        self._decoder = codecs.getincrementaldecoder("utf-8")()
+        self._offset, self._line = 0, 1
+        self._bad: tuple[int, int] | None = None  # byte and line
+        self._is_ascii = self._is_suspect = True
+        self._runs: set[bytes] = set()
+        self._end = b""
 
-def _described(chunks: Iterable[bytes], decoding: Decoding, *, chosen: bool) -> FileEncoding:
-    name = "utf-8" if decoding.encoding in _UTF8_NAMES else codecs.lookup(decoding.encoding).name
-    decoder = codecs.getincrementaldecoder("utf-8")()
-    offset, line, runs = 0, 1, set[bytes]()
-    bad_byte = bad_line = None
-    ascii_only = suspect = True
-    fits = name.startswith("utf-16") or (name == "utf-8" and decoding.errors == "strict")
-    for chunk in chunks:
+    def take(self, chunk: bytes) -> None:
+        """Look at the next bytes."""
+        if chunk:
+            self._end = (self._end + chunk[-4:])[-4:]
         if not chunk.isascii():
-            ascii_only = False
-            if suspect and len(runs) < _MOST_RUNS:
+            self._is_ascii = False
+            if self._is_suspect and len(self._runs) < _MOST_RUNS:
                 found = (each[0] for each in _NOT_ASCII.finditer(chunk))
                 first = list(islice(found, _FEW_RUNS))
                 # Nearly always the first few runs show that the text is encoded once.
-                suspect = _are_encoded_twice(first)
-                runs.update(first if not suspect else (*first, *islice(found, _MOST_RUNS)))
-        if fits:
-            continue
-        if bad_byte is None:
-            waiting = len(decoder.getstate()[0])
+                self._is_suspect = _are_encoded_twice(first)
+                more = islice(found, _MOST_RUNS) if self._is_suspect else ()
+                self._runs.update((*first, *more))
+        if self._fits:
+            return
+        if self._bad is None:
+            waiting = len(self._decoder.getstate()[0])
             try:
-                decoder.decode(chunk)
+                self._decoder.decode(chunk)
             except UnicodeDecodeError as failure:
                 at = failure.start - waiting
-                bad_byte, bad_line = offset + at, line + chunk.count(b"\n", 0, max(at, 0))
-        offset += len(chunk)
-        line += chunk.count(b"\n")
-    return FileEncoding(
-        encoding="ascii" if ascii_only and not name.startswith("utf-16") else name,
-        chosen=chosen,
-        bad_byte=bad_byte,
-        bad_line=bad_line,
-        encoded_twice=suspect and bad_byte is None and _are_encoded_twice(runs),
-    )
+                line = self._line + chunk.count(b"\n", 0, max(at, 0))
+                self._bad = (self._offset + at, line)
+        self._offset += len(chunk)
+        self._line += chunk.count(b"\n")
+
+    def encoding(self) -> FileEncoding:
+        """Return how a file is encoded, all of which has passed."""
+        bad_byte, bad_line = self._bad or (None, None)
+        return FileEncoding(
+            encoding="ascii" if self._is_ascii and not self._is_utf16 else self._name,
+            chosen=self._chosen,
+            bad_byte=bad_byte,
+            bad_line=bad_line,
+            encoded_twice=self._is_suspect and bad_byte is None and _are_encoded_twice(self._runs),
+        )
+
+    def ends_with_newline(self) -> bool:
+        """Return whether what has passed ends with a line end."""
+        return self._end.rstrip(b"\0").endswith((b"\n", b"\r"))
 
 
 def _are_encoded_twice(runs: Iterable[bytes]) -> bool:

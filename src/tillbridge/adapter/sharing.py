@@ -11,8 +11,8 @@ there after its path was checked, opens nothing of them (`core.files`).
 import errno
 import sys
 from collections.abc import Callable
+from io import BufferedReader
 from pathlib import Path
-from typing import BinaryIO
 
 from tillbridge.core import files
 
@@ -27,7 +27,7 @@ _TRIES = 3
 Opener = Callable[[str, int], int]
 
 
-def open_shared(path: Path) -> BinaryIO:
+def open_shared(path: Path) -> BufferedReader:
     """Open a file for reading, so that its till may do with it what it likes.
 
     Raises OSError: NotTheTills where a link leads to a file of the bridge's own.

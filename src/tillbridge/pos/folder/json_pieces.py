@@ -20,8 +20,7 @@ from typing import Any
 from xxhash import xxh3_64_intdigest
 
 from tillbridge.adapter import ExportUnreadable
-from tillbridge.adapter.decoding import guess_by_head, is_cut_short
-from tillbridge.adapter.export_files import still_being_written
+from tillbridge.adapter.decoding import HEAD_BYTES, guess_by_head, undecodable
 from tillbridge.adapter.sharing import read_shared
 from tillbridge.model.numbers import parse_json_float, parse_json_int
 
@@ -55,17 +54,12 @@ class Elements(list[Any]):
 def json_text(path: Path, encoding: str | None) -> str:
     """Return the text of a JSON file. Raises ExportUnreadable, OSError."""
     content = read_shared(path)
-    encoding = encoding or guess_by_head(content[:4096]).encoding
+    encoding = encoding or guess_by_head(content[:HEAD_BYTES]).encoding
     try:
         return content.decode(encoding).lstrip("\ufeff")
     except UnicodeDecodeError as failure:
-        if is_cut_short(failure):
-            raise still_being_written(path.name, "ends inside a character") from failure
-        raise ExportUnreadable(
-            f"{path.name} is not written in {encoding}.",
-            place=path.name,
-            fix="JSON is UTF-8. If the till writes something else, set encoding.",
-        ) from failure
+        fix = "JSON is UTF-8. If the till writes something else, set encoding."
+        raise undecodable(path.name, encoding, failure, fix) from failure
 
 
 def parsed_json(name: str, text: str, on_menu: OnMenu | None = None) -> Any:  # noqa: ANN401 -- any JSON value

@@ -11,8 +11,8 @@ from typing import get_args
 from pydantic import ValidationError
 
 from tillbridge.adapter import AdapterContext, Catalogue, CatalogueChanges, ExportUnreadable, Menu
-from tillbridge.adapter.decoding import decode, facts_of, is_cut_short
-from tillbridge.adapter.export_files import LastRead, reading_whole, still_being_written
+from tillbridge.adapter.decoding import decode, facts_of, undecodable
+from tillbridge.adapter.export_files import reading_whole, still_being_written
 from tillbridge.adapter.known_records import KnownRecords
 from tillbridge.adapter.prices import PriceReader
 from tillbridge.adapter.sale_options import SaleRules
@@ -32,20 +32,19 @@ from tillbridge.pos.folder.json_paths import Document, Node
 from tillbridge.pos.folder.json_pieces import json_text, parsed_json
 from tillbridge.pos.folder.mapped_json import JsonMenuReader
 from tillbridge.pos.folder.mapping import (
-    ColumnName,
     ColumnNames,
     JsonMenu,
     LinePatterns,
     MenuColumn,
     MenuMapping,
-    alike,
+    column_places,
     explained,
-    format_hint,
     mapping_named,
+    no_column,
 )
 from tillbridge.pos.folder.options import FolderOptions
 from tillbridge.pos.folder.side_tables import SideTables
-from tillbridge.pos.folder.table_file import Table, positions, read_table, shown_header
+from tillbridge.pos.folder.table_file import Table, positions, read_table
 from tillbridge.pos.folder.units import Record, Unit, UnitMaker, texts_of
 
 _HEADER_WITHIN = 30  # rows of a sheet: above its header may stand a title
@@ -61,73 +60,87 @@ _READING_VERSION = 1
 class Columns:
     """Where the columns of a mapping stand in one file; a column may have several places."""
 
+    mapping: MenuMapping
+    header: Sequence[str]
     own: Mapping[str, tuple[int, ...]]
     group: tuple[int, ...]
     sizes: tuple[tuple[int, ...], ...]
     filters: Mapping[str, tuple[int, ...]]
     parent_key: tuple[int, ...]
-    shown: Mapping[str, str]
 
     @classmethod
     def of(cls, mapping: MenuMapping, header: Sequence[str]) -> "Columns":
         """Find the columns in a header; those that are not there have no place."""
-        at = {alike(name): place for place, name in reversed(list(enumerate(header)))}
-
-        def places(names: Sequence[ColumnName]) -> tuple[int, ...]:
-            found = [
-                each - 1 if isinstance(each, int) else at.get(alike(cells.plain(each)), -1)
-                for each in names
-            ]
-            return tuple(place for place in found if 0 <= place < len(header))
-
-        own: dict[str, tuple[int, ...]] = {
-            ours: places(names) for ours, names in mapping.columns.items()
-        }
-        shown: dict[str, str] = {ours: header[found[0]] for ours, found in own.items() if found}
-        group = places(mapping.group_by or ())
-        sizes = tuple(places(names) for names in mapping.sizes)
-        if group:
-            shown["group_by"] = header[group[0]]
-        if named := [header[found[0]] for found in sizes if found]:
-            shown["variant_name"] = ", ".join(named)
+        places = column_places(header)
         return cls(
-            own=own,
-            group=group,
-            sizes=sizes,
+            mapping=mapping,
+            header=header,
+            own={ours: places(names) for ours, names in mapping.columns.items()},
+            group=places(mapping.group_by or ()),
+            sizes=tuple(map(places, mapping.sizes)),
             filters={name: places((name,)) for name in mapping.where},
             parent_key=places(mapping.parent_by or ()),
-            shown=shown,
         )
 
-    def missing(self, mapping: MenuMapping) -> list[str]:
-        """Return how the columns are called that there must be and are not."""
-        needed = {"name", "price"}
-        if mapping.ids == "column" and mapping.group_by is None:
-            needed.add("external_id")
-        absent = [
-            " or ".join(map(str, mapping.columns.get(ours, (ours,))))
-            for ours in ("external_id", "name", "price")
-            if ours in needed and not self.own.get(ours)
-        ]
-        if mapping.group_by is not None and not self.group:
-            absent.insert(0, " or ".join(map(str, mapping.group_by)))
-        return absent
+    @property
+    def shown(self) -> dict[str, str]:
+        """What the file calls our columns."""
+        places = {**self.own, "group_by": self.group}
+        shown = {ours: self.header[found[0]] for ours, found in places.items() if found}
+        if named := [self.header[found[0]] for found in self.sizes if found]:
+            shown["variant_name"] = ", ".join(named)
+        return shown
 
-    def record(self, number: int, row: Sequence[str], bad: BadCell | None) -> Record:
+    def missing(self) -> list[str]:
+        """Return how the columns are called that there must be and are not."""
+        mapping = self.mapping
+        needed: list[tuple[ColumnNames, tuple[int, ...]]] = []
+        if mapping.group_by is not None:
+            needed.append((mapping.group_by, self.group))
+        has_ids = mapping.ids == "column" and mapping.group_by is None
+        ours: tuple[MenuColumn, ...] = ("external_id", "name", "price")
+        needed += [
+            (mapping.columns.get(name, (name,)), self.own.get(name, ()))
+            for name in (ours if has_ids else ours[1:])
+        ]
+        return [" or ".join(map(str, names)) for names, found in needed if not found]
+
+    def check(self, path: Path, *, named: bool) -> None:
+        """Raise ExportUnreadable for a file without a column, or with ids that would not count.
+
+        `named` is whether the mapping is of a format that was chosen.
+        """
+        mapping = self.mapping
+        if missing := self.missing():
+            fix = "Name the columns as they are called there in the option columns."
+            if named:
+                fix = f"Export the menu as {mapping.title or 'the format'} has it" + (
+                    f" ({mapping.export})." if mapping.export else ", or correct the mapping."
+                )
+            raise no_column(path, self.header, missing, fix)
+        if mapping.ids == "derived" and "external_id" in map(str.casefold, self.header):
+            raise ExportUnreadable(
+                f'{path.name} has a column external_id, and ids = "derived" would give every dish '
+                "another id.",
+                place=f"{path.name}, row 1",
+                fix="Leave out the option ids, so that the ids of the file count.",
+            )
+
+    def record(self, number: int, row: Sequence[str], bad: BadCell | None = None) -> Record:
         """Return one row as a record."""
+
+        def cell(places: Sequence[int]) -> str:
+            return next((row[at] for at in places if at < len(row) and row[at].strip()), "")
+
         return Record(
             number=number,
-            fields={ours: _cell(row, places) for ours, places in self.own.items()},
-            group=cells.plain(_cell(row, self.group)),
-            sizes=tuple(_cell(row, places) for places in self.sizes),
-            filters={name: _cell(row, places) for name, places in self.filters.items()},
-            parent_key=cells.plain(_cell(row, self.parent_key)),
+            fields={ours: cell(places) for ours, places in self.own.items()},
+            group=cells.plain(cell(self.group)),
+            sizes=tuple(map(cell, self.sizes)),
+            filters={name: cell(places) for name, places in self.filters.items()},
+            parent_key=cells.plain(cell(self.parent_key)),
             bad=bad,
         )
-
-
-def _cell(row: Sequence[str], places: Sequence[int]) -> str:
-    return next((row[at] for at in places if at < len(row) and row[at].strip()), "")
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,38 +149,35 @@ class Records:
 
     rows: tuple[Record, ...]
     place: Callable[[int], str]
-    shown: Mapping[str, str]
+    shown: Mapping[str, str] = field(default_factory=dict)
     delimiter: str = ""
     ends_with_newline: bool | None = None
     facts: ExportFacts = field(default_factory=ExportFacts)
 
 
 def table_records(table: Table, mapping: MenuMapping, *, named: bool) -> Records:
-    """Return the records of a CSV. Raises ExportUnreadable where a column is missing.
-
-    `named` is whether the mapping is of a format that was chosen.
-    """
+    """Return the records of a CSV. Raises ExportUnreadable where a column is missing."""
     columns = Columns.of(mapping, table.header)
-    _check(table.path, table.header, columns, mapping, named=named)
+    columns.check(table.path, named=named)
     key = columns.group or columns.own.get("external_id") or columns.own["name"]
     table = replace(table, columns={"external_id": key[0], "price": columns.own["price"][0]})
     return Records(
-        rows=tuple(_checked_rows(table, columns, mapping)),
+        rows=tuple(_checked_rows(table, columns)),
         place=table.place,
         shown=columns.shown,
         delimiter=table.delimiter,
-        ends_with_newline=table.ends_with_newline(),
+        ends_with_newline=table.passed.ends_with_newline(),
         facts=table.facts(),
     )
 
 
-def _checked_rows(table: Table, columns: Columns, mapping: MenuMapping) -> Iterator[Record]:
+def _checked_rows(table: Table, columns: Columns) -> Iterator[Record]:
     for number, row in table.rows():
         try:
             table.check(row)
         except BrokenRow as bad:
             swallowed = table.swallowed(row)
-            if mapping.ids == "derived" and swallowed:
+            if columns.mapping.ids == "derived" and swallowed:
                 # Which dishes are inside cannot be known, so that none may be taken away.
                 raise ExportUnreadable(bad.text, place=table.place(number), fix=bad.fix) from bad
             yield columns.record(number, row, bad)
@@ -175,7 +185,7 @@ def _checked_rows(table: Table, columns: Columns, mapping: MenuMapping) -> Itera
                 # The items inside stay as they were, and so do all sizes of theirs.
                 yield Record(number, {"external_id": each}, group=each, bad=bad)
         else:
-            yield columns.record(number, row, None)
+            yield columns.record(number, row)
 
 
 def workbook_records(
@@ -195,21 +205,28 @@ def workbook_records(
                 fix=f"Correct the option sheet; its sheets are: {', '.join(sheets)}.",
             )
         sheets = {sheet: by_name[sheet.casefold()]}
+    likely: Columns | None = None
     for each in sheets.values():
         for header, rows in _tables_of(each, mapping):
             columns = Columns.of(mapping, header)
-            if not columns.missing(mapping):
-                _check(path, header, columns, mapping, named=named)
-                filled = ((at, [*row, *[""] * (len(header) - len(row))]) for at, row in rows)
+            if not columns.missing():
+                columns.check(path, named=named)
+                title = ", ".join(filter(None, (mapping.title, each.place_name)))
                 return Records(
-                    rows=tuple(columns.record(at, row, None) for at, row in filled),
+                    rows=tuple(columns.record(number, row) for number, row in rows),
                     place=each.place,
                     shown=columns.shown,
-                    facts=ExportFacts(
-                        read_as=", ".join(filter(None, (mapping.title, each.place_name)))
-                    ),
+                    facts=ExportFacts(read_as=title),
                 )
-    raise _no_sheet(path, sheets, mapping, named=named)
+            if likely is None and sum(map(bool, header)) > 1:
+                likely = columns
+    if likely is not None:
+        likely.check(path, named=named)
+    raise ExportUnreadable(
+        f"{path.name} has no sheet with a table.",
+        place=path.name,
+        fix="Export the menu again, or correct the option menu.",
+    )
 
 
 def _tables_of(
@@ -224,22 +241,13 @@ def _tables_of(
         yield [cells.plain(cell) for cell in row], sheet.rows[at + 1 :]
 
 
-def _no_sheet(
-    path: Path, sheets: Mapping[str, Sheet], mapping: MenuMapping, *, named: bool
-) -> ExportUnreadable:
-    for each in sheets.values():
-        for header, _rows in _tables_of(each, mapping):
-            if sum(map(bool, header)) > 1:
-                return _missing(path, header, Columns.of(mapping, header), mapping, named=named)
-    return ExportUnreadable(
-        f"{path.name} has no sheet with a table.",
-        place=path.name,
-        fix="Export the menu again, or correct the option menu.",
-    )
-
-
-def line_records(name: str, text: str, patterns: LinePatterns) -> Records:
+def line_records(path: Path, encoding: str | None, patterns: LinePatterns) -> Records:
     """Return the records of lines of text: headings, and items below them."""
+    name = path.name
+    try:
+        text, how = decode(read_shared(path), encoding)
+    except UnicodeDecodeError as failure:
+        raise undecodable(name, encoding, failure) from failure
     heading = re.compile(patterns.heading) if patterns.heading else None
     item = re.compile(patterns.row)
     category = ""
@@ -250,53 +258,18 @@ def line_records(name: str, text: str, patterns: LinePatterns) -> Records:
             continue
         if heading is not None and (found := heading.fullmatch(words)):
             category = found.groupdict().get("category") or ""
-            continue
-        match = item.fullmatch(words)
-        fields = {} if match is None else {k: v or "" for k, v in match.groupdict().items()}
-        bad = None
-        if match is None:
-            bad = BadCell(
-                "", words, f"{words[:80]!r} is neither a heading nor an item.", "Correct the line."
-            )
-        rows.append(Record(number, {"category": category, **fields}, bad=bad))
+        elif match := item.fullmatch(words):
+            fields = {ours: value or "" for ours, value in match.groupdict().items()}
+            rows.append(Record(number, {"category": category, **fields}))
+        else:
+            text_of_it = f"{words[:80]!r} is neither a heading nor an item."
+            bad = BadCell("", words, text_of_it, "Correct the line.")
+            rows.append(Record(number, {"category": category}, bad=bad))
     return Records(
         rows=tuple(rows),
         place=lambda number: f"{name}, row {number}",
-        shown={},
         ends_with_newline=text.endswith(("\n", "\r")),
-    )
-
-
-def _check(
-    path: Path, header: Sequence[str], columns: Columns, mapping: MenuMapping, *, named: bool
-) -> None:
-    if columns.missing(mapping):
-        raise _missing(path, header, columns, mapping, named=named)
-    if mapping.ids == "derived" and "external_id" in {name.casefold() for name in header}:
-        raise ExportUnreadable(
-            f'{path.name} has a column external_id, and ids = "derived" would give every dish '
-            "another id.",
-            place=f"{path.name}, row 1",
-            fix="Leave out the option ids, so that the ids of the file count.",
-        )
-
-
-def _missing(
-    path: Path, header: Sequence[str], columns: Columns, mapping: MenuMapping, *, named: bool
-) -> ExportUnreadable:
-    missing = columns.missing(mapping)
-    if fix := format_hint(header, path):
-        pass
-    elif named:
-        fix = f"Export the menu as {mapping.title or 'the format'} has it" + (
-            f" ({mapping.export})." if mapping.export else ", or correct the mapping."
-        )
-    else:
-        fix = "Name the columns as they are called there in the option columns."
-    return ExportUnreadable(
-        f"{path.name} has no column {', '.join(missing)}. Its columns are: {shown_header(header)}.",
-        place=f"{path.name}, row 1",
-        fix=fix,
+        facts=facts_of(name, how),
     )
 
 
@@ -327,10 +300,10 @@ class MappedMenu:
         self._mapping = _mapping(path, options, context.base_dir)
         self._options = options
         self._side_tables = side_tables
-        self._menu = Menu(MENU_ID, options.menu_name)
         self._currency = context.currency
-        self._table = options.table(path, (), ())
-        self._last = LastRead()
+        self._table = replace(
+            options.table(path, (), ()), renamed={}, has_header=self._mapping.has_header
+        )
 
     def read_changes(self, known: AbstractSet[int]) -> CatalogueChanges:
         """Return the menu's difference from the items whose fingerprints are `known`."""
@@ -355,7 +328,7 @@ class MappedMenu:
                     builder.take_bad(number, row, bad)
                 elif fingerprint is not None:
                     builder.take(number, row, fingerprint)
-        read = builder.catalogue(self._menu)
+        read = builder.catalogue(Menu(MENU_ID, self._options.menu_name))
         more = (ExportFacts(left_out=tuple(found.left_out.values())), rules.facts(self._path.name))
         return records.changes(
             replace(
@@ -367,8 +340,6 @@ class MappedMenu:
                 facts=parts.facts.with_more(more),
             )
         )
-
-    # -- tables and lines
 
     def _rows(self, add_ons: Catalogue) -> _Export:
         found = self._records()
@@ -384,31 +355,18 @@ class MappedMenu:
         return _Export(maker.units(found.rows), values, found.place, parts, maker.left_out)
 
     def _records(self) -> Records:
-        path, mapping = self._path, self._mapping
+        path, mapping, last = self._path, self._mapping, self._table.last
         named = self._options.format is not None
         if path.suffix.lower() in WORKBOOKS:
             return workbook_records(path, self._options.sheet, mapping, named=named)
         if mapping.lines is None:
-            source = replace(self._table, renamed=None, has_header=mapping.has_header)
-            return read_table(source, partial(table_records, mapping=mapping, named=named))
+            return read_table(self._table, partial(table_records, mapping=mapping, named=named))
         with reading_whole(path):
-            try:
-                text, how = decode(read_shared(path), self._options.encoding)
-            except UnicodeDecodeError as failure:
-                if is_cut_short(failure):
-                    raise still_being_written(path.name, "ends inside a character") from failure
-                raise ExportUnreadable(
-                    f"{path.name} is not written in {self._options.encoding}.",
-                    place=path.name,
-                    fix="Correct the option encoding, or leave it out: then it is found out.",
-                ) from failure
-            found = line_records(path.name, text, mapping.lines)
-            if not found.ends_with_newline and self._last.is_being_rewritten(path):
+            found = line_records(path, self._options.encoding, mapping.lines)
+            if not found.ends_with_newline and last.is_being_rewritten(path):
                 raise still_being_written(path.name, "ends without a line end")
-            self._last.done(path)
-        return replace(found, facts=facts_of(path.name, how))
-
-    # -- JSON
+            last.done(path)
+        return found
 
     def _document(self, menu: JsonMenu) -> _Export:
         name, mapping = self._path.name, self._mapping

@@ -7,7 +7,7 @@ the objects of a JSON document.
 
 import re
 import tomllib
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Annotated, Literal, Self, get_args
@@ -22,8 +22,11 @@ from pydantic import (
     model_validator,
 )
 
+from tillbridge.adapter import ExportUnreadable
 from tillbridge.adapter.sharing import read_shared
-from tillbridge.pos.folder import json_paths
+from tillbridge.pos.folder import cells, json_paths
+
+_MAX_SHOWN = 25  # columns named in a message
 
 FORMATS = Path(__file__).with_name("formats")
 
@@ -258,6 +261,33 @@ def looks_like(names: Iterable[str]) -> str:
 def alike(name: str) -> str:
     """Return a header so that it is found however it is written."""
     return name.casefold().replace("\u2019", "'").strip()
+
+
+def column_places(header: Sequence[str]) -> Callable[[Iterable[ColumnName]], tuple[int, ...]]:
+    """Return what finds columns in a header: the places of those names that are there."""
+    at = {alike(name): place for place, name in reversed(list(enumerate(header)))}
+
+    def places(names: Iterable[ColumnName]) -> tuple[int, ...]:
+        found = [
+            each - 1 if isinstance(each, int) else at.get(alike(cells.plain(each)), -1)
+            for each in names
+        ]
+        return tuple(place for place in found if 0 <= place < len(header))
+
+    return places
+
+
+def no_column(
+    path: Path, header: Sequence[str], missing: Sequence[str], fix: str
+) -> ExportUnreadable:
+    """Return what is wrong with a table without these columns; `fix` unless its format shows."""
+    names = [name for name in header if name]
+    shown = ", ".join(names[:_MAX_SHOWN]) + (", ..." if len(names) > _MAX_SHOWN else "")
+    return ExportUnreadable(
+        f"{path.name} has no column {', '.join(missing)}. Its columns are: {shown}.",
+        place=f"{path.name}, row 1",
+        fix=format_hint(header, path) or fix,
+    )
 
 
 def format_hint(names: Iterable[str], path: Path) -> str:

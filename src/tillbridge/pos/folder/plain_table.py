@@ -108,7 +108,7 @@ class PlainTable:
             return self._read(table, known, add_ons, table.written("price"))
         fresh = replace(
             builder.catalogue(self._menu),
-            ends_with_newline=table.ends_with_newline(),
+            ends_with_newline=table.passed.ends_with_newline(),
             facts=table.facts().with_more([rules.facts(table.path.name)]),
         )
         items_read = len(known) - len(unseen) + len(fresh.items)

@@ -92,7 +92,7 @@ class SideTables:
             add_ons=add_ons,
             addon_groups=groups,
             bad_rows=tuple(bad_rows),
-            ends_with_newline=table.ends_with_newline(),
+            ends_with_newline=table.passed.ends_with_newline(),
         )
 
     def _availability_of(self, table: Table) -> AvailabilityReading:

@@ -17,26 +17,25 @@ from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 from itertools import chain
 from pathlib import Path
-from typing import IO, TypeVar
+from typing import IO, BinaryIO, TypeVar
 
 from xxhash import xxh3_64_intdigest
 
 from tillbridge.adapter import ExportUnreadable
 from tillbridge.adapter.decoding import (
+    BytesPassed,
     Decoding,
-    encoding_of,
+    decoding_of,
     facts_of,
-    guess_by_head,
-    guess_by_whole,
-    head_of,
     is_cut_short,
+    undecodable,
 )
 from tillbridge.adapter.export_files import LastRead, reading_whole, still_being_written
 from tillbridge.adapter.sharing import open_shared
 from tillbridge.model.export_facts import ExportFacts
 from tillbridge.pos.folder import cells
 from tillbridge.pos.folder.cells import BrokenRow
-from tillbridge.pos.folder.mapping import format_hint
+from tillbridge.pos.folder.mapping import column_places, no_column
 
 T = TypeVar("T")
 
@@ -48,7 +47,6 @@ _BLOCK_BYTES = 1 << 20
 _FIELD_MARK = "\x1f"
 _MAX_HEADER_LINES = 50
 _PRICE_LIKE = re.compile(r"\s*\d[\d\s.,']*\s*")
-_MAX_SHOWN = 25  # columns named in a message
 # SQLite's integers are signed.
 _TO_SIGNED = 1 << 63
 
@@ -65,7 +63,7 @@ class TableSource:
     path: Path
     required: tuple[str, ...]
     optional: tuple[str, ...] = ()
-    renamed: Mapping[str, str] | None = None
+    renamed: Mapping[str, str] = field(default_factory=dict)
     encoding: str | None = None
     delimiter: str | None = None
     must_rename: bool = True
@@ -74,21 +72,15 @@ class TableSource:
 
     def columns(self, header: Sequence[str]) -> dict[str, int]:
         """Return where our columns stand in a header, as far as they do."""
-        positions: dict[str, int] = {}
-        for position, name in enumerate(header):
-            positions.setdefault(name.casefold(), position)
-        renamed = self.renamed or {}
-        columns = {}
+        places, columns = column_places(header), {}
         for ours in (*self.required, *self.optional):
-            theirs = cells.plain(renamed.get(ours, ours)).casefold()
-            if theirs not in positions and not self.must_rename:
-                theirs = ours
-            if theirs in positions:
-                columns[ours] = positions[theirs]
+            theirs = self.renamed.get(ours, ours)
+            if found := places((theirs,) if self.must_rename else (theirs, ours)):
+                columns[ours] = found[0]
         return columns
 
 
-class _LargeBlocks(io.BufferedReader):
+class _Blocks(io.BufferedReader):
     """A file that is read in large blocks, so that a long reading lets other threads have a turn.
 
     Each read lets go of the interpreter's lock and takes it back at once. Many small ones wake
@@ -96,16 +88,23 @@ class _LargeBlocks(io.BufferedReader):
     in the usual blocks of 8 KiB stopped the event loop for a tenth of a second at a time.
     """
 
+    def __init__(self, path: Path, passed: BytesPassed) -> None:
+        super().__init__(open_shared(path).detach())
+        self._passed = passed
+
     def read1(self, size: int = -1, /) -> bytes:
-        return super().read1(max(size, _BLOCK_BYTES))
+        block = super().read1(max(size, _BLOCK_BYTES))
+        self._passed.take(block)
+        return block
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Table:
     """A table that is open for reading. `columns` maps our names to positions in a row.
 
     `shown` is what the file calls our columns, `blank` a row that has none of those wanted.
-    `first_row` is the number of the first row after the header, as a spreadsheet counts.
+    `first_row` is the number of the first row after the header, as a spreadsheet counts. `passed`
+    is what its bytes show, once its rows were read.
     """
 
     path: Path
@@ -116,8 +115,8 @@ class Table:
     first_row: int
     delimiter: str
     decoding: Decoding
-    chosen_encoding: bool
     last: LastRead
+    passed: BytesPassed = field(init=False)
 
     def unknown_rows(
         self, known: AbstractSet[int], unseen: MutableSet[int], seed: int
@@ -130,10 +129,10 @@ class Table:
         Raises ExportUnreadable at the end of a file that stops inside a row.
         """
         join, digest, take = _FIELD_MARK.join, xxh3_64_intdigest, unseen.discard
-        encoding, errors = self.decoding.encoding, self.decoding.errors
         short_row = 0
-        with _LargeBlocks(io.FileIO(self.path)) as blocks:
-            lines = io.TextIOWrapper(blocks, encoding, errors, newline="")
+        self.passed = BytesPassed(self.decoding)
+        with _Blocks(self.path, self.passed) as blocks:
+            lines = _text(blocks, self.decoding)
             reader = csv.reader(chain(lines, (_END,)), delimiter=self.delimiter)
             for _ in range(1, self.first_row):
                 next(reader)
@@ -219,13 +218,12 @@ class Table:
 
     def facts(self) -> ExportFacts:
         """Return how the file is encoded, and what to be warned of."""
-        how = encoding_of(self.path, self.decoding, chosen=self.chosen_encoding)
-        return facts_of(self.path.name, how)
+        return facts_of(self.path.name, self.passed.encoding())
 
     def _check_end(self, row: list[str], number: int, short_row: int) -> None:
         if row != [_END]:
             raise still_being_written(self.path.name, f"ends inside a quotation in row {number}")
-        if self.ends_with_newline():
+        if self.passed.ends_with_newline():
             return
         if short_row == number - 1:
             raise still_being_written(self.path.name, f"ends in the middle of row {short_row}")
@@ -235,12 +233,6 @@ class Table:
                 self.path.name, f"ends without a line end in row {number - 1}"
             )
 
-    def ends_with_newline(self) -> bool:
-        """Return whether the file ends with a line end."""
-        with open_shared(self.path) as file:
-            file.seek(-min(4, file.seek(0, io.SEEK_END)), io.SEEK_END)
-            return file.read().rstrip(b"\0").endswith((b"\n", b"\r"))
-
 
 def read_table(source: TableSource, consume: Callable[[Table], T]) -> T:
     """Return what `consume` makes of the table; it may be called twice, and must then begin anew.
@@ -249,29 +241,26 @@ def read_table(source: TableSource, consume: Callable[[Table], T]) -> T:
     """
     path = source.path
     with reading_whole(path):
-        decoding = Decoding(source.encoding) if source.encoding else guess_by_head(head_of(path))
         try:
-            result = consume(_open(source, decoding))
+            result = consume(_open(source))
         except UnicodeDecodeError as failure:
-            if is_cut_short(failure):
-                raise still_being_written(path.name, "ends inside a character") from failure
-            if source.encoding:
-                raise ExportUnreadable(
-                    f"{path.name} is not written in {source.encoding}.",
-                    place=path.name,
-                    fix="Mend the option encoding, or leave it out: then it is found out.",
-                ) from failure
-            result = consume(_open(source, guess_by_whole(path, decoding)))
+            if source.encoding or is_cut_short(failure):
+                raise undecodable(path.name, source.encoding, failure) from failure
+            result = consume(_open(source, in_doubt=True))
         source.last.done(path)
         return result
 
 
-def _open(source: TableSource, decoding: Decoding) -> Table:
+def _text(file: BinaryIO, decoding: Decoding) -> io.TextIOWrapper:
+    return io.TextIOWrapper(file, decoding.encoding, decoding.errors, newline="")
+
+
+def _open(source: TableSource, *, in_doubt: bool = False) -> Table:
     name = source.path.name
-    with io.TextIOWrapper(
-        open_shared(source.path), encoding=decoding.encoding, errors=decoding.errors, newline=""
-    ) as lines:
-        before, line = _header_line(lines)
+    with open_shared(source.path) as file:
+        decoding = decoding_of(file, source.encoding, in_doubt=in_doubt)
+        with _text(file, decoding) as lines:
+            before, line = _header_line(lines)
     if not line:
         raise still_being_written(name, "holds no row at all")
     hint = before[-1] if before and before[-1].lower().startswith(_HINT) else ""
@@ -285,10 +274,9 @@ def _open(source: TableSource, decoding: Decoding) -> Table:
     if not source.has_header:
         header = positions(len(header))
     columns = source.columns(header)
-    promised = {*source.required, *((source.renamed or ()) if source.must_rename else ())}
+    promised = {*source.required, *(source.renamed if source.must_rename else ())}
     wanted = (*source.required, *source.optional)
-    missing = [each for each in wanted if each in promised and each not in columns]
-    if missing:
+    if missing := [each for each in wanted if each in promised and each not in columns]:
         # A file of one unfinished line: the till has only begun.
         if not line.endswith(("\n", "\r")):
             raise still_being_written(name, "ends inside its header")
@@ -302,7 +290,6 @@ def _open(source: TableSource, decoding: Decoding) -> Table:
         first_row=len(before) + 1 + source.has_header,
         delimiter=delimiter,
         decoding=decoding,
-        chosen_encoding=source.encoding is not None,
         last=source.last,
     )
 
@@ -330,28 +317,13 @@ def positions(width: int) -> list[str]:
 
 
 def _missing(source: TableSource, header: list[str], missing: list[str]) -> ExportUnreadable:
-    renamed = source.renamed or {}
-    wanted = ", ".join(
-        f'{ours} (as "{renamed[ours]}")' if ours in renamed else ours for ours in missing
-    )
+    renamed = source.renamed
+    wanted = [f'{ours} (as "{renamed[ours]}")' if ours in renamed else ours for ours in missing]
     example = ", ".join(f'{ours} = "..."' for ours in missing)
     fix = (
         f"Say which of them it is, with the option columns = {{ {example} }}; "
         "if the columns run together, set the option delimiter."
     )
-    if found := format_hint(header, source.path):
-        fix = found
-    elif "external_id" in missing:
+    if "external_id" in missing:
         fix += ' If the till has no ids, set ids = "derived".'
-    return ExportUnreadable(
-        f"{source.path.name} has no column {wanted}. Its columns are: {shown_header(header)}.",
-        place=f"{source.path.name}, row 1",
-        fix=fix,
-    )
-
-
-def shown_header(header: Sequence[str]) -> str:
-    """Return the columns of a file for a person, as many as one wants to read."""
-    names = [name for name in header if name]
-    more = ", ..." if len(names) > _MAX_SHOWN else ""
-    return ", ".join(names[:_MAX_SHOWN]) + more
+    return no_column(source.path, header, wanted, fix)

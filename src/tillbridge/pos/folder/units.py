@@ -87,9 +87,7 @@ class UnitMaker:
         """Yield the units of an export, in the order of their first rows."""
         if self.mapping.group_by is not None or self.mapping.ids == "derived":
             return self._by_group(records)
-        if "parent_id" in self.mapping.columns:
-            return self._by_parent(records)
-        return self._single(records)
+        return self._by_parent(records)
 
     def _counts(self, record: Record, filters: Mapping[str, str]) -> bool:
         column = kept_out_by(self.mapping.where, filters)
@@ -105,15 +103,6 @@ class UnitMaker:
             )
         return False
 
-    def _single(self, records: Iterable[Record]) -> Iterator[Unit]:
-        """Yield each row as an item of its own."""
-        units: dict[str, Unit] = {}
-        for number, record in enumerate(records):
-            if self._counts(record, record.filters):
-                key = record.text("external_id") or f"\0{number}"
-                self._add(units.setdefault(key, []), record, self._row(record))
-        yield from units.values()
-
     def _by_parent(self, records: Iterable[Record]) -> Iterator[Unit]:
         """Yield items with the rows that name them as their parent."""
         every = list(records)
@@ -122,15 +111,13 @@ class UnitMaker:
         units: dict[str, Unit] = {}
         variants: list[tuple[str, Record]] = []
         for number, record in enumerate(every):
-            parent = self._parent(record, ids)
+            parent, own_id = self._parent(record, ids), record.text("external_id")
             if parent:
                 variants.append((parent, record))
-                continue
-            if not self._counts(record, record.filters):
-                dropped.add(record.text("external_id"))
-                continue
-            key = record.text("external_id") or f"\0{number}"
-            self._add(units.setdefault(key, []), record, self._row(record))
+            elif not self._counts(record, record.filters):
+                dropped.add(own_id)
+            else:
+                self._add(units.setdefault(own_id or f"\0{number}", []), record, self._row(record))
         for parent, record in variants:
             if parent not in dropped and self._counts(record, record.filters):
                 size = self._size(record) or record.text("variant_name")
