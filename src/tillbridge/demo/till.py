@@ -257,7 +257,7 @@ class RigTill:
     @property
     def config(self) -> str:
         """The rig's options, as a restaurant would write them."""
-        own = "\n".join(toml_lines({**self._own, **self._rig.options()}))
+        own = toml_lines({**self._own, **self._rig.options()})
         if self._files is not None:
             menu = 'adapter = "folder"\nmenu = "till/export/menu.csv"'
             menu += '\naddons = "till/export/addons.csv"'

@@ -8,12 +8,13 @@ import ssl
 import tempfile
 import threading
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, field
-from pathlib import Path, PurePath
+from contextlib import ExitStack, closing, contextmanager
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
+import tomlkit
 from pydantic import SecretStr, ValidationError
 
 from tillbridge.adapter import Adapter, AdapterContext, NamesFiles
@@ -28,7 +29,7 @@ from tillbridge.adapter.conformance.cases import (
     with_addresses,
     written,
 )
-from tillbridge.adapter.registration import closing
+from tillbridge.adapter.registration import closing as closing_pos
 from tillbridge.config import SecretSource
 from tillbridge.config.secrets import resolve_secret
 from tillbridge.core.errors import BridgeError, ConfigError
@@ -77,7 +78,6 @@ class Traffic:
 @contextmanager
 def relaying(origin: str, traffic: Traffic) -> Iterator[str]:
     """Hand requests on to `origin` (`https://till.example.net`); yields the relay's address."""
-    parts = urlsplit(origin)
 
     class Handler(Answering):
         def answer_one(self) -> None:
@@ -88,9 +88,7 @@ def relaying(origin: str, traffic: Traffic) -> Iterator[str]:
                 if name.lower() not in _NOT_HANDED_ON
             }
             try:
-                status, headers, content = _asked(
-                    _connection(parts.scheme, parts.netloc), self.command, self.path, body, sent
-                )
+                status, headers, content = _asked(origin, self.command, self.path, body, sent)
             except (OSError, http.client.HTTPException):
                 self.close_connection = True  # as the till did; nothing is recorded of no answer
                 return
@@ -122,26 +120,18 @@ def as_body(text: str) -> dict[str, Any]:
     return {"text": text} if text else {}
 
 
-def _connection(scheme: str, netloc: str) -> http.client.HTTPConnection:
-    if scheme == "https":
-        context = ssl.create_default_context()
-        return http.client.HTTPSConnection(netloc, timeout=_PATIENCE_S, context=context)
-    return http.client.HTTPConnection(netloc, timeout=_PATIENCE_S)
-
-
 def _asked(
-    connection: http.client.HTTPConnection,
-    method: str,
-    path: str,
-    body: bytes,
-    headers: Mapping[str, str],
+    origin: str, method: str, path: str, body: bytes, headers: Mapping[str, str]
 ) -> tuple[int, http.client.HTTPMessage, bytes]:
-    try:
+    parts = urlsplit(origin)
+    connection = http.client.HTTPConnection(parts.netloc, timeout=_PATIENCE_S)
+    if parts.scheme == "https":
+        context = ssl.create_default_context()
+        connection = http.client.HTTPSConnection(parts.netloc, timeout=_PATIENCE_S, context=context)
+    with closing(connection):
         connection.request(method, path, body or None, dict(headers))
         response = connection.getresponse()
         return response.status, response.headers, response.read()
-    finally:
-        connection.close()
 
 
 # Programs are the vendor's, not the till's.
@@ -233,12 +223,6 @@ def _looked_at(edges: Edges, name: str, value: Any, base_dir: Path) -> Any:  # n
     return text
 
 
-def aliases(origins: Sequence[str]) -> Iterator[tuple[str, str]]:
-    """Return each address with the one that stands for it in a case: a host's name tells a lot."""
-    for number, origin in enumerate(origins, 1):
-        yield origin, f"http://till{number}.example.net"
-
-
 _LARGEST = 64 << 20
 
 
@@ -266,14 +250,7 @@ class Recorded:
 
     def to_json(self) -> dict[str, Any]:
         """Return it for machines."""
-        return {
-            "folder": str(self.folder),
-            "files": list(self.files),
-            "replies": self.replies,
-            "redacted": self.redacted,
-            "counts": dict(self.counts),
-            "left_out": list(self.left_out),
-        }
+        return {**asdict(self), "folder": str(self.folder)}
 
 
 def record(source: Source, folder: Path) -> Recorded:
@@ -282,7 +259,12 @@ def record(source: Source, folder: Path) -> Recorded:
         raise BridgeError(
             _("{folder} is there already.").format(folder=folder), fix=_("Name another folder.")
         )
-    edges = _edges(source)
+    try:
+        edges = edges_of(source.adapter, source.options, source.base_dir)
+    except ValidationError as failure:
+        raise ConfigError(first_fault(failure), fix=_("Correct the adapter's options.")) from None
+    for path in source.more:
+        edges.add(source.base_dir / path, source.base_dir)
     traffic: dict[str, Traffic] = {origin: Traffic() for origin in edges.origins}
     before = _read(source, edges, traffic)
     if not edges.files and not any(each.exchanges for each in traffic.values()):
@@ -296,11 +278,14 @@ def record(source: Source, folder: Path) -> Recorded:
     contents = {place: _content(path) for path, place in edges.files.items()}
     for place, content in contents.items():
         redactor.look_at_file(place.name, content)
-    exchanges = {alias: traffic[origin].exchanges for origin, alias in aliases(edges.origins)}
+    # Each address has one that stands for it in a case: a host's name tells a lot.
+    named = {
+        origin: f"http://till{number}.example.net" for number, origin in enumerate(edges.origins, 1)
+    }
+    exchanges = {alias: traffic[origin].exchanges for origin, alias in named.items()}
     redactor.look_at_json(exchanges)
-    named = dict(aliases(edges.origins))
-    for origin in edges.origins:
-        redactor.learn_as(origin, named[origin])
+    for origin, alias in named.items():
+        redactor.learn_as(origin, alias)
 
     making = Path(tempfile.mkdtemp(prefix="recording-"))
     try:
@@ -335,16 +320,6 @@ def record(source: Source, folder: Path) -> Recorded:
     )
 
 
-def _edges(source: Source) -> Edges:
-    try:
-        edges = edges_of(source.adapter, source.options, source.base_dir)
-    except ValidationError as failure:
-        raise ConfigError(first_fault(failure), fix=_("Correct the adapter's options.")) from None
-    for path in source.more:
-        edges.add(source.base_dir / path, source.base_dir)
-    return edges
-
-
 def _read(source: Source, edges: Edges, traffic: Mapping[str, Traffic]) -> Mapping[str, Any]:
     context = AdapterContext("record", source.currency, "record", source.base_dir)
     with ExitStack() as relays:
@@ -357,7 +332,7 @@ def _read(source: Source, edges: Edges, traffic: Mapping[str, Traffic]) -> Mappi
             pos = source.adapter.open(source.adapter.options.model_validate(options), context)
         except ValueError as failure:
             raise ConfigError(str(failure), fix=_("Correct the adapter's options.")) from failure
-        with closing(pos):
+        with closing_pos(pos):
             found = dict(readings(pos))
             edges.name_files(pos, source.base_dir)
     return found
@@ -400,42 +375,27 @@ def _counts(reading: Mapping[str, Any]) -> Mapping[str, int]:
 
 
 def _case_toml(source: Source, options: Mapping[str, Any]) -> str:
-    lines = [
-        'about    = "Recorded; say here what is odd about it"',
-        f"adapter  = {toml_value(source.adapter.name)}",
-        f"currency = {toml_value(source.currency)}",
-    ]
-    if options:
-        lines += ["", "[options]", *toml_lines(options)]
-    return "\n".join(lines) + "\n"
+    about = "Recorded; say here what is odd about it"
+    case = {"about": about, "adapter": source.adapter.name, "currency": source.currency}
+    return toml_lines(case) + (f"\n[options]\n{toml_lines(options)}" if options else "")
 
 
 # -- values as they stand in a TOML file
 
 
-def toml_lines(table: Mapping[str, Any]) -> list[str]:
-    """Return a table's lines, `key = value` each."""
-    return [f"{toml_key(str(key))} = {toml_value(value)}" for key, value in table.items()]
+def toml_lines(table: Mapping[str, Any]) -> str:
+    """Return the lines of a table, `key = value` each, whatever is in it."""
+    document = tomlkit.document()
+    for key, value in table.items():
+        document.add(str(key), _one_line(value))
+    return tomlkit.dumps(document)
 
 
-def toml_key(name: str) -> str:
-    """Return a key; quoted where it must be."""
-    plain = name.replace("_", "").replace("-", "")
-    return name if plain.isascii() and plain.isalnum() else toml_value(name)
-
-
-def toml_value(value: Any) -> str:  # noqa: ANN401 -- a value of any kind
-    """Return a value on one line."""
-    match value:
-        case bool():
-            return "true" if value else "false"
-        case int() | float():
-            return str(value)
-        case list() | tuple():
-            return f"[{', '.join(map(toml_value, value))}]"
-        case Mapping():
-            return f"{{ {', '.join(toml_lines(value))} }}"
-        case str() | PurePath():
-            return json.dumps(str(value), ensure_ascii=False).replace("\x7f", "\\u007f")
-        case _:
-            return json.dumps(str(value))
+def _one_line(value: Any) -> Any:  # noqa: ANN401 -- a value of any kind; tomlkit's own
+    if isinstance(value, Mapping):
+        inline = tomlkit.inline_table()
+        inline.update({str(key): _one_line(part) for key, part in value.items()})
+        return inline
+    if isinstance(value, list | tuple):
+        return tomlkit.item([_one_line(part) for part in value])
+    return tomlkit.item(value if isinstance(value, bool | int | float) else str(value))
