@@ -189,16 +189,16 @@ def try_adapter(
 
     Example: tillbridge adapter try folder --store main --once
     """
-    from tillbridge.adapter.registration import closing
+    from tillbridge.adapter.registration import AdapterContext, closing
     from tillbridge.core.log import configure
-    from tillbridge.pos.kit import opened, trial_of, trials
+    from tillbridge.pos.kit import trial_of, trials
+    from tillbridge.pos.loader import open_found
 
     configure("auto", "info")  # what an adapter's program writes to stderr, too
     called, source = _source(context, name, store, sample, currency)
     currency = source.currency
-    pos = opened(
-        source.adapter, source.options, store=called, currency=currency, base_dir=source.base_dir
-    )
+    there = AdapterContext(called, currency, called, source.base_dir)
+    pos = open_found(source.adapter, source.options, there)
     with closing(pos):
         for trial in (trial_of(pos),) if once else trials(pos):
             if as_json:
@@ -345,8 +345,9 @@ def _without_options(
 ) -> tuple[Mapping[str, Any], tuple[str, ...]]:
     """Return the adapter's options, and the modifiers of the export without options."""
     from tillbridge.adapter import ExportUnreadable, PosFailure, ReadsCatalogue
-    from tillbridge.adapter.registration import closing
-    from tillbridge.pos.kit import find_kit, opened
+    from tillbridge.adapter.registration import AdapterContext, closing
+    from tillbridge.pos.kit import find_kit
+    from tillbridge.pos.loader import open_found
 
     settings, base_dir = loaded.settings.stores[store], loaded.base_dir
     used, options = settings.pos_adapter
@@ -363,7 +364,7 @@ def _without_options(
         # A file that the configuration names may still have to be written.
         if name != "modifiers" or (base_dir / value).exists()
     }
-    pos = opened(adapter, there, store=store, currency=settings.currency, base_dir=base_dir)
+    pos = open_found(adapter, there, AdapterContext(store, settings.currency, store, base_dir))
     with closing(pos):
         if not isinstance(pos, ReadsCatalogue):
             return options, ()

@@ -2,8 +2,8 @@
 
 For an adapter whose entry point is in the module `tillbridge_mytill`, the rig is `RIG` in
 `tillbridge_mytill.rig`, and `quality.toml` lies in that package. A source checkout has more around
-it: README.md, sample.toml, tests/cases/. `opened` and `trial_of` open an adapter by hand and look
-at what it reads; nothing is pushed, nothing is stored.
+it: README.md, sample.toml, tests/cases/. `trial_of` looks at what an opened adapter
+reads; nothing is pushed, nothing is stored.
 """
 
 import importlib
@@ -16,11 +16,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from pydantic import ValidationError
-
 from tillbridge.adapter import (
     Adapter,
-    AdapterContext,
     Catalogue,
     PosFailure,
     ReportsHealth,
@@ -31,7 +28,7 @@ from tillbridge.adapter.registration import home_of
 from tillbridge.core.errors import ConfigError
 from tillbridge.core.i18n import _
 from tillbridge.model.menu_summary import MenuSummary
-from tillbridge.pos.loader import find_adapter, first_fault
+from tillbridge.pos.loader import find_adapter
 
 
 @dataclass(frozen=True, slots=True)
@@ -215,32 +212,13 @@ _LOOK_AGAIN_S = 1.0
 
 @dataclass(frozen=True, slots=True)
 class Trial:
-    """One look: health, catalogue, availability, tables, as far as the adapter has them."""
+    """One look: health, catalogue, availability, tables, as far as the adapter has them.
+
+    `readings` are JSON values; one that failed holds `error` and `fix`.
+    """
 
     readings: Mapping[str, Any]
     summary: MenuSummary | None = None  # of the catalogue, if that could be read
-
-    def to_json(self) -> dict[str, Any]:
-        """Return it for machines; a reading that failed holds `error` and `fix`."""
-        return dict(self.readings)
-
-
-def opened(
-    adapter: Adapter, options: Mapping[str, Any], *, store: str, currency: str, base_dir: Path
-) -> object:
-    """Return the adapter's object. Raises ConfigError for options that are not right."""
-    context = AdapterContext(store=store, currency=currency, location_id=store, base_dir=base_dir)
-    try:
-        return adapter.open(adapter.options.model_validate(dict(options)), context)
-    except ValidationError as failure:
-        raise ConfigError(
-            first_fault(failure, _("the options")),
-            fix=_("The adapter {name} has the options {names}.").format(
-                name=adapter.name, names=", ".join(sorted(adapter.options.model_fields))
-            ),
-        ) from failure
-    except ValueError as failure:
-        raise ConfigError(str(failure), fix=_("Correct the adapter's options.")) from failure
 
 
 def trial_of(pos: object) -> Trial:

@@ -78,8 +78,17 @@ def open_adapter(
     `table` is the part of the store's configuration the options are from: `pos` or `orders`.
     Raises ConfigError, which names the key and the nearest valid one.
     """
-    adapter = find_adapter(name)
     where = f"stores.{context.store}.{table}"
+    return open_found(find_adapter(name), options, context, where)
+
+
+def open_found(
+    adapter: Adapter, options: Mapping[str, Any], context: AdapterContext, where: str = ""
+) -> object:
+    """Return the object of an adapter that was found; `where` is the table of the options.
+
+    Raises ConfigError.
+    """
     try:
         checked = adapter.options.model_validate(dict(options))
     except ValidationError as failure:
@@ -88,8 +97,8 @@ def open_adapter(
         return adapter.open(checked, context)
     except ValueError as failure:
         raise ConfigError(
-            f"[{where}] {failure}",
-            fix=_("Mend the options of the adapter {name}.").format(name=name),
+            f"[{where}] {failure}" if where else str(failure),
+            fix=_("Mend the options of the adapter {name}.").format(name=adapter.name),
         ) from failure
 
 
@@ -153,7 +162,7 @@ def _not_valid(failure: ValidationError, adapter: Adapter, where: str) -> Config
     """Return the first thing that is wrong, in words; a person mends one after the other."""
     first = failure.errors(include_url=False, include_context=False)[0]
     parts = [str(part) for part in first["loc"] if part != "[key]"]
-    key, message = ".".join((where, *parts)), first["msg"]
+    key, message = ".".join(filter(None, (where, *parts))), first["msg"]
     fields = adapter.options.model_fields
     fix = fields[parts[0]].description or "" if parts and parts[0] in fields else ""
     match first["type"]:
@@ -193,12 +202,9 @@ def adapters_of(menu: str, orders: str | None) -> list[dict[str, str]]:
     `part` is "menu" or "orders", or "" where one adapter does both. `level` is bronze, silver,
     gold or none; "" where nothing is said of it.
     """
-    if orders is None or orders == menu:
-        return [{"name": menu, "level": level_of(menu), "part": ""}]
-    return [
-        {"name": menu, "level": level_of(menu), "part": "menu"},
-        {"name": orders, "level": level_of(orders), "part": "orders"},
-    ]
+    both = orders is None or orders == menu
+    parts = {"": menu} if both else {"menu": menu, "orders": orders or ""}
+    return [{"name": name, "level": level_of(name), "part": part} for part, name in parts.items()]
 
 
 @cache

@@ -56,6 +56,7 @@ from tillbridge.core.worker import describe
 from tillbridge.pos.call_thread import CallThread, call_in
 from tillbridge.pos.validation import (
     MAX_LINE,
+    storable,
     storable_rows,
     storable_text,
     valid_availability,
@@ -66,7 +67,6 @@ from tillbridge.pos.validation import (
     valid_listed,
     valid_paths,
     valid_tables,
-    valid_ticket,
     valid_updates,
 )
 
@@ -174,6 +174,10 @@ def _files(
     return paths
 
 
+# A reference that cannot be stored is made to be: the order is written.
+_STORABLE = partial(storable, most=MAX_LINE)
+# An adapter that breaks off a write in a way it should not may have written it, too.
+_WRITES = _Policy(Ticket, _STORABLE, TicketOutcomeUnknown)
 _HEALTH = _Policy(Health, valid_health, PosOffline)
 
 
@@ -237,14 +241,9 @@ class PosRunner:
         ReadsAvailability.read_availability, _Policy(AvailabilityReading, valid_availability)
     )
     read_tables = _call(ReadsTables.read_tables, _Policy(TablesReading, valid_tables))
-    # An adapter that breaks off a write in a way it should not may have written it, too.
-    write_ticket = _call(
-        WritesTickets.write_ticket, _Policy(Ticket, valid_ticket, TicketOutcomeUnknown)
-    )
-    write_marked_ticket = _call(
-        MarksTickets.write_marked_ticket, _Policy(Ticket, valid_ticket, TicketOutcomeUnknown)
-    )
-    find_ticket = _call(WritesTickets.find_ticket, _Policy(Ticket | None, valid_ticket, PosOffline))
+    write_ticket = _call(WritesTickets.write_ticket, _WRITES)
+    write_marked_ticket = _call(MarksTickets.write_marked_ticket, _WRITES)
+    find_ticket = _call(WritesTickets.find_ticket, _Policy(Ticket | None, _STORABLE, PosOffline))
     cancel_ticket = _call(CancelsTickets.cancel_ticket, _Policy(NoneType, defect=PosFailure))
     list_tickets = _call(ListsTickets.list_tickets, _Policy(Iterable, valid_listed, PosOffline))
     cancel_listed_ticket = _call(

@@ -50,7 +50,6 @@ from tillbridge.adapter import (
     Table,
     TablesReading,
     TaxComponent,
-    Ticket,
     TicketUpdate,
     Variant,
 )
@@ -236,7 +235,7 @@ def valid_availability(reading: AvailabilityReading) -> AvailabilityReading:
     good: dict[str, Availability] = {}
     for key, state in reading.items.items():
         until = getattr(state, "until", None)
-        until = None if _means_never(until) else until
+        until = None if _is_never(until) else until
         fields = {
             "external_id": key,
             "available": getattr(state, "available", None),
@@ -276,11 +275,6 @@ def valid_updates(updates: Iterable[Any]) -> tuple[tuple[TicketUpdate, ...], tup
         if check.fine(update, TicketUpdate, place=place):
             good.append(replace(update, message=storable_text(update.message, MAX_TEXT)))
     return tuple(good), tuple(check.bad_rows)
-
-
-def valid_ticket(ticket: Ticket) -> Ticket:
-    """Return the ticket. A reference that cannot be stored is made to be: the order is written."""
-    return storable(ticket, MAX_LINE)
 
 
 def valid_listed(tickets: Iterable[object]) -> tuple[ListedTicket, ...]:
@@ -358,25 +352,24 @@ def storable(value: T, most: int) -> T:
     changed = {}
     for each in dataclasses.fields(value):  # type: ignore[arg-type] # only dataclasses come here
         text = getattr(value, each.name)
-        if (each.type is str or isinstance(text, str)) and not _fits(text, most):
-            changed[each.name] = storable_text(text, most)
+        if each.type is str or isinstance(text, str):
+            stored = storable_text(text, most)
+            if stored is not text:
+                changed[each.name] = stored
     return replace(value, **changed) if changed else value  # type: ignore[type-var] # (as above)
 
 
-def _fits(text: object, most: int) -> bool:
-    return isinstance(text, str) and len(text) <= most and is_storable(text)
-
-
 def storable_text(value: object, most: int) -> str:
-    """Return the text if it can be stored, else one that can."""
+    """Return the text itself if it can be stored, else one that can."""
     if isinstance(value, str):
-        return value if _fits(value, most) else printable(value, most=most)
+        fits = len(value) <= most and is_storable(value)
+        return value if fits else printable(value, most=most)
     return "" if value is None else shown_value(value)
 
 
 def storable_id(key: object) -> str:
     """Return the id, "" for what can be none."""
-    return key if isinstance(key, str) and _fits(key, MAX_LINE) else ""
+    return key if isinstance(key, str) and storable_text(key, MAX_LINE) == key else ""
 
 
 def shown_value(value: object) -> str:
@@ -448,7 +441,7 @@ class _Check:
         changed: dict[str, T | None] = {}
         for key, each in found.items():
             one: Any = each
-            if kind is Item and isinstance(each, Item) and _means_never(each.snooze_until):
+            if kind is Item and isinstance(each, Item) and _is_never(each.snooze_until):
                 one = replace(one, snooze_until=None)
             if not self.fine(one, kind, key, part=part, keyed=True):
                 changed[key] = None
@@ -564,7 +557,7 @@ class _Check:
         return next((name for each in known if (name := self.source.columns.get(each))), field)
 
 
-def _means_never(at_ms: object) -> bool:
+def _is_never(at_ms: object) -> bool:
     """Return whether an end means for ever: refused, the item would stay on sale."""
     return type(at_ms) is int and is_never(at_ms)
 

@@ -274,7 +274,12 @@ class FileWatch:
                 ages_s = [(at_ns - changed_ns) / 1e9 for changed_ns in look.changed_ns]
                 missed = missed or all(age_s > _NOTICED_WITHIN_S for age_s in ages_s)
                 each.pending = look
-                each.due = now + _left_to_settle(ages_s, each.settle_s)
+                # It has been quiet since the times it bears, where they can be believed: a share's
+                # clock may be off, ours may have jumped, a file may have been given a time of its
+                # own. Else it is from now.
+                latest_s = each.settle_s + _NOTICED_WITHIN_S
+                quiet_s = min((age_s for age_s in ages_s if 0 <= age_s <= latest_s), default=0.0)
+                each.due = now + max(0.0, each.settle_s - quiet_s)
             elif now >= each.due:
                 each.reported = look
                 each.pending = None
@@ -301,13 +306,3 @@ def _listing(folder: Path) -> _Look:
                 if S_ISREG(status.st_mode):
                     found.add((entry.name, status.st_mtime_ns, status.st_size))
     return _Look(None, names=frozenset(found))
-
-
-def _left_to_settle(ages_s: Sequence[float], settle_s: float) -> float:
-    """Return how long a file must yet stay as it is, in seconds.
-
-    It has been quiet since the times it bears, where they can be believed: a share's clock may be
-    off, ours may have jumped, a file may have been given a time of its own. Else it is from now.
-    """
-    latest_s = settle_s + _NOTICED_WITHIN_S
-    return max(0.0, settle_s - min((age for age in ages_s if 0 <= age <= latest_s), default=0.0))

@@ -335,7 +335,7 @@ _NAMES = 12
 def preview_of(pos: object, currency: str) -> dict[str, Any]:
     """Read all there is to read, once (blocking), and return the part of it that is shown."""
     return shown(
-        trial_of(pos).to_json(),
+        trial_of(pos).readings,
         currency,
         reads_menu=isinstance(pos, ReadsCatalogue),
         takes_orders=isinstance(pos, WritesTickets),
