@@ -238,8 +238,10 @@ async def test_an_integration_of_somebody_else_is_not_removed(tmp_path: Path) ->
         before = (await bench.service.driver.control("GET", "/requests")).body["next"]
         done = await integrator(bench).integrate()
         assert before is not None
-        assert not [each for each in await _writes(bench) if each.startswith("DELETE")]
         assert not done.secret_known
+        assert await bench.fact("integration_intent") is None
+        await looked_after(bench)  # nor by the next round
+        assert not [each for each in await _writes(bench) if each.startswith("DELETE")]
 
 
 async def test_a_suspended_integration_is_not_got_around(tmp_path: Path) -> None:

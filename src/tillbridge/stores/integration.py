@@ -7,7 +7,7 @@ again at any time, and what was cut off is taken up by `resume`.
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import accumulate
 
 from tillbridge.core.context import StoreContext
@@ -16,7 +16,7 @@ from tillbridge.core.i18n import _
 from tillbridge.core.log import get_logger
 from tillbridge.service.answers import NOT_INTEGRATED
 from tillbridge.service.client import ALREADY_INTEGRATED
-from tillbridge.service.types import Integration, IntegrationRequest, Store
+from tillbridge.service.types import Integration, IntegrationRequest, IntegrationWithSecret, Store
 from tillbridge.stores.integration_plan import (
     IntegrationPlan,
     Kind,
@@ -140,11 +140,15 @@ class Integrator:
                 return await self._take_over()
             await self.repository.begin(Intent("make"))
             try:
-                return await self._make(store.store_id)
+                return await self._make(store.store_id, Intent("make"), remove=False)
             except Conflict as conflict:
                 if conflict.code != ALREADY_INTEGRATED:
                     raise
-            return await self._reconcile(store.store_id)
+            # Another integration, which the list of stores did not announce: it is not removed.
+            state = state_of(await self._chosen())
+            if state is State.INTEGRATED:
+                return await self._take_over()
+            raise _as_it_stands(state)
 
     async def apply(self, kinds: frozenset[Kind]) -> Integrated | None:
         """Read and compare, and do what has to be done if it is of these kinds.
@@ -176,7 +180,7 @@ class Integrator:
             if not field or state_of(store) is not State.INTEGRATED:
                 return await self._replace(store)
             await self.repository.begin(Intent("rotate"))
-            return await self._rotate_by_field(store, field)
+            return await self._rotate_by_field(store.store_id, field)
 
     async def remove(self) -> str:
         """Remove the integration, and let go of the store; return its id."""
@@ -249,25 +253,6 @@ class Integrator:
 
     # -- taking over, changing
 
-    async def _reconcile(self, store_id: str) -> Integrated:
-        """Read what there is after a 409 that the list of stores did not announce, and act on it.
-
-        What leads to this bridge is its own, whose answer was lost on the way: its secret is known
-        to nobody. Anything else is somebody else's, or not to be had, and is not removed.
-        """
-        if await self._is_own(store_id):
-            log.warning("integration.answer_lost", store=self._store)
-            await self.repository.begin(Intent("make"))
-            return await self._finish(store_id, Intent("make"))
-        state = state_of(await self._chosen())
-        if state is State.INTEGRATED:
-            return await self._take_over()
-        raise _as_it_stands(state)
-
-    async def _is_own(self, store_id: str) -> bool:
-        now = await self._integration_of(store_id)
-        return now is not None and now.webhook_url == self.wanted.webhook_url
-
     async def _take_over(self) -> Integrated:
         """Bring an integration in line, whoever made it."""
         seen = await self._look()
@@ -288,7 +273,7 @@ class Integrator:
                 return await self._replace(seen.store, changed=_fields(seen.plan))
             case Kind.INTEGRATE:
                 await self.repository.begin(Intent("make"))
-                return await self._finish(seen.store.store_id, Intent("make"), remove=False)
+                return await self._make(seen.store.store_id, Intent("make"), remove=False)
             case Kind.WAIT:
                 raise _as_it_stands(seen.plan.state)
 
@@ -318,84 +303,79 @@ class Integrator:
             await self._note("store.pause", "to be integrated anew")
             await self._sleep(self._rules.quiet_s)
         remove = state_of(store) is not State.NOT_INTEGRATED
-        done = await self._finish(store.store_id, intent, remove=remove)
-        return Integrated(done.store_id, created=True, changed=changed)
+        done = await self._make(store.store_id, intent, remove=remove)
+        return replace(done, changed=changed)
 
-    async def _finish(self, store_id: str, intent: Intent, *, remove: bool = True) -> Integrated:
-        """Remove what there is, make the integration, and open the storefront again."""
+    async def _make(self, store_id: str, intent: Intent, *, remove: bool = True) -> Integrated:
+        """Remove what there is, make the integration, and open the storefront again.
+
+        A 409 is about this bridge's own where an answer, and the secret with it, was lost on the
+        way: then again. Somebody else's, made meanwhile, stays.
+        """
         self._gate.block("being integrated anew")
-        done = await self._made_anew(store_id, tries=_TRIES, remove=remove)
-        await self._reopen(store_id, intent)
-        return done
-
-    async def _made_anew(self, store_id: str, *, tries: int, remove: bool = True) -> Integrated:
-        if remove:
-            await self._delete(store_id)
-        try:
-            return await self._make(store_id, keep_intent=True)
-        except Conflict as conflict:
-            if conflict.code != ALREADY_INTEGRATED or tries <= 1:
+        for tries_left in reversed(range(_TRIES)):
+            if remove:
+                await self._delete(store_id)
+            await self.repository.prove_writable()
+            try:
+                made = await self._shown(self._client.integrate(store_id, self.wanted))
+            except Refused:
+                if not remove:  # nothing was there before, so nothing is to be taken up
+                    await self.repository.finished()
                 raise
-            if not await self._is_own(store_id):
-                await self.repository.finished()  # somebody else's, made meanwhile: it stays
-                raise
-            log.warning("integration.answer_lost", store=self._store)
-        return await self._made_anew(store_id, tries=tries - 1)
+            except Conflict as conflict:
+                now = await self._integration_of(store_id)
+                own = now is not None and now.webhook_url == self.wanted.webhook_url
+                if conflict.code == ALREADY_INTEGRATED and not own:
+                    await self.repository.finished()
+                if conflict.code != ALREADY_INTEGRATED or not own or not tries_left:
+                    raise
+                log.warning("integration.answer_lost", store=self._store)
+                remove = True
+            else:
+                log.info("integration.created", store=self._store, store_id=store_id)
+                return await self._made(store_id, made.integration, intent)
+        raise AssertionError  # the last try returns or raises
 
-    async def _make(self, store_id: str, *, keep_intent: bool = False) -> Integrated:
-        await self.repository.prove_writable()
-        self.on_secret_expected(self._store)
-        try:
-            made = await self._client.integrate(store_id, self.wanted)
-            await self.repository.keep_secret(
-                made.webhook_secret, made.integration, self.wanted.external_store_id
-            )
-        except Refused:
-            if not keep_intent:  # nothing was there before, so nothing is to be taken up
-                await self.repository.finished()
-            raise
-        finally:
-            await self.on_secret(self._store)
-        await self.repository.note(
-            store_id, made.integration, self.wanted, secret_known=True, made=True
-        )
-        if not keep_intent:
-            await self.repository.finished()
+    async def _made(self, store_id: str, now: Integration, intent: Intent) -> Integrated:
+        """All that follows once the secret of the new integration is on disk."""
+        await self.repository.note(store_id, now, self.wanted, secret_known=True, made=True)
         await self.on_secret(self._store)
         self._gate.open()
-        log.info("integration.created", store=self._store, store_id=store_id)
-        return Integrated(store_id, created=True)
-
-    async def _reopen(self, store_id: str, intent: Intent) -> None:
         if intent.closed:
             await self._client.set_store_status(store_id, "active")
             log.info("integration.store_opened", store=self._store)
             await self._note("store.resume", "integrated anew")
         await self.repository.finished()
+        return Integrated(store_id, created=True)
+
+    async def _shown(self, call: Awaitable[IntegrationWithSecret]) -> IntegrationWithSecret:
+        """Make a call that shows a secret, and store that before anything else happens."""
+        self.on_secret_expected(self._store)
+        try:
+            shown = await call
+            if shown.webhook_secret:
+                await self.repository.keep_secret(
+                    shown.webhook_secret, shown.integration, self.wanted.external_store_id
+                )
+        finally:
+            await self.on_secret(self._store)
+        return shown
 
     async def _note(self, action: str, why: str) -> None:
         if self.on_own_action is not None:
             await self.on_own_action(action, why, "")
 
-    async def _rotate_by_field(self, store: Store, field: str) -> Integrated:
-        store_id = store.store_id
-        self.on_secret_expected(self._store)
+    async def _rotate_by_field(self, store_id: str, field: str) -> Integrated:
         try:
-            rotated = await self._client.rotate_webhook_secret(store_id, field)
-            if rotated.webhook_secret:
-                await self.repository.keep_secret(
-                    rotated.webhook_secret, rotated.integration, self.wanted.external_store_id
-                )
+            rotated = await self._shown(self._client.rotate_webhook_secret(store_id, field))
         except Refused:
             await self.repository.finished()
             raise
-        finally:
-            await self.on_secret(self._store)
         if not rotated.webhook_secret:
             # It signs with a secret that nobody knows: only a new integration shows one.
             log.warning("integration.rotation_showed_no_secret", store=self._store)
-            done = await self._finish(store_id, Intent("rotate"))
-            return Integrated(done.store_id, created=True)
+            return await self._make(store_id, Intent("rotate"))
         await self.repository.note(store_id, rotated.integration, self.wanted, secret_known=True)
         await self.repository.finished()
         log.info("integration.secret_rotated", store=self._store)
@@ -433,14 +413,8 @@ class Integrator:
         if now is not None and made and now.integration_id != intent.was:
             # The secret is on disk; only what comes after it was cut off.
             self._gate.block("being integrated anew")  # its opening lets the flows know
-            await self.repository.note(
-                store.store_id, now, self.wanted, secret_known=True, made=True
-            )
-            await self.on_secret(self._store)
-            self._gate.open()
-            await self._reopen(store.store_id, intent)
-            return Integrated(store.store_id, created=True)
-        return await self._finish(store.store_id, intent)
+            return await self._made(store.store_id, now, intent)
+        return await self._make(store.store_id, intent)
 
 
 def _as_it_stands(state: State) -> BridgeError:
