@@ -7,7 +7,7 @@ from aiohttp import web
 from pydantic import Field
 
 from tillbridge.sandbox.endpoints import Endpoint, control
-from tillbridge.sandbox.middleware import FaultRule
+from tillbridge.sandbox.middleware import Armed, FaultRule
 from tillbridge.sandbox.state import Community, new_id, plain
 from tillbridge.sandbox.validation import (
     Body,
@@ -60,35 +60,38 @@ def set_clock(
 @_control("GET", "/_control/faults")
 def show_faults(sandbox: "Sandbox") -> Json:
     """The rules in force, and their hits."""
-    rules = sandbox.faults.in_force()
-    return {"faults": [{**rule.model_dump(), "hits": hits} for rule, hits in rules]}
+    rules = sandbox.traffic.rules
+    return {"faults": [{**each.rule.model_dump(), "hits": each.hits} for each in rules]}
 
 
 @_control("POST", "/_control/faults", 201)
 def add_fault(sandbox: "Sandbox", body: FaultRule) -> Json:
     """Put a rule in force."""
-    return sandbox.faults.add(body).model_dump()
+    sandbox.traffic.rules.append(Armed(body))
+    return body.model_dump()
 
 
 @_control("DELETE", "/_control/faults")
 def clear_faults(sandbox: "Sandbox") -> Json:
     """Switch all of them off."""
-    sandbox.faults.clear()
+    sandbox.traffic.clear_faults()
     return {"faults": []}
 
 
 @_control("DELETE", "/_control/faults/{rule_id}")
 def remove_fault(sandbox: "Sandbox", rule_id: str) -> Json:
     """Switch one rule off."""
-    return {"removed": sandbox.faults.remove(rule_id)}
+    traffic, before = sandbox.traffic, len(sandbox.traffic.rules)
+    traffic.rules = [each for each in traffic.rules if each.rule.rule_id != rule_id]
+    return {"removed": len(traffic.rules) < before}
 
 
 @_control("POST", "/_control/rate")
 def set_rate(sandbox: "Sandbox", *, limit: Count | None, window_s: Positive | None = None) -> Json:
     """Take so many calls in so many seconds."""
-    rate = sandbox.limit
-    rate.set(limit, window_s or rate.window_s)
-    return {"limit": rate.limit, "window_s": rate.window_s}
+    traffic = sandbox.traffic
+    traffic.set_rate(limit, window_s or traffic.window_s)
+    return {"limit": limit, "window_s": traffic.window_s}
 
 
 # The request log
@@ -100,14 +103,14 @@ def show_requests(sandbox: "Sandbox", request: web.Request) -> Json:
     since = request.query.get("since", "0")
     if not since.isdecimal():
         raise wrong("since", "must be the `next` of an earlier answer")
-    entries = sandbox.requests.since(int(since))
+    entries = [each for each in sandbox.traffic.requests if each.seq > int(since)]
     return {"requests": plain(entries), "next": entries[-1].seq if entries else int(since)}
 
 
 @_control("DELETE", "/_control/requests")
 def clear_requests(sandbox: "Sandbox") -> Json:
     """Forget them."""
-    sandbox.requests.clear()
+    sandbox.traffic.requests.clear()
     return {"requests": []}
 
 

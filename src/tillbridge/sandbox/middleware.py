@@ -25,6 +25,7 @@ from tillbridge.sandbox.validation import (
     Body,
     Count,
     Id,
+    Json,
     Number,
     OptionalText,
     Regex,
@@ -68,59 +69,157 @@ class FaultRule(Body):
 
 
 @dataclass(slots=True)
-class _Armed:
+class Armed:
+    """A rule in force: how many calls it was about, and how many it has spoiled."""
+
     rule: FaultRule
     seen: int = 0
-    hit: int = 0
-
-    def picks(self, method: str, path: str) -> bool:
-        """Whether the rule is about such calls."""
-        wanted = self.rule.method
-        fits = method != "GET" if wanted == "WRITE" else wanted in (None, method)
-        return fits and re.search(self.rule.path, path) is not None
+    hits: int = 0
 
 
-class Faults:
-    """The rules in force, oldest first; the first one that picks a call has it."""
+@dataclass(slots=True)
+class Entry:
+    """One call.
 
-    def __init__(self, seed: int) -> None:
-        self._seed = seed
-        self.clear()
+    `applied` says that it reached its endpoint; `fault` names the rule that spoiled it.
+    """
 
-    def clear(self) -> None:
-        """Switch everything off, and start the chances anew."""
-        self._armed: list[_Armed] = []
-        self._chance = random.Random(self._seed)  # noqa: S311 (repeatable faults, no secret)
+    seq: int
+    at: str
+    method: str
+    path: str
+    query: str
+    body: Any = None
+    status: int | None = None
+    code: str | None = None
+    fault: str | None = None
+    applied: bool = False
 
-    def add(self, rule: FaultRule) -> FaultRule:
-        """Put a rule in force."""
-        self._armed.append(_Armed(rule))
-        return rule
 
-    def remove(self, rule_id: str) -> bool:
-        """Switch one rule off; False when it is not in force."""
-        before = len(self._armed)
-        self._armed = [armed for armed in self._armed if armed.rule.rule_id != rule_id]
-        return len(self._armed) < before
+_HIDDEN = ("client_secret", "refresh_token", "code")
 
-    def pick(self, method: str, path: str) -> FaultRule | None:
+
+class Traffic:
+    """The calls to the API: the last of them, which go wrong, and how many may come.
+
+    `rules` are in force, oldest first: the first one that picks a call has it. At most `limit`
+    calls in any `window_s` seconds of sandbox time are taken, all callers together.
+    """
+
+    def __init__(self, clock: Clock, settings: SandboxSettings) -> None:
+        self._clock = clock
+        self._settings = settings
+        self.requests: deque[Entry] = deque(maxlen=settings.request_log_size)
+        self._numbers = itertools.count(1)
+        self.reset()
+
+    def reset(self) -> None:
+        """Back to the settings; numbers of the log go on. The specification shows no limit."""
+        self.requests.clear()
+        self.clear_faults()
+        self.set_rate(self._settings.rate_limit, self._settings.rate_window_s)
+
+    def clear_faults(self) -> None:
+        """Switch every rule off, and start the chances anew."""
+        self.rules: list[Armed] = []
+        self._chance = random.Random(self._settings.fault_seed)  # noqa: S311 (repeatable faults, no secret)
+
+    def set_rate(self, limit: int | None, window_s: float) -> None:
+        """Another limit from now on; None is none."""
+        self.limit, self.window_s = limit, window_s
+        self._calls: deque[int] = deque()
+
+    def _pick(self, method: str, path: str) -> FaultRule | None:
         """The rule for this call, counted."""
-        for armed in list(self._armed):
+        for armed in list(self.rules):
             rule = armed.rule
-            if not armed.picks(method, path):
+            fits = method != "GET" if rule.method == "WRITE" else rule.method in (None, method)
+            if not fits or re.search(rule.path, path) is None:
                 continue
             armed.seen += 1
             if armed.seen <= rule.after or self._chance.uniform(0, 100) >= rule.percent:
                 continue
-            armed.hit += 1
-            if rule.count is not None and armed.hit >= rule.count:
-                self._armed.remove(armed)
+            armed.hits += 1
+            if rule.count is not None and armed.hits >= rule.count:
+                self.rules.remove(armed)
             return rule
         return None
 
-    def in_force(self) -> list[tuple[FaultRule, int]]:
-        """Each rule, and how many calls it has spoiled."""
-        return [(armed.rule, armed.hit) for armed in self._armed]
+    def _admit(self) -> None:
+        """Count a call. Raises rate.limited with the seconds until there is room."""
+        if self.limit is None:
+            return
+        now, window_ms = self._clock.now_ms(), self.window_s * 1000
+        while self._calls and self._calls[0] <= now - window_ms:
+            self._calls.popleft()
+        if len(self._calls) >= self.limit:
+            wait_ms = (self._calls[0] + window_ms - now) if self._calls else window_ms
+            raise ServiceError(
+                "rate.limited",
+                f"More than {self.limit} calls in {self.window_s:g} s; "
+                "wait as long as Retry-After says",
+                retry_after_s=max(1, math.ceil(wait_ms / 1000)),
+            )
+        self._calls.append(now)
+
+    def middleware(self) -> Middleware:
+        """What every call to the API passes through."""
+
+        @web.middleware
+        async def passed(request: web.Request, handler: Handler) -> web.StreamResponse:
+            path = request.rel_url.raw_path.removeprefix(self._settings.api_prefix)
+            at, query = self._clock.timestamp(), request.query_string
+            entry = Entry(next(self._numbers), at, request.method, path, query)
+            self.requests.append(entry)
+
+            async def honest(request: web.Request) -> web.StreamResponse:
+                return await self._answered(entry, request, handler)
+
+            rule = self._pick(request.method, path)
+            if rule is None:
+                response = await honest(request)
+            else:
+                entry.fault = rule.rule_id
+                response = await spoil(rule, request, honest)
+            # A connection that was dropped has answered nothing.
+            if request.transport is not None and not request.transport.is_closing():
+                entry.status = response.status
+                entry.code = _code_of(response)
+            return response
+
+        return passed
+
+    async def _answered(
+        self, entry: Entry, request: web.Request, handler: Handler
+    ) -> web.StreamResponse:
+        """The honest answer; whatever goes wrong is in the error envelope."""
+        try:
+            entry.body = self._logged(await request.read())
+            self._admit()
+            entry.applied = True
+            return await handler(request)
+        except ServiceError as error:
+            return error_response(error)
+        except web.HTTPRedirection as redirect:
+            headers = {"Location": redirect.headers["Location"]}
+            return web.Response(status=redirect.status, headers=headers)
+        except web.HTTPException as error:
+            return error_response(translated(error, request))
+        except Exception:  # noqa: BLE001 (the last line of defence: answered and logged)
+            _log.exception("sandbox.internal_error", method=entry.method, path=entry.path)
+            return error_response(
+                ServiceError("internal.error", "The sandbox has a defect; its log says more")
+            )
+
+    def _logged(self, raw: bytes) -> Json:
+        """The parsed body without its secrets, or the size of one too large or no JSON."""
+        body: Json = {"bytes": len(raw)} if raw else None
+        if raw and len(raw) <= self._settings.request_log_body_bytes:
+            with suppress(ValueError):
+                body = json.loads(raw)
+        if isinstance(body, dict):
+            body |= {name: "(hidden)" for name in _HIDDEN if name in body}
+        return body
 
 
 async def spoil(rule: FaultRule, request: web.Request, handler: Handler) -> web.StreamResponse:
@@ -165,161 +264,8 @@ async def _drip(
     return slow
 
 
-# The request log
-
-_HIDDEN = ("client_secret", "refresh_token", "code")
-
-
-@dataclass(slots=True)
-class Entry:
-    """One call.
-
-    `applied` says that it reached its endpoint; `fault` names the rule that spoiled it.
-    """
-
-    seq: int
-    at: str
-    method: str
-    path: str
-    query: str
-    body: Any = None
-    status: int | None = None
-    code: str | None = None
-    fault: str | None = None
-    applied: bool = False
-
-
-#: Where the middlewares of one call find its entry.
-ENTRY: web.RequestKey[Entry] = web.RequestKey("entry", Entry)
-
-
-class RequestLog:
-    """The last calls, in memory."""
-
-    def __init__(self, clock: Clock, settings: SandboxSettings) -> None:
-        self._clock = clock
-        self._body_bytes = settings.request_log_body_bytes
-        self._entries: deque[Entry] = deque(maxlen=settings.request_log_size)
-        self._numbers = itertools.count(1)
-
-    def open(self, method: str, path: str, query: str) -> Entry:
-        """Begin the entry of a call."""
-        entry = Entry(next(self._numbers), self._clock.timestamp(), method, path, query)
-        self._entries.append(entry)
-        return entry
-
-    def keep_body(self, entry: Entry, raw: bytes) -> None:
-        """The parsed body without its secrets, or the size of one too large or no JSON."""
-        if not raw:
-            return
-        entry.body = {"bytes": len(raw)}
-        if len(raw) <= self._body_bytes:
-            with suppress(ValueError):
-                entry.body = json.loads(raw)
-        if isinstance(entry.body, dict):
-            entry.body |= {name: "(hidden)" for name in _HIDDEN if name in entry.body}
-
-    def clear(self) -> None:
-        """Forget all entries; their numbers go on."""
-        self._entries.clear()
-
-    def since(self, cursor: int) -> list[Entry]:
-        """Entries with a number above `cursor`, oldest first."""
-        return [entry for entry in self._entries if entry.seq > cursor]
-
-
-class RateLimit:
-    """At most `limit` calls in any `window_s` seconds of sandbox time, all callers together."""
-
-    def __init__(self, clock: Clock, settings: SandboxSettings) -> None:
-        self._clock = clock
-        self._settings = settings
-        self._calls: deque[int] = deque()
-        self.reset()
-
-    def reset(self) -> None:
-        """Back to the setting, which is none: the specification shows no numbers."""
-        self.set(self._settings.rate_limit, self._settings.rate_window_s)
-
-    def set(self, limit: int | None, window_s: float) -> None:
-        """Another limit from now on; None is none."""
-        self.limit = limit
-        self.window_s = window_s
-        self._calls.clear()
-
-    def admit(self) -> None:
-        """Count a call. Raises rate.limited with the seconds until there is room."""
-        if self.limit is None:
-            return
-        now = self._clock.now_ms()
-        window_ms = self.window_s * 1000
-        while self._calls and self._calls[0] <= now - window_ms:
-            self._calls.popleft()
-        if len(self._calls) >= self.limit:
-            wait_ms = (self._calls[0] + window_ms - now) if self._calls else window_ms
-            raise ServiceError(
-                "rate.limited",
-                f"More than {self.limit} calls in {self.window_s:g} s; "
-                "wait as long as Retry-After says",
-                retry_after_s=max(1, math.ceil(wait_ms / 1000)),
-            )
-        self._calls.append(now)
-
-
-def api_middlewares(
-    prefix: str, log: RequestLog, faults: Faults, limit: RateLimit
-) -> list[Middleware]:
-    """In the order in which a call meets them."""
-
-    def below(request: web.Request) -> str:
-        return request.rel_url.raw_path.removeprefix(prefix)
-
-    @web.middleware
-    async def logged(request: web.Request, handler: Handler) -> web.StreamResponse:
-        entry = log.open(request.method, below(request), request.query_string)
-        request[ENTRY] = entry
-        response = await handler(request)
-        transport = request.transport
-        # A connection that was dropped has answered nothing.
-        entry.status = (
-            response.status if transport is not None and not transport.is_closing() else None
-        )
-        if entry.status is not None and entry.status >= 400:
-            entry.code = _code_of(response)
-        return response
-
-    @web.middleware
-    async def faulty(request: web.Request, handler: Handler) -> web.StreamResponse:
-        rule = faults.pick(request.method, below(request))
-        if rule is None:
-            return await handler(request)
-        request[ENTRY].fault = rule.rule_id
-        return await spoil(rule, request, handler)
-
-    @web.middleware
-    async def enveloped(request: web.Request, handler: Handler) -> web.StreamResponse:
-        try:
-            log.keep_body(request[ENTRY], await request.read())
-            limit.admit()
-            request[ENTRY].applied = True
-            return await handler(request)
-        except ServiceError as error:
-            return error_response(error)
-        except web.HTTPRedirection as redirect:
-            headers = {"Location": redirect.headers["Location"]}
-            return web.Response(status=redirect.status, headers=headers)
-        except web.HTTPException as error:
-            return error_response(_translated(error, request))
-        except Exception:  # noqa: BLE001 (the last line of defence: answered and logged)
-            _log.exception("sandbox.internal_error", method=request.method, path=below(request))
-            return error_response(
-                ServiceError("internal.error", "The sandbox has a defect; its log says more")
-            )
-
-    return [logged, faulty, enveloped]
-
-
-def _translated(error: web.HTTPException, request: web.Request) -> ServiceError:
+def translated(error: web.HTTPException, request: web.Request) -> ServiceError:
+    """What aiohttp refuses, in the service's words."""
     where = f"{request.method} {request.path}"
     if isinstance(error, web.HTTPMethodNotAllowed):
         allowed = ", ".join(sorted(error.allowed_methods))
@@ -332,44 +278,11 @@ def _translated(error: web.HTTPException, request: web.Request) -> ServiceError:
 
 
 def _code_of(response: web.StreamResponse) -> str | None:
-    if not isinstance(response, web.Response) or not isinstance(response.body, bytes):
+    body = response.body if isinstance(response, web.Response) else None
+    if response.status < 400 or not isinstance(body, bytes):
         return None
     try:
-        code = json.loads(response.body)["error"]["code"]
+        code = json.loads(body)["error"]["code"]
     except (ValueError, KeyError, TypeError):
         return None
     return str(code)
-
-
-# The pages and the control API
-
-
-def same_origin(api_prefix: str) -> Middleware:
-    """Other sites' pages must not push this one's buttons."""
-
-    @web.middleware
-    async def guarded(request: web.Request, handler: Handler) -> web.StreamResponse:
-        origin = request.headers.get("Origin")
-        reading = request.method in ("GET", "HEAD")
-        if reading or origin is None or request.path.startswith(api_prefix + "/"):
-            return await handler(request)
-        if origin not in (f"http://{request.host}", f"https://{request.host}"):
-            return error_response(
-                ServiceError("request.validation", "Origin: must be this site", status=403)
-            )
-        return await handler(request)
-
-    return guarded
-
-
-@web.middleware
-async def control_errors(request: web.Request, handler: Handler) -> web.StreamResponse:
-    """The control API answers with the service's error envelope."""
-    if not request.path.startswith("/_control/"):
-        return await handler(request)
-    try:
-        return await handler(request)
-    except ServiceError as error:
-        return error_response(error)
-    except web.HTTPException as error:
-        return error_response(_translated(error, request))

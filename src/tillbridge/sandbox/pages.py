@@ -11,8 +11,8 @@ from aiohttp import web
 from aiohttp.typedefs import Middleware
 
 from tillbridge.sandbox.endpoints import Call, Endpoint, Unread, anyone
-from tillbridge.sandbox.middleware import FaultRule, Handler
-from tillbridge.sandbox.validation import Json, ServiceError
+from tillbridge.sandbox.middleware import Armed, FaultRule, Handler, translated
+from tillbridge.sandbox.validation import Json, ServiceError, error_response
 
 if TYPE_CHECKING:
     from tillbridge.sandbox.server import Sandbox
@@ -77,18 +77,32 @@ class Pages:
         return self.render("message.html", status, title=title, text=text, back=back)
 
 
-def page_errors(pages: Pages, api_prefix: str) -> Middleware:
-    """The pages say what went wrong in a page."""
+def site_middleware(pages: Pages, api_prefix: str) -> Middleware:
+    """For what is not the API: the control API answers with its error envelope, pages with a page.
+
+    Other sites' pages must not push this one's buttons.
+    """
 
     @web.middleware
     async def answered(request: web.Request, handler: Handler) -> web.StreamResponse:
-        if request.path.startswith(("/_control/", api_prefix + "/")):
+        if request.path.startswith(api_prefix + "/"):
             return await handler(request)
+        own = (None, f"http://{request.host}", f"https://{request.host}")
+        if request.method not in ("GET", "HEAD") and request.headers.get("Origin") not in own:
+            text = "Origin: must be this site"
+            return error_response(ServiceError("request.validation", text, status=403))
+        control = request.path.startswith("/_control/")
         try:
             return await handler(request)
         except ServiceError as error:
+            if control:
+                return error_response(error)
             return pages.message("That did not work", f"{error.message}.", status=error.status)
-        except web.HTTPNotFound:
+        except web.HTTPException as error:
+            if control:
+                return error_response(translated(error, request))
+            if error.status != 404:
+                raise
             return pages.message("Nothing here", "There is no such page.", status=404)
 
     return answered
@@ -145,7 +159,7 @@ async def _index(call: Call[None, Unread]) -> web.Response:
         communities=list(world.communities.values()),
         orders=list(reversed(world.orders.values()))[:12],
         presets=PRESETS,
-        rules=sandbox.faults.in_force(),
+        rules=sandbox.traffic.rules,
         paused=sandbox.webhooks.paused,
         speed=sandbox.clock.speed,
         now_ms=sandbox.clock.now_ms(),
@@ -160,7 +174,7 @@ async def _show_version(call: Call[None, Unread]) -> Json:
 async def _press(call: Call[None, Unread]) -> web.Response:
     sandbox, name = call.sandbox, (await read_form(call.request)).get("do", "")
     actions: dict[str, Callable[[], object]] = {
-        "clear": sandbox.faults.clear,
+        "clear": sandbox.traffic.clear_faults,
         "pause": sandbox.webhooks.pause,
         "resume": sandbox.webhooks.resume,
         "expire": lambda: sandbox.tokens.expire("access"),
@@ -172,7 +186,7 @@ async def _press(call: Call[None, Unread]) -> web.Response:
         "speed_60": lambda: sandbox.clock.run_at(60),
     }
     if name in PRESETS:
-        sandbox.faults.add(FaultRule(**PRESETS[name][1]))
+        sandbox.traffic.rules.append(Armed(FaultRule(**PRESETS[name][1])))
     elif name in actions:
         actions[name]()
     else:
@@ -182,14 +196,14 @@ async def _press(call: Call[None, Unread]) -> web.Response:
 
 def _version(sandbox: "Sandbox") -> str:
     """Changes with everything that the first page shows."""
-    world, rules = sandbox.world, sandbox.faults.in_force()
+    world, rules = sandbox.world, sandbox.traffic.rules
     counts = (
         sum(len(community.store_ids) for community in world.communities.values()),
         len(world.stores),
         sum(len(order.history) for order in world.orders.values()),
         sum(link.active is not None for link in world.links.values()),
         sum(link.catalogue.revision for link in world.links.values()),
-        sum(hits for _, hits in rules),
+        sum(each.hits for each in rules),
         len(rules),
     )
     return ".".join(map(str, counts))

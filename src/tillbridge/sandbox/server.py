@@ -11,17 +11,10 @@ from tillbridge.sandbox.communities import COMMUNITY_ENDPOINTS, Mirror
 from tillbridge.sandbox.control import CONTROL_ENDPOINTS
 from tillbridge.sandbox.control_traffic import TRAFFIC_ENDPOINTS
 from tillbridge.sandbox.menus import MENU_ENDPOINTS, Jobs
-from tillbridge.sandbox.middleware import (
-    Faults,
-    RateLimit,
-    RequestLog,
-    api_middlewares,
-    control_errors,
-    same_origin,
-)
+from tillbridge.sandbox.middleware import Traffic
 from tillbridge.sandbox.oauth import Tokens, oauth_endpoints
 from tillbridge.sandbox.orders import Orders, order_endpoints
-from tillbridge.sandbox.pages import INDEX_ENDPOINTS, STATIC, Pages, page_errors
+from tillbridge.sandbox.pages import INDEX_ENDPOINTS, STATIC, Pages, site_middleware
 from tillbridge.sandbox.settings import SandboxSettings
 from tillbridge.sandbox.state import World
 from tillbridge.sandbox.storefront import STOREFRONT_ENDPOINTS, Baskets
@@ -43,9 +36,7 @@ class Sandbox:
         self.jobs = Jobs(self.world)
         self.orders = Orders(self.world, self.webhooks)
         self.mirror = Mirror(self.world)
-        self.faults = Faults(settings.fault_seed)
-        self.limit = RateLimit(self.clock, settings)
-        self.requests = RequestLog(self.clock, settings)
+        self.traffic = Traffic(self.clock, settings)
         self.baskets = Baskets()
         self.pages = Pages()
 
@@ -55,9 +46,7 @@ class Sandbox:
         self.jobs.reset()
         self.tokens.reset()
         self.baskets.reset()
-        self.limit.reset()
-        self.faults.clear()
-        self.requests.clear()
+        self.traffic.reset()
         self.clock.stop()
         self.clock.run_at(self.settings.clock_speed)
         self.world.reset()
@@ -66,7 +55,7 @@ class Sandbox:
         """The whole site: the API below its prefix, the control API, the pages."""
         settings, prefix = self.settings, self.settings.api_prefix
         api = web.Application(
-            middlewares=api_middlewares(prefix, self.requests, self.faults, self.limit),
+            middlewares=[self.traffic.middleware()],
             client_max_size=settings.max_body_bytes,
         )
         endpoints = (
@@ -78,7 +67,7 @@ class Sandbox:
         )
         api.add_routes([each.route(self, api=True) for each in endpoints])
         site = web.Application(
-            middlewares=[same_origin(prefix), control_errors, page_errors(self.pages, prefix)],
+            middlewares=[site_middleware(self.pages, prefix)],
             client_max_size=settings.max_body_bytes,
         )
         site.add_subapp(prefix, api)
