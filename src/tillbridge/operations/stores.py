@@ -1,6 +1,7 @@
 """A store itself: open or paused, by whom and why; its settings and taxes."""
 
-from typing import TYPE_CHECKING, Annotated, Any
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Annotated
 
 from tillbridge.core.actor import Role, current_actor
 from tillbridge.core.errors import BridgeError, ServiceError
@@ -14,6 +15,7 @@ if TYPE_CHECKING:
     from tillbridge.operations.bridge import Bridge
     from tillbridge.stores.closure import StoreClosure
     from tillbridge.stores.settings import SettingsFlow
+    from tillbridge.stores.taxes import TaxFact
 
 # Whose wish it is, for colleagues: a note beside the audit trail, which knows who asked.
 By = Annotated[str | None, Argument("NAME", _("Who says so; else this machine's user."))]
@@ -216,12 +218,11 @@ def _standing(stands: "StoreClosure") -> Answer:
     }
 
 
-def _tax(fact: Any) -> Answer:  # noqa: ANN401 -- a fact of the ledger, if there is one
-    known = fact if isinstance(fact, dict) else {}
+def _tax(fact: "TaxFact") -> Answer:
     return {
-        "checked_at": _iso(known.get("checked_at")),
-        "differences": known.get("differences", []),
-        "config": known.get("config"),
+        "checked_at": _iso(fact.checked_at),
+        "differences": fact.differences,
+        "config": None if fact.config is None else asdict(fact.config),
     }
 
 

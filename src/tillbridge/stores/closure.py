@@ -7,11 +7,13 @@ act. See docs/store.md. The schedule closes a store outside its hours and in pla
 times are the store's local time, see `tillbridge.model.hours` for days on which clocks change.
 """
 
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from enum import StrEnum
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
+
+from pydantic import AfterValidator, Field, TypeAdapter, ValidationError
 
 from tillbridge.core.i18n import _
 from tillbridge.model.hours import (
@@ -25,6 +27,7 @@ from tillbridge.model.hours import (
 from tillbridge.model.instant import end_or_never
 
 Status = Literal["active", "inactive"]
+End = Annotated[int | None, AfterValidator(end_or_never)]
 
 _A_DAY_MS = 24 * 3600 * 1000
 
@@ -44,7 +47,7 @@ class Pause:
     """One cause. Instants in ms; `until_ms` None: until somebody or something ends it."""
 
     since_ms: int
-    until_ms: int | None = None
+    until_ms: End = None
     by: str = ""
     reason: str = ""
 
@@ -72,9 +75,9 @@ class ClosureReasons:
     pos_away: Pause | None = None
     pos_closed: Pause | None = None
     scheduled: Pause | None = None
-    opened_until_ms: int | None = None
-    service_status: Status | None = None
-    sending: Status | None = None
+    opened_until_ms: End = None
+    service_status: Annotated[Status | None, Field(alias="told")] = None
+    sending: Annotated[Status | None, Field(alias="telling")] = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,35 +163,21 @@ def seen(reasons: ClosureReasons, status: Status, planned: Planned, now_ms: int)
     return resumed(known, planned, now_ms)
 
 
+_STORED = TypeAdapter(ClosureReasons)
+
+
 def to_json(reasons: ClosureReasons) -> dict[str, Any]:
     """Return the JSON value that is stored for the reasons."""
-    fields = asdict(reasons)
-    pauses = {name: fields[name] for name in _PAUSES if fields[name] is not None}
-    names = {"opened_until_ms": "opened_until_ms", "service_status": "told", "sending": "telling"}
-    return {**pauses, **{stored: fields[name] for name, stored in names.items()}}
+    stored: dict[str, Any] = _STORED.dump_python(reasons, by_alias=True)
+    return {name: value for name, value in stored.items() if value or name not in _PAUSES}
 
 
 def from_json(stored: object) -> ClosureReasons:
     """Return the reasons of `to_json`; none for anything else."""
-    if not isinstance(stored, Mapping):
+    try:
+        return _STORED.validate_python(stored)
+    except ValidationError:
         return ClosureReasons()
-    return ClosureReasons(
-        **{name: _pause(stored.get(name)) for name in _PAUSES},
-        opened_until_ms=_end(stored.get("opened_until_ms")),
-        service_status=stored.get("told"),
-        sending=stored.get("telling"),
-    )
-
-
-def _pause(stored: object) -> Pause | None:
-    if not isinstance(stored, Mapping) or not isinstance(stored.get("since_ms"), int):
-        return None
-    by, reason = str(stored.get("by", "")), str(stored.get("reason", ""))
-    return Pause(stored["since_ms"], _end(stored.get("until_ms")), by, reason)
-
-
-def _end(stored: object) -> int | None:
-    return end_or_never(stored if isinstance(stored, int) else None)
 
 
 _MINUTE_MS = 60_000

@@ -6,7 +6,7 @@ what it had before counts, over a restart too, and a problem reports what is wro
 
 import asyncio
 import json
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import partial
@@ -31,7 +31,6 @@ from tillbridge.core.log import get_logger
 from tillbridge.core.worker import Worker
 from tillbridge.ledger.facts import get_fact, put_fact
 from tillbridge.model.hours import (
-    WEEKDAYS,
     OpeningHours,
     Span,
     hours_from_json,
@@ -102,13 +101,18 @@ def changed_part(body: Body, acknowledged: Mapping[str, Any] | None) -> Body:
 
 def no_longer_given(body: Body, acknowledged: Mapping[str, Any] | None) -> tuple[str, ...]:
     """Return what was accepted once and stands in no file now: the service keeps it."""
-    gone = []
-    for key, before in (acknowledged or {}).items():
-        if key not in body:
-            gone.append(key)
-        elif isinstance(before, Mapping) and isinstance(body[key], Mapping):
-            gone += [f"{key}.{inner}" for inner in before if inner not in body[key]]
-    return tuple(gone)
+    gone = _leaves(acknowledged or {}).keys() - _leaves(body).keys()
+    tops = ((path, path.partition(".")[0]) for path in _leaves(acknowledged or {}) if path in gone)
+    return tuple(dict.fromkeys(path if top in body else top for path, top in tops))
+
+
+def _leaves(body: Mapping[str, Any]) -> Body:
+    """Return every value by its path: fields at the top, and those within one."""
+    leaves: Body = {}
+    for key, value in body.items():
+        inner = value if isinstance(value, Mapping) else None
+        leaves |= {key: value} if inner is None else {f"{key}.{k}": v for k, v in inner.items()}
+    return leaves
 
 
 def _same(one: object, other: object) -> bool:
@@ -146,45 +150,30 @@ def settings_lines(
     part: Mapping[str, Any], accepted: Mapping[str, Any] | None, currency: str
 ) -> list[str]:
     """Return a line for each field that would be sent and differs; `accepted` is as it was."""
-    return list(_lines(part, accepted or {}, currency))
+    before = _leaves(accepted or {})
+    return [
+        _line(path, value, before.get(path), currency)
+        for path, value in _leaves(part).items()
+        if "." not in path or path not in before or before[path] != value
+    ]
 
 
-def _lines(part: Mapping[str, Any], before: Mapping[str, Any], currency: str) -> Iterator[str]:
-    for key, value in part.items():
-        old = before.get(key)
-        if key == "availability" and isinstance(value, Mapping):
-            yield from _week(value, old if isinstance(old, Mapping) else {})
-        elif isinstance(value, Mapping):
-            inside = old if isinstance(old, Mapping) else {}
-            for inner, each in value.items():
-                if inner not in inside or inside[inner] != each:
-                    yield _line(f"{key}.{inner}", each, inside.get(inner), currency)
-        else:
-            yield _line(key, value, old, currency)
-
-
-def _week(week: Mapping[str, Any], before: Mapping[str, Any]) -> Iterator[str]:
-    for day in WEEKDAYS:
-        if day in week and week[day] != before.get(day):
-            now, was = _day(week[day]), _day(before[day]) if day in before else ""
-            change = _("{now} (was {was})").format(now=now, was=was) if was else now
-            yield _("hours on {day}: {change}").format(day=day, change=change)
+def _line(path: str, value: object, before: object, currency: str) -> str:
+    place, _dot, name = path.rpartition(".")
+    shown = _day if place == "availability" else partial(_value, name, currency)
+    change = shown(value)
+    if before is not None:
+        change = _("{now} (was {was})").format(now=change, was=shown(before))
+    if place == "availability":
+        return _("hours on {day}: {change}").format(day=name, change=change)
+    return f"{path}: {change}"
 
 
 def _day(spans: Any) -> str:  # noqa: ANN401 -- what was accepted once
     return ", ".join(f"{each['open']}-{each['close']}" for each in spans) or _("closed")
 
 
-def _line(key: str, value: object, before: object, currency: str) -> str:
-    name = key.rpartition(".")[2]
-    now = _value(name, value, currency)
-    if before is None:
-        return f"{key}: {now}"
-    was = _value(name, before, currency)
-    return _("{key}: {now} (was {was})").format(key=key, now=now, was=was)
-
-
-def _value(name: str, value: object, currency: str) -> str:
+def _value(name: str, currency: str, value: object) -> str:
     if name in _MONEY and isinstance(value, int) and not isinstance(value, bool):
         return f"{to_major(value, currency)} {currency}"
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)

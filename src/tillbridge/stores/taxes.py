@@ -9,11 +9,10 @@ the latest orders were taxed.
 
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from decimal import Decimal, InvalidOperation
 from typing import Any, NamedTuple, Self
 
-from pydantic import TypeAdapter
 from sqlalchemy import Connection
 
 from tillbridge.core.context import StoreContext
@@ -111,7 +110,7 @@ class OrderTax:
 
 
 @dataclass(frozen=True, slots=True)
-class Fact:
+class TaxFact:
     """What is stored: the service's taxes, what differs in the menu, the latest orders."""
 
     config: Taxes | None = None
@@ -119,9 +118,6 @@ class Fact:
     orders: tuple[OrderTax, ...] = ()
     checked_at: int | None = None
     differences: list[str] = field(default_factory=list)
-
-
-_FACT = TypeAdapter(Fact)
 
 
 def differences(
@@ -295,11 +291,11 @@ class TaxMonitor:
             self._arrived.append(taxed_orders(data, number))
             self.worker.wake()
 
-    async def known(self) -> dict[str, Any] | None:
-        """Return the fact as it was last stored; None where nothing was checked yet."""
-        return await self._ledger.get_fact(self._store, "tax", dict)
+    async def known(self) -> TaxFact:
+        """Return the fact as it was last stored."""
+        return await self._ledger.get_fact(self._store, "tax", TaxFact) or TaxFact()
 
-    async def check(self) -> dict[str, Any]:
+    async def check(self) -> TaxFact:
         """Read the service's taxes and compare; return the fact. Raises BridgeError."""
         store_id = self._service_store_id()
         if store_id is None:
@@ -312,7 +308,7 @@ class TaxMonitor:
         items = await self._ledger.read(self._items)
         found, at = list(differences(taxes, items)), self._clock.now_ms()
 
-        def update(before: Fact) -> Fact:
+        def update(before: TaxFact) -> TaxFact:
             # Orders that were taxed by other taxes say nothing about these.
             orders = before.orders if before.config == taxes else ()
             return replace(before, config=taxes, items=found, orders=orders, checked_at=at)
@@ -320,8 +316,8 @@ class TaxMonitor:
         return await self._update(update)
 
     async def _is_old(self) -> bool:
-        at = (await self.known() or {}).get("checked_at")
-        return not isinstance(at, int) or self._clock.now_ms() - at > _A_DAY_MS
+        at = (await self.known()).checked_at
+        return at is None or self._clock.now_ms() - at > _A_DAY_MS
 
     async def _step(self) -> float | None:
         """Do what is due, and return after how many seconds something is; None for nothing."""
@@ -355,22 +351,21 @@ class TaxMonitor:
             lambda before: replace(before, orders=(*before.orders, *arrived)[-_LATEST:])
         )
 
-    async def _update(self, update: Callable[[Fact], Fact]) -> dict[str, Any]:
+    async def _update(self, update: Callable[[TaxFact], TaxFact]) -> TaxFact:
         """Change the fact, and report what differs."""
-        at = self._clock.now_ms()
 
-        def write(db: Connection) -> dict[str, Any]:
-            fact = update(_FACT.validate_python(get_fact(db, self._store, "tax") or {}))
+        def write(db: Connection) -> TaxFact:
+            fact = update(get_fact(db, self._store, "tax", TaxFact) or TaxFact())
             found = [*fact.items]
             if fact.config is not None:
                 found += differences(fact.config, (), fact.orders)
-            stored = asdict(replace(fact, differences=found))
-            put_fact(db, self._store, "tax", stored, at=at)
-            return stored
+            fact = replace(fact, differences=found)
+            put_fact(db, self._store, "tax", fact, at=self._clock.now_ms())
+            return fact
 
         fact = await self._ledger.write(write)
         problems = []
-        if found := fact["differences"]:
+        if found := fact.differences:
             first, more = found[0], len(found) - 1
             detail = _("{first} (and {n} more)").format(first=first, n=more) if more else first
             problems.append(Found("tax.differs", detail={"detail": detail}))
