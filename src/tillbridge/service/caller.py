@@ -150,7 +150,22 @@ class Gate:
 
         What the call raises inside says how the gate goes on: RateLimited closes it.
         """
-        closings = await self._turn(priority, patience_s)
+        if self._probing and (closed_for := self.closed_for_s()) > patience_s:
+            raise _closed(closed_for)
+        turn: asyncio.Future[int] = asyncio.get_running_loop().create_future()
+        heapq.heappush(self._queue, (priority, next(self._numbers), turn))
+        self._admit()
+        try:
+            async with asyncio.timeout(patience_s):
+                closings = await turn  # how often the gate was closed until then
+        except BaseException as trouble:
+            if turn.done() and not turn.cancelled():  # the turn came just then: hand it on
+                self._inside -= 1
+            turn.cancel()
+            self._admit()
+            if isinstance(trouble, TimeoutError):
+                raise _closed(self.closed_for_s()) from None
+            raise
         answered = True
         try:
             yield
@@ -169,25 +184,6 @@ class Gate:
                 self._probing = False
             self._inside -= 1
             self._admit()
-
-    async def _turn(self, priority: Priority, patience_s: float) -> int:
-        """Wait, and return how often the gate was closed until then."""
-        if self._probing and (closed_for := self.closed_for_s()) > patience_s:
-            raise _closed(closed_for)
-        turn: asyncio.Future[int] = asyncio.get_running_loop().create_future()
-        heapq.heappush(self._queue, (priority, next(self._numbers), turn))
-        self._admit()
-        try:
-            async with asyncio.timeout(patience_s):
-                return await turn
-        except BaseException as trouble:
-            if turn.done() and not turn.cancelled():  # the turn came just then: hand it on
-                self._inside -= 1
-            turn.cancel()
-            self._admit()
-            if isinstance(trouble, TimeoutError):
-                raise _closed(self.closed_for_s()) from None
-            raise
 
     def _admit(self) -> None:
         """Let in whoever may go now, and set the timer for the rest."""
@@ -242,12 +238,11 @@ class Write:
 
     `settle` reads the state. A write without it is such that its repeat shows it: an upsert, or an
     order's transition, where `proof` is the code of the 409 that a repeat meets if the first try
-    was applied. `doubted` says that an earlier call of the same write ended unknown.
+    was applied, also that of an earlier call which ended unknown.
     """
 
     settle: Settle | None = None
     proof: str = ""
-    doubted: bool = False
 
 
 _PLAIN = Write()
@@ -285,6 +280,8 @@ class Caller:
     sleep: Sleep
     jitter: Callable[[], float]
     _away: set[str] = field(default_factory=set)  # operations whose last call found no service
+    # Addresses of writes with a `proof` whose last call ended unknown: the next one is a repeat.
+    _doubted: set[str] = field(default_factory=set)
 
     async def call(
         self,
@@ -340,6 +337,8 @@ class Caller:
             outcome = course.unknown or failure
             if outcome is not failure:
                 outcome.__cause__ = failure
+            if write.proof and isinstance(outcome, OutcomeUnknown):
+                self._doubted.add(url)
         except ServiceError as failure:
             if failure.status:
                 self._away.discard(operation)
@@ -349,6 +348,7 @@ class Caller:
         if isinstance(outcome, ServiceError):
             self.on_contact(Contact(operation, ok, outcome, took_s))
             raise outcome
+        self._doubted.discard(url)
         if not outcome.settled:
             self.on_contact(Contact(operation, ok, None, took_s))
         return outcome
@@ -377,7 +377,7 @@ class Caller:
     async def _after(self, course: _Course, failure: ServiceError) -> Answer | None:
         """Do what the policy says about a failure; None means: try again."""
         settled = Answer(course.request.operation, 200, None, settled=True)
-        doubted = course.write.doubted or course.unknown is not None
+        doubted = course.request.url in self._doubted or course.unknown is not None
         if isinstance(failure, Conflict) and doubted and failure.code == course.write.proof:
             return settled
         if isinstance(failure, ConsentLost) and self.credential is not None:

@@ -18,7 +18,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from tillbridge.core.errors import Conflict, OutcomeUnknown, Refused
+from tillbridge.core.errors import Conflict, Refused
 from tillbridge.core.i18n import _
 from tillbridge.core.log import get_logger
 from tillbridge.model.order import ReasonCode
@@ -32,6 +32,7 @@ log = get_logger()
 
 ALREADY_INTEGRATED = "integration.already_exists"
 INVALID_TRANSITION = "order.invalid_transition"
+_TRANSITION = Write(proof=INVALID_TRANSITION)
 
 # Seconds between looks at the sync status after a push whose answer was lost: the service may have
 # taken it as a job, which moves the status only at its end, and must not be given a second one.
@@ -80,13 +81,14 @@ class StoreCalls(Calls):
 
         body = request.body()
         answer = await self._call(operation, store_id, body=body, write=Write(settle))
-        made = answer.read(types.Integration)
+        made = types.read(types.Integration, answer.body, answer.operation)
         secret = types.need(answer.body, "webhook_secret", operation)
         return types.IntegrationWithSecret(made, secret)
 
     async def integration(self, store_id: str) -> types.Integration:
         """Return the store's integration; Refused `store.not_integrated` where it has none."""
-        return (await self._call("integrations.read", store_id)).read(types.Integration)
+        answer = await self._call("integrations.read", store_id)
+        return types.read(types.Integration, answer.body, answer.operation)
 
     async def change_integration(self, store_id: str, **changed: str | bool) -> types.Integration:
         """Change `webhook_url`, `notification_email`, `menu_sync_direction`, `auto_accept_orders`.
@@ -103,7 +105,7 @@ class StoreCalls(Calls):
         )
         if answer.settled:
             return await self.integration(store_id)
-        return answer.read(types.Integration)
+        return types.read(types.Integration, answer.body, answer.operation)
 
     async def rotate_webhook_secret(self, store_id: str, field: str) -> types.IntegrationWithSecret:
         """Rotate the webhook secret by the update call; `field` is what the service calls that.
@@ -113,7 +115,7 @@ class StoreCalls(Calls):
         """
         # Of several tries the last one's secret counts: repeating does no harm.
         answer = await self._call("integrations.rotate", store_id, body={field: True})
-        rotated = answer.read(types.Integration)
+        rotated = types.read(types.Integration, answer.body, answer.operation)
         return types.IntegrationWithSecret(rotated, types.words(answer.body.get("webhook_secret")))
 
     async def remove_integration(self, store_id: str) -> None:
@@ -135,7 +137,8 @@ class StoreCalls(Calls):
 
     async def tax_config(self, store_id: str) -> types.TaxConfig:
         """Return how the store taxes."""
-        return (await self._call("stores.tax_config", store_id)).read(types.TaxConfig)
+        answer = await self._call("stores.tax_config", store_id)
+        return types.read(types.TaxConfig, answer.body, answer.operation)
 
     async def put_settings(self, store_id: str, settings: Mapping[str, Any]) -> None:
         """Push operational settings, in the service's camelCase; they are forwarded verbatim."""
@@ -225,9 +228,8 @@ class MenuCalls(Calls):
         self, store_id: str, *, priority: Priority = Priority.POLL
     ) -> types.MenuStatus:
         """Return the menu sync status."""
-        return (await self._call("menus.status", store_id, priority=priority)).read(
-            types.MenuStatus
-        )
+        answer = await self._call("menus.status", store_id, priority=priority)
+        return types.read(types.MenuStatus, answer.body, answer.operation)
 
     async def batch(self, store_id: str, body: Mapping[str, Any]) -> types.BatchResult:
         """Add, update and delete several items in one call; a lost answer is as in `push_menus`.
@@ -235,7 +237,11 @@ class MenuCalls(Calls):
         An add that is repeated names an item that is there already, a delete one that is gone.
         """
         _before, answer = await self._write_once(store_id, "menus.batch", body)
-        return types.BatchResult() if answer.settled else answer.read(types.BatchResult)
+        return (
+            types.BatchResult()
+            if answer.settled
+            else types.read(types.BatchResult, answer.body, answer.operation)
+        )
 
     async def set_availability(
         self, store_id: str, items: Iterable[Mapping[str, Any]]
@@ -246,14 +252,14 @@ class MenuCalls(Calls):
         """
         body = await encode({"items": list(items)})
         answer = await self._upsert("items.availability", store_id, body=body)
-        return answer.read(types.AvailabilityResult)
+        return types.read(types.AvailabilityResult, answer.body, answer.operation)
 
     async def patch_item(
         self, store_id: str, external_id: str, fields: Mapping[str, Any]
     ) -> types.PatchResult:
         """Change one item; Refused `menu.item_not_found` where the service does not know it."""
         answer = await self._upsert("items.patch", store_id, external_id, body=fields)
-        return answer.read(types.PatchResult)
+        return types.read(types.PatchResult, answer.body, answer.operation)
 
     async def push_tables(
         self, store_id: str, tables: Sequence[Table], *, cleared: Collection[str] = ()
@@ -330,20 +336,18 @@ class OrderCalls(Calls):
     def __init__(self, caller: Caller, bodies: OrderBodies | None = None) -> None:
         super().__init__(caller)
         self._bodies = bodies or OrderBodies()
-        # Transitions whose last call ended unknown: their next call is a repeat.
-        self._doubted: set[tuple[str, str]] = set()
 
     async def accept(self, order_id: str) -> None:
         """Accept the order. Raises Conflict where that is not reachable from its state."""
-        await self._transition(order_id, "accept", self._bodies.accept)
+        await self._call("orders.accept", order_id, body=self._bodies.accept, write=_TRANSITION)
 
     async def set_preparing(self, order_id: str) -> None:
         """Tell that the kitchen has begun. Raises Conflict as `accept` does."""
-        await self._transition(order_id, "status", self._bodies.preparing)
+        await self._call("orders.status", order_id, body=self._bodies.preparing, write=_TRANSITION)
 
     async def ready(self, order_id: str) -> None:
         """Tell that the order is ready. Raises Conflict as `accept` does."""
-        await self._transition(order_id, "ready", self._bodies.ready)
+        await self._call("orders.ready", order_id, body=self._bodies.ready, write=_TRANSITION)
 
     async def cancel(
         self, order_id: str, reason: str, reason_code: ReasonCode, message: str = ""
@@ -355,17 +359,7 @@ class OrderCalls(Calls):
         body = {"reason": reason, "reason_code": reason_code.value}
         if message:
             body["message"] = message
-        await self._transition(order_id, "cancel", body)
-
-    async def _transition(self, order_id: str, name: str, body: Mapping[str, Any]) -> None:
-        key = (order_id, name)
-        write = Write(proof=INVALID_TRANSITION, doubted=key in self._doubted)
-        try:
-            await self._call(f"orders.{name}", order_id, body=body, write=write)
-        except OutcomeUnknown:
-            self._doubted.add(key)
-            raise
-        self._doubted.discard(key)
+        await self._call("orders.cancel", order_id, body=body, write=_TRANSITION)
 
 
 class ServiceClient(StoreCalls, MenuCalls, OrderCalls):

@@ -11,7 +11,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from decimal import Decimal
-from typing import Any, TypeVar
+from typing import Any
 from urllib.parse import SplitResult, quote, unquote, urlsplit
 
 import aiohttp
@@ -23,7 +23,7 @@ from tillbridge.core.errors import OutcomeUnknown, Refused, ServiceDown, Unreach
 from tillbridge.core.i18n import _
 from tillbridge.core.network import system_trust
 from tillbridge.service.answers import Kind, failure_of, parse_json
-from tillbridge.service.types import read, unreadable
+from tillbridge.service.types import unreadable
 
 LEFT_ORIGIN = "answer.foreign_url"
 _PORTS = {"http": 80, "https": 443}
@@ -155,7 +155,6 @@ _LARGEST_ANSWER = 16 * 1024 * 1024
 _SLOWEST_LINE_BYTES_PER_S = 50_000.0
 _CONNECT_S = 10.0
 _JSON_BODY = {"Content-Type": "application/json"}
-T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,10 +179,6 @@ class Answer:
     status: int
     body: Any
     settled: bool = False
-
-    def read(self, kind: type[T]) -> T:
-        """Return the body as a value of this kind. Raises Refused (`answer.unreadable`)."""
-        return read(kind, self.body, self.operation)
 
 
 class Transport:

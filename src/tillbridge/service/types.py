@@ -143,8 +143,7 @@ _adapter: Callable[[Any], TypeAdapter[Any]] = functools.cache(TypeAdapter)
 def read(kind: type[T], body: object, operation: str) -> T:
     """Return the answer as a value of this kind. Raises as `mapping` does."""
     try:
-        answer = body if isinstance(body, Mapping) else mapping(body, operation)
-        value: T = _adapter(kind).validate_python(answer)
+        value: T = _adapter(kind).validate_python(mapping(body, operation))
     except ValidationError as invalid:
         place = invalid.errors(include_url=False, include_input=False)[0]["loc"]
         name = next((each for each in reversed(place) if isinstance(each, str)), "?")
