@@ -178,7 +178,7 @@ async def test_a_delivery_of_a_community_waits_for_its_secret_too(tmp_path: Path
         assert not waiting.done()
         secrets = [{"secret": "whsec_hall", "since_ms": 5}]
         harness.ledger.vault.put("communities/hall/webhook_secrets", json.dumps(secrets))
-        await harness.receiver.refresh_community("communities/hall")
+        await harness.receiver.refresh("communities/hall")
         assert (await waiting).status == 200
 
 

@@ -74,12 +74,11 @@ async def community_harness(
         woken: list[str] = []
         receiver = Receiver(
             ReceiverSettings(listen="127.0.0.1:0", public_url="http://127.0.0.1:1"),
-            {"main": "loc-1"},
+            {"main": "loc-1", KEY: "com_food_hall"},
             ledger,
             tracker,
             clock=clock,
             wake=woken.append,
-            communities={KEY: "com_food_hall"},
         )
         await receiver.start()
         link = ServiceLink(
@@ -101,7 +100,7 @@ async def community_harness(
         files = {"main": StoreFiles(None, folder / "hours.toml", "USD", None)}
         hours = Hours(context, files, hours_field="")
         flow = CommunityFlow(context, hours, public_url=receiver.url)
-        flow.subscriber.on_secret = receiver.refresh_community
+        flow.subscriber.on_secret = receiver.refresh
         try:
             yield CommunityHarness(hall, flow, ledger, tracker, receiver, woken, clock)
         finally:

@@ -141,13 +141,12 @@ async def receiving(
             ReceiverSettings.model_validate(
                 {"listen": "127.0.0.1:0", "public_url": "https://store.example", **settings}
             ),
-            {"main": "loc-1", "other": "loc-2", "new": "loc-3"},
+            {"main": "loc-1", "other": "loc-2", "new": "loc-3", **(communities or {})},
             ledger,
             tracker,
             clock=clock,
             wake=woken.append,
             success_status=success_status,
-            communities=communities,
         )
         await receiver.start()
         try:

@@ -127,24 +127,24 @@ class _Daemon:
 
         receiver = Receiver(
             receiver_settings(bridge.loaded),
-            {name: store.location_id for name, store in settings.stores.items()},
-            bridge.ledger,
-            bridge.problems,
-            clock=bridge.clock,
-            wake=deliveries_arrived,
-            success_status=settings.assumptions.delivery_success_status,
-            communities={
+            {name: store.location_id for name, store in settings.stores.items()}
+            | {
                 found.key: settings.communities[name].community_id
                 for name, found in bridge.communities.items()
             },
+            bridge.ledger,
+            bridge.problems,
+            clock=bridge.clock,
+            metrics=bridge.context.metrics,
+            wake=deliveries_arrived,
+            success_status=settings.assumptions.delivery_success_status,
         )
-        receiver.count_in(bridge.context.metrics)
         for store in bridge.stores.values():
             store.integrator.on_secret_expected = receiver.expect
             store.integrator.on_secret = receiver.refresh
             store.on_recalled = partial(self._connected, store)
         for community in bridge.communities.values():
-            community.flow.subscriber.on_secret = receiver.refresh_community
+            community.flow.subscriber.on_secret = receiver.refresh
             community.flow.subscriber.on_secret_expected = receiver.expect
         return receiver
 

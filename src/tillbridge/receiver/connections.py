@@ -4,10 +4,10 @@ aiohttp leaves slow senders, and slow readers, connected.
 """
 
 import asyncio
+import contextlib
 import ssl
-from collections.abc import Awaitable, Callable, Sequence
-from datetime import UTC, datetime
-from enum import Enum
+from collections.abc import Awaitable, Callable
+from enum import IntEnum
 from http import HTTPStatus
 from pathlib import Path
 from typing import Any, cast
@@ -43,13 +43,12 @@ _CERTIFICATE_CODES = frozenset(
 SERVER = {"Server": "tillbridge"}  # and no version: nobody outside needs to know it
 
 
-class _Phase(Enum):
-    HEAD = "the head of a request is awaited"
-    REQUEST = "a request is being answered"
-    IDLE = "between two requests"
+class _Phase(IntEnum):
+    """What a connection is at; the higher, the more it matters."""
 
-
-_WORTH = {_Phase.IDLE: 0, _Phase.HEAD: 1, _Phase.REQUEST: 2}
+    IDLE = 0  # between two requests
+    HEAD = 1  # the head of a request is awaited
+    REQUEST = 2  # a request is being answered
 
 
 class DeadlineServer(web.Server):
@@ -95,23 +94,12 @@ class DeadlineServer(web.Server):
         candidates = [each for each in self.open if each.may_be_closed(now)]
         if not candidates:
             return False
-        min(candidates, key=lambda each: (each.trusted, _WORTH[each.phase], each.since)).abort()
+        min(candidates, key=lambda each: (each.trusted, each.phase, each.since)).abort()
         return True
 
 
 class _Connection(web.RequestHandler):
     """One connection, which knows since when it is in which phase."""
-
-    __slots__ = (
-        "_closing_since",
-        "_full_since",
-        "_link",
-        "_server",
-        "body",
-        "phase",
-        "since",
-        "trusted",
-    )
 
     def __init__(self, server: DeadlineServer, **options: Any) -> None:  # noqa: ANN401 -- aiohttp's own
         super().__init__(server, **options)
@@ -151,11 +139,9 @@ class _Connection(web.RequestHandler):
         now = self._loop.time()
         if self._link is not None and self._link.is_closing():
             self._closing_since = self._closing_since or now
-        late = self.phase is _Phase.HEAD and now - self.since >= limit_s
-        if late or any(
-            since is not None and now - since >= limit_s
-            for since in (self._full_since, self._closing_since)
-        ):
+        head_since = self.since if self.phase is _Phase.HEAD else None
+        waits = (head_since, self._full_since, self._closing_since)
+        if any(since is not None and now - since >= limit_s for since in waits):
             self.abort()
 
     def may_be_closed(self, now: float) -> bool:
@@ -232,7 +218,7 @@ class LiveCertificate:
         self._broken = ""
         self._seen = self._stamp()
         try:
-            self._ends_ms = self._checked()
+            self.context, self._ends_ms = self._checked()
         except (OSError, ValueError) as failure:
             raise ConfigError(
                 _("receiver.tls_cert: the certificate cannot be used: {detail}.").format(
@@ -240,7 +226,6 @@ class LiveCertificate:
                 ),
                 fix=_("Name the PEM files of a certificate (with its chain) and of its key."),
             ) from None
-        self.context = self._context()
 
     async def look(self) -> None:
         """Load a new pair if there is one, and report how long the one in force is good for."""
@@ -248,7 +233,7 @@ class LiveCertificate:
         if stamp != self._seen:
             self._seen = stamp
             try:
-                ends_ms = self._checked()
+                _tried, ends_ms = self._checked()
                 self.context.load_cert_chain(self._certificate, self._key)
             except (OSError, ValueError) as failure:
                 self._broken = self._why(failure)
@@ -270,33 +255,27 @@ class LiveCertificate:
             found.append(Found("receiver.certificate_broken", detail={"detail": self._broken}))
         self._tracker.report(Scope("", _CERTIFICATE_CODES), found)
 
-    def _stamp(self) -> Sequence[tuple[int, int, int] | None]:
+    def _stamp(self) -> list[tuple[int, int, int]]:
         """Return what changes when a file does."""
-        stamp: list[tuple[int, int, int] | None] = []
+        stamp = []
         for path in (self._certificate, self._key):
-            try:
+            with contextlib.suppress(OSError):
                 found = path.stat()
                 stamp.append((found.st_mtime_ns, found.st_size, found.st_ino))
-            except OSError:
-                stamp.append(None)
         return stamp
 
-    def _checked(self) -> int:
-        """Return when the certificate ends (ms).
+    def _checked(self) -> tuple[ssl.SSLContext, int]:
+        """Return a context with the pair as it is now, and when the certificate ends (ms).
 
         Raises OSError (ssl.SSLError is one) or ValueError where the pair is none.
         """
         from cryptography import x509  # noqa: PLC0415 -- only where the receiver serves TLS itself
 
-        self._context()
-        ends = x509.load_pem_x509_certificate(self._certificate.read_bytes()).not_valid_after_utc
-        return int((ends - datetime(1970, 1, 1, tzinfo=UTC)).total_seconds() * 1000)
-
-    def _context(self) -> ssl.SSLContext:
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         context.minimum_version = ssl.TLSVersion.TLSv1_2
         context.load_cert_chain(self._certificate, self._key, password=_no_password)
-        return context
+        ends = x509.load_pem_x509_certificate(self._certificate.read_bytes()).not_valid_after_utc
+        return context, int(ends.timestamp() * 1000)
 
     def _why(self, failure: Exception) -> str:
         if isinstance(failure, ssl.SSLError):

@@ -8,8 +8,8 @@ import asyncio
 import contextlib
 import hmac
 import json
-from collections import deque
-from collections.abc import Callable, Iterable
+from collections import Counter, deque
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Annotated, Any, NoReturn
@@ -28,7 +28,7 @@ from tillbridge.ledger.ledger import Ledger
 from tillbridge.ledger.models import Delivery
 from tillbridge.ledger.problems import ProblemTracker
 from tillbridge.receiver.connections import SERVER, trust
-from tillbridge.stores.vault import WebhookSecret, counting
+from tillbridge.stores.vault import WebhookSecret, counting, webhook_secrets
 
 log = get_logger()
 
@@ -42,6 +42,7 @@ _WITHIN_S = 600.0
 _REPORT_EVERY_S = 10.0  # a flood of them is not a flood of writes
 _DAY_S = 86_400.0
 ALL_REFUSED = "receiver.all_refused"
+COMMUNITIES = "communities/"  # how the end of a community's path begins
 _BAD_SIGNATURE = "receiver.bad_signature"
 _COMMUNITY_SIGNATURE = "community.bad_signature"
 
@@ -139,15 +140,16 @@ class Refusals:
         self._tracker = tracker
         self._clock = clock
         self._logged: dict[tuple[str, str], float] = {}
-        self._unlogged: dict[tuple[str, str], int] = {}
+        self._unlogged: Counter[tuple[str, str]] = Counter()
         self._bad: dict[str, _Bad] = {}
+        self._good: set[str] = set()  # the paths whose last delivery had a good signature
 
     def refused(self, store: str, reason: str, detail: str = "") -> None:
         """Log it, or count it if that kind was logged within the last minute."""
         key = (store, reason)
         now = self._clock.monotonic()
         if now - self._logged.get(key, float("-inf")) < _LOG_EVERY_S:
-            self._unlogged[key] = self._unlogged.get(key, 0) + 1
+            self._unlogged[key] += 1
             return
         self._logged[key] = now
         others = self._unlogged.pop(key, 0)
@@ -160,13 +162,15 @@ class Refusals:
         refused, no order arrives.
         """
         now = self._clock.monotonic()
+        self._good.discard(store)
         bad = self._bad.setdefault(store, _Bad())
         bad.times.append(now)
         bad.count += 1
         bad.real += looks_real
         bad.last_ms = self._clock.now_ms()
         several = len(bad.times) == _SEVERAL and now - bad.times[0] <= _WITHIN_S
-        if not several and bad.real < _SEVERAL and not self._is_reported(store):
+        reported = any(self._tracker.is_open(code, store) for code in _codes(store))
+        if not several and bad.real < _SEVERAL and not reported:
             return
         recent = bad.reported_at is not None and now - bad.reported_at < _REPORT_EVERY_S
         if not recent or bad.real == _SEVERAL:
@@ -175,7 +179,9 @@ class Refusals:
 
     def good_signature(self, store: str) -> None:
         """Note a signature that matches: the secret is right after all."""
-        if self._bad.pop(store, None) is not None or self._is_reported(store):
+        if store not in self._good:
+            self._good.add(store)
+            self._bad.pop(store, None)
             self._tracker.report(Scope(store, _codes(store)), ())
 
     async def close_stale(self) -> None:
@@ -190,9 +196,6 @@ class Refusals:
             if now - bad.times[-1] >= _DAY_S:
                 self._bad.pop(each.store)
                 self._tracker.close(each.code, each.store)
-
-    def _is_reported(self, store: str) -> bool:
-        return any(self._tracker.is_open(code, store) for code in _codes(store))
 
     def _report(self, store: str, bad: _Bad) -> None:
         last = datetime.fromtimestamp(bad.last_ms / 1000).astimezone()
@@ -212,7 +215,7 @@ class Refusals:
 
 def _codes(path: str) -> frozenset[str]:
     """Return the problems of the end of a webhook's path: a store's, or a community's."""
-    community = path.startswith("communities/")
+    community = path.startswith(COMMUNITIES)
     return frozenset({_COMMUNITY_SIGNATURE} if community else {_BAD_SIGNATURE, ALL_REFUSED})
 
 
@@ -243,44 +246,45 @@ class _Refused(Exception):
         self.detail = detail
 
 
+@dataclass(slots=True)
 class Deliveries:
-    """Receives deliveries for the stores and communities in `endpoints`, by the end of the path.
+    """Receives deliveries for stores and communities, by the end of the path.
 
     A store's is its name, a community's is `communities/` and its name; no name holds a slash.
+    `ids` are the location ids of stores, and the ids of communities.
     """
 
-    def __init__(
-        self,
-        settings: ReceiverSettings,
-        ledger: Ledger,
-        refusals: Refusals,
-        *,
-        clock: Clock,
-        wake: Callable[[str], None],
-        success_status: int,
-    ) -> None:
-        self.metrics = Metrics()
-        self.endpoints: dict[str, Endpoint] = {}
-        self._expected: dict[str, asyncio.Event] = {}
-        self._settings = settings
-        self._ledger = ledger
-        self._refusals = refusals
-        self._clock = clock
-        self._wake = wake
-        self._success_status = success_status
-        self._large_bodies = 0  # bytes
-        # Resolved once: making a logger for each delivery costs as much as verifying it.
-        self._log = log.bind()
+    settings: ReceiverSettings
+    ids: Mapping[str, str]
+    ledger: Ledger
+    refusals: Refusals
+    clock: Clock
+    metrics: Metrics
+    wake: Callable[[str], None]
+    success_status: int
+    _endpoints: dict[str, Endpoint] = field(default_factory=dict)
+    _expected: dict[str, asyncio.Event] = field(default_factory=dict)
+    _large_bodies: int = 0  # bytes
+    # Resolved once: making a logger for each delivery costs as much as verifying it.
+    _log: Any = field(default_factory=log.bind)
 
-    def expect(self, store: str) -> None:
-        """Let deliveries with an unknown signature wait a moment: a new secret is on its way."""
-        self._expected.setdefault(store, asyncio.Event())
+    async def refresh(self, path: str) -> None:
+        """Read again what a path's deliveries are checked by: call it when a secret changes.
 
-    def expect_no_more(self, store: str) -> None:
-        """Look again at those that wait, and let no more wait."""
-        expected = self._expected.pop(store, None)
-        if expected is not None:
+        `path` is its end. Deliveries that wait for the secret are looked at again.
+        """
+        secrets, own_id = webhook_secrets(self.ledger.vault, path), self.ids[path]
+        if path.startswith(COMMUNITIES):
+            self._endpoints[path] = Endpoint(secrets, community_id=own_id)
+        else:
+            store_id = await self.ledger.get_fact(path, "service_store_id", str)
+            self._endpoints[path] = Endpoint(secrets, store_id or "", own_id)
+        if (expected := self._expected.pop(path, None)) is not None:
             expected.set()
+
+    def expect(self, path: str) -> None:
+        """Let deliveries with an unknown signature wait a moment: a new secret is on its way."""
+        self._expected.setdefault(path, asyncio.Event())
 
     async def receive(self, request: web.BaseRequest, store: str) -> web.Response:
         """Answer one delivery.
@@ -291,13 +295,13 @@ class Deliveries:
         slowly. 411, 413, 415 no length, too long, encoded or no JSON by its type. 503 the ledger
         cannot be written, or too many large bodies are on their way.
         """
-        endpoint = self.endpoints.get(store)
+        endpoint = self._endpoints.get(store)
         if endpoint is None:
             # Its name is the sender's invention, and stays out of the log.
             return self._refused("", _Refused(404, "no_such_store"))
         try:
             delivery = await self._check(request, store, endpoint)
-            new = await self._ledger.deliver(delivery)
+            new = await self.ledger.deliver(delivery)
         except _Refused as refused:
             return self._refused(store, refused)
         except LedgerError as failure:
@@ -312,12 +316,12 @@ class Deliveries:
         )
         self.metrics.deliveries.labels(store=store, result="new" if new else "known").inc()
         if new:
-            self._wake(store)
-        return web.Response(status=self._success_status, headers=SERVER)
+            self.wake(store)
+        return web.Response(status=self.success_status, headers=SERVER)
 
     def _refused(self, store: str, refused: "_Refused") -> web.Response:
         """Answer a refusal; unless the body was read, the connection ends: it may follow on it."""
-        self._refusals.refused(store, refused.reason, refused.detail)
+        self.refusals.refused(store, refused.reason, refused.detail)
         self.metrics.deliveries.labels(store=store, result=refused.reason).inc()
         answer = web.Response(status=refused.status, headers=SERVER)
         if refused.reason != "ledger_unwritable":
@@ -327,19 +331,19 @@ class Deliveries:
     async def _check(self, request: web.BaseRequest, store: str, endpoint: Endpoint) -> Delivery:
         body = await self._body(request)
         headers = request.headers
-        now = self._clock.now_ms()
+        now = self.clock.now_ms()
         signature = headers.get("X-Service-Signature", "")
         signer = self._signer(endpoint, body, signature)
         if signer is None and store in self._expected:
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(_PATIENCE_S):
                     await self._expected[store].wait()
-            endpoint = self.endpoints[store]
+            endpoint = self._endpoints[store]
             signer = self._signer(endpoint, body, signature)
         if signer is None:
-            self._refusals.bad_signature(store, looks_real=_looks_real(body, endpoint))
+            self.refusals.bad_signature(store, looks_real=_looks_real(body, endpoint))
             raise _Refused(401, "signature" if endpoint.secrets else "no_secret_yet")
-        self._refusals.good_signature(store)
+        self.refusals.good_signature(store)
         trust(request)
         try:
             envelope = read_envelope(body)
@@ -364,8 +368,8 @@ class Deliveries:
         )
 
     def _signer(self, endpoint: Endpoint, body: bytes, signature: str) -> WebhookSecret | None:
-        old_secret_s = self._settings.old_secret_s
-        secrets = counting(endpoint.secrets, self._clock.now_ms(), old_secret_s=old_secret_s)
+        old_secret_s = self.settings.old_secret_s
+        secrets = counting(endpoint.secrets, self.clock.now_ms(), old_secret_s=old_secret_s)
         found = matches(body, signature, [each.secret.encode() for each in secrets])
         return next((each for each, match in zip(secrets, found, strict=True) if match), None)
 
@@ -374,7 +378,7 @@ class Deliveries:
         length, headers = request.content_length, request.headers
         if length is None or "Transfer-Encoding" in headers:
             raise _Refused(411, "no_length")
-        if length > self._settings.max_body_bytes:
+        if length > self.settings.max_body_bytes:
             raise _Refused(413, "too_long")
         if headers.get("Content-Encoding", "identity").strip().lower() != "identity":
             raise _Refused(415, "encoded")
@@ -392,7 +396,7 @@ class Deliveries:
             raise _Refused(503, "too_many_large_bodies")
         self._large_bodies += large
         try:
-            async with asyncio.timeout(self._settings.body_timeout_s):
+            async with asyncio.timeout(self.settings.body_timeout_s):
                 return await content.read()
         except TimeoutError:
             raise _Refused(408, "slow_body") from None

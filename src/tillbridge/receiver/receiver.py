@@ -31,8 +31,7 @@ from tillbridge.core.scheduler import Scheduler
 from tillbridge.ledger.ledger import Ledger
 from tillbridge.ledger.problems import ProblemTracker
 from tillbridge.receiver.connections import SERVER, DeadlineServer, LiveCertificate
-from tillbridge.receiver.deliveries import Deliveries, Endpoint, Refusals
-from tillbridge.stores.vault import webhook_secrets
+from tillbridge.receiver.deliveries import Deliveries, Refusals
 
 log = get_logger()
 
@@ -42,9 +41,8 @@ _CROWDED = 20  # surplus connections within a minute
 _CROWDED_WITHIN_S = 60.0
 _CALM_S = 300.0
 NONCE = re.compile(r"[A-Za-z0-9_-]{16,64}")
-PROOF = re.compile(
-    r"proof: ([0-9a-f]{64})(?![0-9a-f])"
-)  # also where JSON has escaped what is before it
+# Also where JSON has escaped what is before it.
+PROOF = re.compile(r"proof: ([0-9a-f]{64})(?![0-9a-f])")
 
 _HEALTH = frozenset({"/healthz", "/webhooks/healthz"})
 
@@ -79,8 +77,8 @@ class Echo:
 class Crowding:
     """Counts connections beyond `max_connections`; many within a minute are a problem."""
 
-    def __init__(self, tracker: ProblemTracker, clock: Clock) -> None:
-        self.metrics = Metrics()
+    def __init__(self, tracker: ProblemTracker, clock: Clock, metrics: Metrics) -> None:
+        self._metrics = metrics
         self._tracker = tracker
         self._clock = clock
         self._began = clock.monotonic()
@@ -88,7 +86,7 @@ class Crowding:
 
     def surplus(self, result: str) -> None:
         """Count a connection that was "refused", or that took the place of another ("replaced")."""
-        self.metrics.surplus_connections.labels(result=result).inc()
+        self._metrics.surplus_connections.labels(result=result).inc()
         now = self._clock.monotonic()
         self._times.append(now)
         if len(self._times) == _CROWDED and now - self._times[0] <= _CROWDED_WITHIN_S:
@@ -102,53 +100,45 @@ class Crowding:
 
 
 class Receiver:
-    """Receives for the stores in `locations` (local name to location id).
+    """Receives for the paths in `ids`: a store's name, or `communities/` and a community's.
 
-    `communities` are received for too: by the end of their path, their id at the service.
-
-    `success_status` is what a delivery that is on disk is answered with; `wake(store)` is called
-    in the event loop after each commit of a new one. `port` and `url` are known after `start`.
+    `ids` are the location ids of stores, and the ids of communities. `success_status` is what a
+    delivery that is on disk is answered with; `wake(path)` is called in the event loop after each
+    commit of a new one. `port` and `url` are known after `start`.
     """
 
     def __init__(
         self,
         settings: ReceiverSettings,
-        locations: Mapping[str, str],
+        ids: Mapping[str, str],
         ledger: Ledger,
         tracker: ProblemTracker,
         *,
         clock: Clock,
         wake: Callable[[str], None],
+        metrics: Metrics | None = None,
         success_status: int = 200,
-        communities: Mapping[str, str] | None = None,
     ) -> None:
+        metrics = metrics or Metrics()
         self._settings = settings
-        self._locations = locations
-        self._communities = communities or {}
+        self._paths = tuple(ids)
         self._ledger = ledger
         self._tracker = tracker
         self._clock = clock
         self._certificate: LiveCertificate | None = None
-        self._crowding = Crowding(tracker, clock)
+        self._crowding = Crowding(tracker, clock, metrics)
         self.echo = Echo()
         self.refusals = Refusals(tracker, clock)
         self._deliveries = Deliveries(
-            settings,
-            ledger,
-            self.refusals,
-            clock=clock,
-            wake=wake,
-            success_status=success_status,
+            settings, ids, ledger, self.refusals, clock, metrics, wake, success_status
         )
+        # When a secret is about to change, and when it has changed, by the end of the path.
+        self.expect = self._deliveries.expect
+        self.refresh = self._deliveries.refresh
         self._server: DeadlineServer | None = None
         self._acceptor: Acceptor | None = None
         self._serving: asyncio.Future[None] | None = None
         self.port = 0
-
-    def count_in(self, metrics: Metrics) -> None:
-        """Count deliveries by store and result here."""
-        self._deliveries.metrics = metrics
-        self._crowding.metrics = metrics
 
     @property
     def url(self) -> str:
@@ -158,10 +148,8 @@ class Receiver:
 
     async def start(self) -> None:
         """Read the stores' secrets and listen. Raises ConfigError if the address cannot be had."""
-        for store in self._locations:
-            await self.refresh(store)
-        for community in self._communities:
-            await self.refresh_community(community)
+        for path in self._paths:
+            await self.refresh(path)
         host, _colon, port = self._settings.listen.rpartition(":")
         server = DeadlineServer(self._handle, self._settings)
         if self._settings.tls_cert is not None and self._settings.tls_key is not None:
@@ -201,10 +189,8 @@ class Receiver:
 
     def tasks(self) -> Mapping[str, Coroutine[Any, Any, object]]:
         """Return what runs beside it, after `start`; each is supervised."""
-        running: dict[str, Coroutine[Any, Any, object]] = {}
-        if self._serving is not None:
-            running["receiver.accept"] = _awaited(self._serving)
-        return running
+        serving = self._serving
+        return {} if serving is None else {"receiver.accept": _awaited(serving)}
 
     def plan(self, scheduler: Scheduler) -> None:
         """Plan what happens by the clock; after `start`."""
@@ -215,28 +201,6 @@ class Receiver:
         if self._certificate is not None:
             look = self._certificate.look
             scheduler.every("receiver.certificate", _LOOK_S, look, first_s=_LOOK_S)
-
-    async def refresh(self, store: str) -> None:
-        """Read again what the store's deliveries are checked by: call it when a secret changes."""
-        store_id = await self._ledger.get_fact(store, "service_store_id")
-        self._deliveries.endpoints[store] = Endpoint(
-            secrets=webhook_secrets(self._ledger.vault, store),
-            store_id=store_id or "",
-            location_id=self._locations[store],
-        )
-        self._deliveries.expect_no_more(store)
-
-    def expect(self, store: str) -> None:
-        """Take note that the store's secret is about to change; `refresh` ends it."""
-        self._deliveries.expect(store)
-
-    async def refresh_community(self, community: str) -> None:
-        """The same for a community, by the end of its path (`communities/NAME`)."""
-        self._deliveries.endpoints[community] = Endpoint(
-            secrets=webhook_secrets(self._ledger.vault, community),
-            community_id=self._communities[community],
-        )
-        self._deliveries.expect_no_more(community)
 
     async def stop(self, drain_s: float) -> None:
         """Take no new request, finish those that have begun within `drain_s` seconds."""
