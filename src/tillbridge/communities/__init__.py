@@ -5,6 +5,7 @@ A context is what the parts of a community's flow share; what they are is in `co
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from tillbridge.config import CommunitySettings
 from tillbridge.core.clock import Clock
@@ -40,6 +41,10 @@ class CommunityContext:
     def service_ids(self) -> dict[str, str]:
         """The connected member stores: local name to id at the service."""
         return {name: store_id for name, store_id in self.members().items() if store_id}
+
+    async def fact(self, name: str) -> dict[str, Any]:
+        """Return what is stored under this name; {} where nothing is."""
+        return await self.ledger.get_fact(self.key, name, dict) or {}
 
     def report(self, code: str, subject: str | None, *found: Found) -> None:
         """Make what is open of a problem exactly what is found; of all its subjects for None."""

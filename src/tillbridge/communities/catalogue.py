@@ -138,8 +138,8 @@ class CommunityOverrides:
 
     async def all(self) -> dict[str, CommunityOverride]:
         """Return the overrides, by item id."""
-        key = self._context.key
-        return await self._context.ledger.read(partial(community_overrides, community=key))
+        query = partial(community_overrides, community=self._context.key)
+        return await self._context.ledger.read(query)
 
     async def push(self) -> None:
         """Send what the service does not have yet. Raises ServiceError, LedgerError.
@@ -191,7 +191,7 @@ class Mirror:
 
     async def state(self) -> dict[str, Any]:
         """Return `as_of`, `whole_at` and `read_at` (ms), and the counts; {} before the first."""
-        return await self._context.ledger.get_fact(self._context.key, "mirror", dict) or {}
+        return await self._context.fact("mirror")
 
     async def round(self) -> dict[str, Any]:
         """Read what has changed, or all of it where that is due; return the new state.
@@ -201,56 +201,43 @@ class Mirror:
         """
         state = await self.state()
         there = await self._context.ledger.read(
-            lambda connection: mirrored_counts(connection, self._context.key)
+            partial(mirrored_counts, community=self._context.key)
         )
         noted = all(state.get(name) == count for name, count in there.items())
-        whole_at = state.get("whole_at")
         due = self._context.clock.now_ms() - self._context.settings.full_sync_s * 1000
-        if not noted or not state.get("as_of") or not whole_at or whole_at <= due:
+        if not noted or not state.get("as_of") or (state.get("whole_at") or 0) <= due:
             return await self.whole()
-        return await self.since(str(state["as_of"]))
+        return await self._read(str(state["as_of"]))
 
     async def whole(self) -> dict[str, Any]:
         """Read all of it. Raises ServiceError, LedgerError."""
+        return await self._read(None)
+
+    async def _read(self, as_of: str | None) -> dict[str, Any]:
+        """Read what has changed since then, None: all of it."""
+        context = self._context
         async with self._one_at_a_time:
-            asked_at = self._context.clock.now_ms()
-            answer = await self._context.calls.catalogue()
+            asked_at = context.clock.now_ms()
+            answer = await context.calls.catalogue(updated_since=as_of)
 
             def write(connection: Connection) -> dict[str, Any]:
-                change = replaced(record_keys(connection, self._context.key), answer.records)
-                put_records(connection, self._context.key, change.put, change.gone)
-                return self._note(connection, answer, asked_at, whole_at=asked_at)
+                before = get_fact(connection, context.key, "mirror") or {}
+                if as_of is None:
+                    change = replaced(record_keys(connection, context.key), answer.records)
+                    whole_at = asked_at
+                else:
+                    change = advanced(answer.records)
+                    whole_at = before.get("whole_at", asked_at)
+                put_records(connection, context.key, change.put, change.gone)
+                return self._note(connection, answer, asked_at, whole_at=whole_at)
 
-            state = await self._context.ledger.write(write)
-        log.info(
-            "community.mirrored",
-            community=self._context.name,
-            stores=state["stores"],
-            items=state["items"],
-        )
-        return state
-
-    async def since(self, as_of: str) -> dict[str, Any]:
-        """Read what has changed since then. Raises ServiceError, LedgerError."""
-        async with self._one_at_a_time:
-            asked_at = self._context.clock.now_ms()
-            answer = await self._context.calls.catalogue(updated_since=as_of)
-            change = advanced(answer.records)
-
-            def write(connection: Connection) -> dict[str, Any]:
-                put_records(connection, self._context.key, change.put, change.gone)
-                before = get_fact(connection, self._context.key, "mirror") or {}
-                return self._note(
-                    connection, answer, asked_at, whole_at=before.get("whole_at", asked_at)
-                )
-
-            state = await self._context.ledger.write(write)
-        log.debug(
-            "community.mirror_advanced",
-            community=self._context.name,
-            changed=len(change.put),
-            gone=len(change.gone),
-        )
+            state = await context.ledger.write(write)
+        if as_of is None:
+            counts = {"stores": state["stores"], "items": state["items"]}
+            log.info("community.mirrored", community=context.name, **counts)
+        else:
+            changed = len(answer.records)
+            log.debug("community.mirror_advanced", community=context.name, changed=changed)
         return state
 
     def _note(

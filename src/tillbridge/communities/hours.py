@@ -134,7 +134,7 @@ class Hours:
 
     async def listed(self) -> list[StoreHours]:
         """Return the hours as they are to be. Raises ConfigError where a file cannot be read."""
-        pushed = await self._pushed()
+        pushed = await self._context.fact("hours")
         found = []
         for store in self._context.members():
             body = self._body(await self._hours(store)) if store in self._files else None
@@ -153,7 +153,7 @@ class Hours:
         if body is None:
             return
         wanted = digest(body)
-        if (await self._pushed()).get(store, {}).get("digest") == wanted:
+        if (await self._context.fact("hours")).get(store, {}).get("digest") == wanted:
             self._context.report(_PROBLEM, store)
         elif self._in_vain.get(store) != wanted:
             try:
@@ -176,9 +176,6 @@ class Hours:
         await context.ledger.write(note)
         context.report(_PROBLEM, store)
         log.info("community.hours_pushed", community=context.name, store=store)
-
-    async def _pushed(self) -> dict[str, Any]:
-        return await self._context.ledger.get_fact(self._context.key, "hours", dict) or {}
 
     def _body(self, hours: OpeningHours | None) -> dict[str, Any] | None:
         if hours is None:

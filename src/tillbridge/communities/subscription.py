@@ -7,7 +7,6 @@ what is not stored here cannot be found again.
 """
 
 import asyncio
-import json
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -18,8 +17,8 @@ from tillbridge.core.i18n import _
 from tillbridge.core.log import get_logger
 from tillbridge.core.problems import Found
 from tillbridge.ledger.orders import has_delivery
-from tillbridge.ledger.vault import Vault
 from tillbridge.model.community import DeliveryAttempt, Subscription, SubscriptionRequest
+from tillbridge.stores.vault import keep_webhook_secret, prove_writable, webhook_secrets
 
 log = get_logger()
 
@@ -70,35 +69,6 @@ def remedy(attempt: DeliveryAttempt, name: str, url: str) -> str:
     ).format(url=url, name=name)
 
 
-def store_secret(vault: Vault, key: str, secret: str, webhook_id: str, *, at_ms: int) -> None:
-    """Store a new secret, and the one it replaces: the receiver honours that for a day.
-
-    On return both are on disk; raises LedgerUnwritable.
-    """
-    newest = {"secret": secret, "since_ms": at_ms, "webhook_id": webhook_id}
-    vault.put(_name(key), json.dumps([newest, *_stored(vault, key)[:1]]))
-
-
-def webhook_id_of(vault: Vault, key: str) -> str | None:
-    """Return the id of the subscription whose secret is here, None where there is none."""
-    kept = _stored(vault, key)
-    return str(kept[0]["webhook_id"]) if kept and kept[0].get("webhook_id") else None
-
-
-def prove_writable(vault: Vault, key: str, *, at_ms: int) -> None:
-    """Raise LedgerUnwritable now rather than after a secret was shown that is shown once."""
-    vault.put(f"{key}/probe", str(at_ms))
-    vault.drop(f"{key}/probe")
-
-
-def _stored(vault: Vault, key: str) -> list[dict[str, Any]]:
-    return list(json.loads(vault.get(_name(key)) or "[]"))
-
-
-def _name(key: str) -> str:
-    return f"{key}/webhook_secrets"
-
-
 @dataclass(frozen=True, slots=True)
 class Tested:
     """What came of a test: the service's attempt (None: not seen in time), and what is here."""
@@ -115,16 +85,12 @@ class Tested:
 
 def differences(now: Subscription, wanted: SubscriptionRequest) -> dict[str, Any]:
     """Return what a PUT has to change; no events, or "*" among them, are all of them. Pure."""
-    changed: dict[str, Any] = {}
-    if now.name != wanted.name:
-        changed["name"] = wanted.name
-    if now.url != wanted.url:
-        changed["url"] = wanted.url
-    if _events(now.events) != _events(wanted.events):
-        changed["events"] = wanted.body()["events"]
-    if now.is_active is not wanted.is_active:
-        changed["is_active"] = wanted.is_active
-    return changed
+    same_events = _events(now.events) == _events(wanted.events)
+    return {
+        name: value
+        for name, value in wanted.body().items()
+        if not (same_events if name == "events" else getattr(now, name) == value)
+    }
 
 
 class Subscriber:
@@ -149,7 +115,8 @@ class Subscriber:
     @property
     def webhook_id(self) -> str | None:
         """The id of the subscription whose secret is in the vault."""
-        return webhook_id_of(self._context.ledger.vault, self._context.key)
+        secrets = webhook_secrets(self._context.ledger.vault, self._context.key)
+        return (secrets[0].webhook_id or None) if secrets else None
 
     async def reconcile(self) -> None:
         """Make the subscription where it is missing, bring it in line, look at its deliveries.
@@ -159,20 +126,19 @@ class Subscriber:
         async with self._one_at_a_time:
             webhook_id = self.webhook_id
             now = None if webhook_id is None else await self._context.calls.subscription(webhook_id)
-            if webhook_id is None or now is None:
+            if webhook_id is not None and now is not None:
+                if changed := differences(now, self.wanted):
+                    await self._context.calls.change_subscription(webhook_id, changed)
+                    log.info(
+                        "community.subscription_changed",
+                        community=self._context.name,
+                        changed=sorted(changed),
+                    )
+                await self._note(webhook_id)
+            else:
                 if webhook_id is not None:
                     log.warning("community.subscription_gone", community=self._context.name)
                 webhook_id = await self._make()
-            elif changed := differences(now, self.wanted):
-                await self._context.calls.change_subscription(webhook_id, changed)
-                await self._note(webhook_id)
-                log.info(
-                    "community.subscription_changed",
-                    community=self._context.name,
-                    changed=sorted(changed),
-                )
-            else:
-                await self._note(webhook_id)
             await self._look(webhook_id)
 
     async def remake(self) -> None:
@@ -180,7 +146,7 @@ class Subscriber:
         async with self._one_at_a_time:
             webhook_id = self.webhook_id
             if webhook_id is not None:
-                await asyncio.to_thread(self._prove)
+                await self._prove()
                 await self._context.calls.unsubscribe(webhook_id)
             await self._make()
             self._context.report("community.bad_signature", "")
@@ -202,18 +168,18 @@ class Subscriber:
 
     async def _make(self) -> str:
         context = self._context
-        await asyncio.to_thread(self._prove)
+        await self._prove()
         self.on_secret_expected(context.key)
         try:
             made = await context.calls.subscribe(self.wanted)
             webhook_id = made.subscription.webhook_id
             await asyncio.to_thread(
-                store_secret,
+                keep_webhook_secret,
                 context.ledger.vault,
                 context.key,
                 made.secret,
-                webhook_id,
                 at_ms=context.clock.now_ms(),
+                webhook_id=webhook_id,
             )
         finally:
             await self.on_secret(context.key)
@@ -221,10 +187,10 @@ class Subscriber:
         log.info("community.subscribed", community=context.name, webhook_id=webhook_id)
         return webhook_id
 
-    def _prove(self) -> None:
-        prove_writable(
-            self._context.ledger.vault, self._context.key, at_ms=self._context.clock.now_ms()
-        )
+    async def _prove(self) -> None:
+        context = self._context
+        at_ms = context.clock.now_ms()
+        await asyncio.to_thread(prove_writable, context.ledger.vault, context.key, at_ms=at_ms)
 
     async def _note(self, webhook_id: str) -> None:
         at = self._context.clock.now_ms()

@@ -51,7 +51,8 @@ class WebhookSecret:
     """A secret that signs deliveries, since `since_ms` (milliseconds since the epoch).
 
     `integration_id` and `location_id` are those of the integration it was shown for, "" where an
-    earlier version stored it; `ended_ms` is when that integration was removed for good.
+    earlier version stored it; `ended_ms` is when that integration was removed for good. A
+    community's has the id of its subscription, `webhook_id`.
     """
 
     secret: str = field(repr=False)
@@ -59,6 +60,7 @@ class WebhookSecret:
     integration_id: str = ""
     location_id: str = ""
     ended_ms: int | None = None
+    webhook_id: str = ""
 
 
 def webhook_secrets(vault: Vault, store: str) -> tuple[WebhookSecret, ...]:
@@ -97,9 +99,10 @@ def keep_webhook_secret(
     at_ms: int,
     integration_id: str = "",
     location_id: str = "",
+    webhook_id: str = "",
 ) -> None:
     """Keep a new secret, and those it replaces. On return it is on disk; LedgerUnwritable."""
-    newest = WebhookSecret(secret, at_ms, integration_id, location_id)
+    newest = WebhookSecret(secret, at_ms, integration_id, location_id, webhook_id=webhook_id)
     older = [each for each in webhook_secrets(vault, store) if each.secret != secret]
     _save(vault, store, [newest, *older[:_OLDER_STORED]])
 
