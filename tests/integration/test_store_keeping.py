@@ -356,8 +356,10 @@ async def test_orders_count_until_the_taxes_change_or_newer_ones_agree(tmp_path:
         await bench.service.integrate()
         rounds = tax_rounds(bench)
         await rounds.check()
-        bad = '{"prices_include_tax": false, "tax_breakdown": [{"rate": 9.5, "amount": 5}]}'
-        good = '{"prices_include_tax": false, "tax_breakdown": [{"rate": 2, "amount": 5}]}'
+        bad, good = (
+            {"prices_include_tax": False, "tax_breakdown": [{"rate": rate, "amount": 5}]}
+            for rate in (9.5, 2)
+        )
         rounds.order_came(bad, "17")
         await rounds._step()
         assert bench.tracker.is_open("tax.differs", "main")

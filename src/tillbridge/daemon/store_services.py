@@ -266,9 +266,9 @@ class StoreServices:
 
     def _taken_in(self, taken: TakenIn) -> None:
         """Learn from what was delivered: how orders are taxed, that the status has changed."""
-        if taken.outcome == "order" and taken.change is not None:
-            row = taken.change.after
-            self.taxes.order_came(row.payload, row.order_number or row.order_id)
+        order = None if taken.change is None else taken.change.order
+        if taken.outcome == "order" and order is not None:
+            self.taxes.order_came(order.payload, order.order_number or order.id)
         elif taken.event_type == _STATUS_CHANGED:
             self.store_status.look()
 

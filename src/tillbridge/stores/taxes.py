@@ -7,7 +7,6 @@ systems and are not compared. Stored as a fact: the service's taxes, what differ
 the latest orders were taxed.
 """
 
-import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from decimal import Decimal, InvalidOperation
@@ -284,11 +283,16 @@ class TaxMonitor:
         self._perhaps = True
         self.worker.wake()
 
-    def order_came(self, payload: str, number: str) -> None:
-        """Compare how an order was taxed; `payload` is its data as JSON."""
-        data = json.loads(payload)
-        if isinstance(data, Mapping):
-            self._arrived.append(taxed_orders(data, number))
+    def order_came(self, data: Mapping[str, Any], number: str) -> None:
+        """Compare how an order was taxed, unless others that agreed were taxed the same.
+
+        While something differs each one counts.
+        """
+        taxed = taxed_orders(data, number)
+        how = taxed.inclusive, taxed.rates
+        if how not in self._compared or self._problems.is_open("tax.differs", self._store):
+            self._compared.add(how)
+            self._arrived.append(taxed)
             self.worker.wake()
 
     async def known(self) -> TaxFact:
@@ -343,10 +347,6 @@ class TaxMonitor:
 
     async def _take_orders(self) -> None:
         arrived, self._arrived = self._arrived[-_LATEST:], []
-        taxed = {(each.inclusive, each.rates) for each in arrived}
-        if taxed <= self._compared and not self._problems.is_open("tax.differs", self._store):
-            return  # as others that agreed; while something differs each one counts
-        self._compared |= taxed
         await self._update(
             lambda before: replace(before, orders=(*before.orders, *arrived)[-_LATEST:])
         )
