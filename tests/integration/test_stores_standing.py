@@ -29,6 +29,7 @@ from tillbridge.daemon.checks import count_down
 from tillbridge.ledger.facts import get_fact
 from tillbridge.ledger.ledger import Ledger
 from tillbridge.ledger.problems import ProblemTracker
+from tillbridge.ledger.vault import keep_webhook_secret, webhook_secrets
 from tillbridge.sandbox import MerchantSeed, SandboxSettings, StoreSeed
 from tillbridge.service.answers import Limits
 from tillbridge.service.caller import Contact
@@ -38,7 +39,6 @@ from tillbridge.stores.integration import Integrator
 from tillbridge.stores.integration_plan import choose_store
 from tillbridge.stores.link import LinkMonitor, ServiceReach
 from tillbridge.stores.reconciler import PosPause, StoreStatusReconciler
-from tillbridge.stores.vault import keep_webhook_secret, webhook_secrets
 
 RULES = PauseRules(pause_after_s=30, resume_after_s=5, max_pauses_per_hour=2)
 

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tillbridge.ledger.vault import WebhookSecret, counting, webhook_secrets
 from tillbridge.receiver.deliveries import Envelope, NotAnEnvelope, matches, read_envelope
-from tillbridge.stores.vault import WebhookSecret, counting, webhook_secrets
 
 if TYPE_CHECKING:
     from tillbridge.ledger.vault import Vault

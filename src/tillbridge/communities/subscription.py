@@ -17,8 +17,8 @@ from tillbridge.core.i18n import _
 from tillbridge.core.log import get_logger
 from tillbridge.core.problems import Found
 from tillbridge.ledger.orders import has_delivery
+from tillbridge.ledger.vault import keep_webhook_secret, prove_writable, webhook_secrets
 from tillbridge.model.community import DeliveryAttempt, Subscription, SubscriptionRequest
-from tillbridge.stores.vault import keep_webhook_secret, prove_writable, webhook_secrets
 
 log = get_logger()
 

@@ -9,8 +9,8 @@ import json
 import os
 import sys
 import threading
-from collections.abc import Callable
-from dataclasses import dataclass, field
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 
 from cryptography.fernet import Fernet, InvalidToken
@@ -245,3 +245,117 @@ def client_secret_for(vault: Vault, base_url: str) -> str | None:
     """
     stored = StoredClientSecret.of(vault)
     return stored.secret if stored.origin in {None, origin_of(base_url)} else None
+
+
+# -- the secrets that sign the deliveries of a store, or of a community
+
+_OLDER_STORED = 4
+
+
+@dataclass(frozen=True, slots=True)
+class WebhookSecret:
+    """A secret that signs deliveries, since `since_ms` (milliseconds since the epoch).
+
+    `integration_id` and `location_id` are those of the integration it was shown for, "" where an
+    earlier version stored it; `ended_ms` is when that integration was removed for good. A
+    community's has the id of its subscription, `webhook_id`.
+    """
+
+    secret: str = field(repr=False)
+    since_ms: int
+    integration_id: str = ""
+    location_id: str = ""
+    ended_ms: int | None = None
+    webhook_id: str = ""
+
+
+def webhook_secrets(vault: Vault, store: str) -> tuple[WebhookSecret, ...]:
+    """Return the secrets of a store, or of a community, the newest first."""
+    names = WebhookSecret.__slots__
+    return tuple(
+        WebhookSecret(**{name: each[name] for name in names if each.get(name) is not None})
+        for each in json.loads(vault.get(_secrets_name(store)) or "[]")
+        if each.get("secret")  # an empty key would be anybody's
+    )
+
+
+def counting(
+    secrets: Sequence[WebhookSecret], now_ms: int, *, old_secret_s: float
+) -> tuple[WebhookSecret, ...]:
+    """Return those that count: the newest, and older ones for `old_secret_s` after their end.
+
+    A secret that was replaced, or ended with its integration, still counts for a while, so that
+    deliveries signed with it, and their retries, are taken.
+    """
+    found = []
+    replaced_ms: int | None = None
+    for each in secrets:
+        ended_ms = replaced_ms if each.ended_ms is None else each.ended_ms
+        if ended_ms is None or now_ms - ended_ms < old_secret_s * 1000:
+            found.append(each)
+        replaced_ms = each.since_ms
+    return tuple(found)
+
+
+def keep_webhook_secret(
+    vault: Vault,
+    store: str,
+    secret: str,
+    *,
+    at_ms: int,
+    integration_id: str = "",
+    location_id: str = "",
+    webhook_id: str = "",
+) -> None:
+    """Keep a new secret, and those it replaces. On return it is on disk; LedgerUnwritable."""
+    newest = WebhookSecret(secret, at_ms, integration_id, location_id, webhook_id=webhook_id)
+    older = [each for each in webhook_secrets(vault, store) if each.secret != secret]
+    _save(vault, store, [newest, *older[:_OLDER_STORED]])
+
+
+def describe_webhook_secret(
+    vault: Vault, store: str, *, integration_id: str, location_id: str
+) -> None:
+    """Note which integration the newest secret is for, where an earlier version did not."""
+    secrets = webhook_secrets(vault, store)
+    if secrets and not secrets[0].integration_id:
+        newest = replace(secrets[0], integration_id=integration_id, location_id=location_id)
+        _save(vault, store, [newest, *secrets[1:]])
+
+
+def end_webhook_secrets(vault: Vault, store: str, *, at_ms: int) -> None:
+    """Note that the integration is no more: what is under way counts for a while still."""
+    ended = [
+        each if each.ended_ms is not None else replace(each, ended_ms=at_ms)
+        for each in webhook_secrets(vault, store)
+    ]
+    if ended:
+        _save(vault, store, ended)
+
+
+def forget_webhook_secrets(vault: Vault, store: str, *, now_ms: int, old_secret_s: float) -> None:
+    """Forget the secrets that have not counted for long enough."""
+    known = webhook_secrets(vault, store)
+    left = counting(known, now_ms, old_secret_s=old_secret_s)
+    if known and not left:
+        vault.drop(_secrets_name(store))
+    elif len(left) < len(known):
+        _save(vault, store, left)
+
+
+def _save(vault: Vault, store: str, secrets: Sequence[WebhookSecret]) -> None:
+    records = [
+        {name: value for name, value in asdict(each).items() if value not in {"", None}}
+        for each in secrets
+    ]
+    vault.put(_secrets_name(store), json.dumps(records))
+
+
+def prove_writable(vault: Vault, store: str, *, at_ms: int) -> None:
+    """Raise LedgerUnwritable now rather than after a secret has been shown that is shown once."""
+    vault.put(f"{store}/probe", str(at_ms))
+    vault.drop(f"{store}/probe")
+
+
+def _secrets_name(store: str) -> str:
+    return f"{store}/webhook_secrets"

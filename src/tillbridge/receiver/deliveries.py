@@ -27,8 +27,8 @@ from tillbridge.core.problems import Found, Scope
 from tillbridge.ledger.ledger import Ledger
 from tillbridge.ledger.models import Delivery
 from tillbridge.ledger.problems import ProblemTracker
+from tillbridge.ledger.vault import WebhookSecret, counting, webhook_secrets
 from tillbridge.receiver.connections import SERVER, trust
-from tillbridge.stores.vault import WebhookSecret, counting, webhook_secrets
 
 log = get_logger()
 

@@ -14,9 +14,7 @@ from sqlalchemy import Connection
 from tillbridge.core.context import StoreContext
 from tillbridge.ledger.facts import all_facts, drop_fact, get_fact, put_fact
 from tillbridge.ledger.pushes import INTEGRATION_MADE
-from tillbridge.service.types import Integration, IntegrationRequest
-from tillbridge.stores.integration_plan import IntegrationPlan, Kind, State
-from tillbridge.stores.vault import (
+from tillbridge.ledger.vault import (
     describe_webhook_secret,
     end_webhook_secrets,
     forget_webhook_secrets,
@@ -24,6 +22,8 @@ from tillbridge.stores.vault import (
     prove_writable,
     webhook_secrets,
 )
+from tillbridge.service.types import Integration, IntegrationRequest
+from tillbridge.stores.integration_plan import IntegrationPlan, Kind, State
 
 _DAY_MS = 24 * 3600 * 1000
 
