@@ -13,7 +13,6 @@ from tillbridge.sandbox import SandboxSettings
 from tillbridge.service.client import ServiceClient
 from tillbridge.stores.integration import IntegrationRules, Integrator
 from tillbridge.stores.integration_reconciler import IntegrationReconciler
-from tillbridge.stores.link import IntegrationGate
 
 FIELD = "rotate_webhook_secret"
 STEPS = 40  # more than any of it takes
@@ -63,6 +62,7 @@ def integrator(bench: Bench, steps: Steps | None = None, *, field: str = "") -> 
     context = replace(bench.context(), service=client if steps is None else steps.around(client))
     made = Integrator(
         context,
+        bench.link(context.bridge),
         rules=IntegrationRules(quiet_s=1.0, rotate_field=field),
         sleep=_at_once,
     )
@@ -80,7 +80,7 @@ async def looked_after(bench: Bench, *, field: str = "") -> IntegrationReconcile
     keeper = IntegrationReconciler(
         bench.context(),
         integrator(bench, field=field),
-        IntegrationGate("main", lambda: None),
+        bench.link(bench.context().bridge),
         bench.service.store.tokens,
     )
     await keeper.round()

@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -14,7 +14,7 @@ from tests.support.service_link import Linked, linked
 from tests.support.store_context import store_context
 from tillbridge.config import StoreSettings
 from tillbridge.core.clock import Clock
-from tillbridge.core.context import StoreContext
+from tillbridge.core.context import BridgeContext, StoreContext
 from tillbridge.core.errors import (
     BridgeError,
     ConsentLost,
@@ -71,7 +71,11 @@ class Bench:
         )
 
     def integrator(self, **changes: object) -> Integrator:
-        return Integrator(self.context(**changes))
+        context = self.context(**changes)
+        return Integrator(context, self.link(context.bridge))
+
+    def link(self, bridge: BridgeContext) -> LinkMonitor:
+        return LinkMonitor("main", bridge, ServiceReach(self.tracker, clock=bridge.clock))
 
     def keeper(self) -> StoreStatusReconciler:
         return StoreStatusReconciler(
@@ -424,9 +428,7 @@ async def test_a_closed_till_never_closes_a_store_that_is_never_to_be_paused(
 
 
 def service_watch(bench: Bench) -> LinkMonitor:
-    clock = bench.service.clock
-    reach = ServiceReach(bench.tracker, clock=clock)
-    return LinkMonitor("main", bench.ledger, bench.tracker, reach, clock=clock)
+    return bench.link(bench.context().bridge)
 
 
 async def test_calls_open_and_close_the_problems_of_the_link(tmp_path: Path) -> None:
@@ -458,8 +460,7 @@ async def test_calls_open_and_close_the_problems_of_the_link(tmp_path: Path) -> 
 async def test_a_store_is_read_once_nothing_was_called_for_a_while(tmp_path: Path) -> None:
     async with standing(tmp_path) as bench:
         clock = Clock()
-        reach = ServiceReach(bench.tracker, clock=clock)
-        watch = LinkMonitor("main", bench.ledger, bench.tracker, reach, clock=clock)
+        watch = bench.link(replace(bench.context().bridge, clock=clock))
         reads: list[float] = []
         revoked = ConsentLost("no", code="auth.consent_revoked", status=403)
 

@@ -1,6 +1,7 @@
 """One store's services: its link to the service, its POS, its menu and its orders, composed."""
 
 from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -11,7 +12,6 @@ from tillbridge.config import Settings
 from tillbridge.config.restaurant import StoreFiles
 from tillbridge.core.actor import Actor, acting_as
 from tillbridge.core.context import StoreContext
-from tillbridge.core.errors import ConsentLost, Refused
 from tillbridge.core.scheduler import Scheduler
 from tillbridge.core.worker import Step
 from tillbridge.ledger.facts import get_fact
@@ -21,14 +21,12 @@ from tillbridge.orders.flow import OrdersFlow
 from tillbridge.orders.intake import TakenIn
 from tillbridge.pos.store_pos import StoreOpening, StorePos
 from tillbridge.pos.watch import FileWatch, FolderEvents
-from tillbridge.service.answers import NOT_INTEGRATED
-from tillbridge.service.caller import Contact
 from tillbridge.service.client import OrderBodies
 from tillbridge.service.types import Store
 from tillbridge.stores.closure import PauseRules
 from tillbridge.stores.integration import IntegrationRules, Integrator, settle_s
 from tillbridge.stores.integration_reconciler import IntegrationReconciler
-from tillbridge.stores.link import IntegrationGate, LinkMonitor
+from tillbridge.stores.link import LinkMonitor
 from tillbridge.stores.reconciler import PosPause, StoreStatusReconciler
 from tillbridge.stores.settings import SettingsFlow, SettingsRules
 from tillbridge.stores.taxes import TaxMonitor
@@ -49,64 +47,48 @@ class StoreServices:
     """
 
     def __init__(self, name: str, bridge: "Bridge", opening: StoreOpening, pos: StorePos) -> None:
-        shared, settings, service = bridge.context, bridge.settings, bridge.settings.service
+        shared, service = bridge.context, bridge.settings.service
         self.name = name
-        self.settings = settings.stores[name]
+        self.settings = chosen = bridge.settings.stores[name]
         self.service_store_id: str | None = None
         # Awaited when a new ledger has learnt of the store again.
         self.on_recalled: Callable[[], Awaitable[None]] | None = None
-        self.webhook_url = f"{settings.receiver.public_url}/webhooks/{name}"
+        self.webhook_url = f"{bridge.settings.receiver.public_url}/webhooks/{name}"
         self.opening = opening
         self.pos = pos
-        self._ledger = shared.ledger
-        self._clock = shared.clock
-        self._well = False
+        self._ledger, self._clock = shared.ledger, shared.clock
         self._settled_at: float | None = None  # monotonic seconds
-        self._settle_least_s = service.reintegrate_settle_s
         self._trail = AuditTrail(shared.ledger, shared.clock)
-        self._monitor = LinkMonitor(
-            name, shared.ledger, shared.problems, bridge.reach, clock=shared.clock
-        )
-        self._gate = IntegrationGate(name, self.service_back)
-        link = bridge.link.store(
+        self._link = LinkMonitor(name, shared, bridge.reach)
+        self._link.on_back = self.service_back
+        access = bridge.link.store(
             VaultTokenStore(shared.ledger.vault, name, service.base_url),
-            bodies=_order_bodies(settings),
-            on_contact=self._seen,
-            hindrance=self._gate.refusal,
+            bodies=_order_bodies(bridge.settings),
+            on_contact=self._link.seen,
+            hindrance=self._link.refusal,
         )
-        self.tokens = link.tokens
-        self.client = link.client
-        self.context = StoreContext(shared, name, pos, link.client)
-        self._compose_integration(settings)
-        self._compose_store()
-        self.catalogue = MenuFlow(self.context)
-        self.orders = OrdersFlow(
-            self.context,
-            Effects(name, self.catalogue, self.pos_pause, self._trail, self._taken_in),
+        self.tokens, self.client = access.tokens, access.client
+        self.context = context = StoreContext(shared, name, pos, access.client)
+        self.integrator = Integrator(
+            context,
+            self._link,
+            rules=IntegrationRules(
+                quiet_s=service.reintegrate_quiet_s,
+                old_secret_s=bridge.settings.receiver.old_secret_s,
+                rotate_field=bridge.settings.assumptions.rotate_secret_field,
+            ),
         )
-        self._watch = self._watched(bridge.events)
-
-    def _compose_integration(self, settings: Settings) -> None:
-        rules = IntegrationRules(
-            quiet_s=settings.service.reintegrate_quiet_s,
-            old_secret_s=settings.receiver.old_secret_s,
-            rotate_field=settings.assumptions.rotate_secret_field,
-        )
-        self.integrator = Integrator(self.context, rules=rules, gate=self._gate)
         self.integrator.on_own_action = self._own_action
         self.integrating = IntegrationReconciler(
-            self.context,
+            context,
             self.integrator,
-            self._gate,
+            self._link,
             self.tokens,
             settles_in_s=self._settles_in_s,
             on_read=self._store_read,
             after_round=self._recall,
         )
-
-    def _compose_store(self) -> None:
-        """Compose what is neither menu nor orders: open or paused, settings, schedule, taxes."""
-        context, chosen = self.context, self.settings
+        self._link.on_doubt = self.integrating.look
         self.store_status = StoreStatusReconciler(
             context, self._reachable_store_id, on_own_action=self._own_action
         )
@@ -120,14 +102,18 @@ class StoreServices:
         # None where the store has neither files of its own nor a schedule.
         self.settings_flow: SettingsFlow | None = None
         if chosen.settings_file or chosen.hours_file or chosen.schedule.pauses:
-            files = StoreFiles.of(chosen, context.bridge.base_dir)
-            end_of_day = context.bridge.settings.assumptions.end_of_day
+            files = StoreFiles.of(chosen, shared.base_dir)
+            end_of_day = bridge.settings.assumptions.end_of_day
             self.settings_flow = SettingsFlow(
                 context,
                 SettingsRules(files, chosen.schedule, end_of_day),
                 self._reachable_store_id,
                 on_schedule=self.store_status.follow,
             )
+        self.menu = MenuFlow(context)
+        effects = Effects(name, self.menu, self.pos_pause, self._trail, self._taken_in)
+        self.orders = OrdersFlow(context, effects)
+        self._watch = self._watched(bridge.events)
 
     def _watched(self, events: FolderEvents) -> FileWatch:
         """Subscribe the flows to what is new in the POS.
@@ -143,23 +129,24 @@ class StoreServices:
             hangs_after_s=settings.pos.hangs_after_s,
             on_hang=menu.hangs,
         )
-        flow, settle_ms = self.catalogue, settings.menu.settle_ms
-        of_menu: dict[Change, Callable[[], None]] = {}
+        flow, settle_ms = self.menu, settings.menu.settle_ms
         self._polled: list[Callable[[], None]] = []
-        for change, is_read, files, on_change in (
-            (Change.CATALOGUE, menu.reads_catalogue, menu.catalogue_files(), flow.export_changed),
+        of_menu: dict[Change, Callable[[], None]] = {}
+        parts = (
+            (Change.CATALOGUE, menu.reads_catalogue, menu.catalogue_files, flow.export_changed),
             (
                 Change.AVAILABILITY,
                 menu.reads_availability,
-                menu.availability_files(),
+                menu.availability_files,
                 flow.availability_changed,
             ),
-            (Change.TABLES, menu.reads_tables, menu.table_files(), flow.tables_changed),
-        ):
+            (Change.TABLES, menu.reads_tables, menu.table_files, flow.tables_changed),
+        )
+        for change, is_read, files, on_change in parts:
             if is_read:
                 of_menu[change] = on_change
-            if files:
-                watch.subscribe(files, settle_ms, on_change)
+            if paths := files():
+                watch.subscribe(paths, settle_ms, on_change)
             elif is_read:
                 self._polled.append(on_change)
         of_orders = {
@@ -181,12 +168,13 @@ class StoreServices:
         """Take note of what connecting has changed, here and at every start."""
         self.service_store_id = await self.connected_as()
         if await self.integrator.repository.removed():
-            self._gate.block("removed")
+            self._link.block("removed")
         if self._settled_at is None:
             absent = await self._ledger.read(
                 partial(absent_s, store=self.name, now_ms=self._clock.now_ms())
             )
-            self._settled_at = self._clock.monotonic() + settle_s(absent, self._settle_least_s)
+            least_s = self.context.bridge.settings.service.reintegrate_settle_s
+            self._settled_at = self._clock.monotonic() + settle_s(absent, least_s)
         # The schedule of the last run counts before anything is asked of the reconciler.
         if self.settings_flow is not None:
             await self.settings_flow.recall()
@@ -204,7 +192,7 @@ class StoreServices:
         """Return all that runs for this store; what fails stops that step of this store only."""
         steps: dict[str, Step] = {
             "orders": self.orders.run,
-            "catalogue": self.catalogue.run,
+            "catalogue": self.menu.run,
             "noticing": self._watch.run,
         }
         running = self.context.supervisor.tasks(steps)
@@ -223,7 +211,7 @@ class StoreServices:
                 poll_s = max(poll_s, _ASKED_ALL_THE_SAME_S)
             every("poll", poll_s, self._poll, first_s=poll_s)
         if (every_s := self.context.bridge.settings.service.idle_read_s) > 0:
-            read = partial(self._monitor.read_if_idle, self._read_integration, every_s)
+            read = partial(self._link.read_if_idle, self._read_integration, every_s)
             every("idle_read", every_s, read, first_s=every_s)
         scheduler.daily(
             "full_compare",
@@ -236,7 +224,7 @@ class StoreServices:
     def service_back(self) -> None:
         """Go on with what waited: the service, the consent or the integration is back."""
         self.orders.service_back()
-        self.catalogue.service_back()
+        self.menu.service_back()
         # Whoever reads the integration now reads the store's status, too.
         self.store_status.look(within_s=_READ_BY_OTHERS_S)
         if self.settings_flow is not None:
@@ -247,7 +235,7 @@ class StoreServices:
         """Let go of the POS, and write what is still to be written."""
         self.pos.close()
         self.opening.close()
-        await self._monitor.close()
+        await self._link.close()
 
     async def _recall(self) -> None:
         """Take note of a store that a new ledger has learnt of again."""
@@ -261,7 +249,7 @@ class StoreServices:
             on_change()
 
     async def _compare_all(self) -> None:
-        self.catalogue.daily()
+        self.menu.daily()
         self.taxes.daily()
 
     def _taken_in(self, taken: TakenIn) -> None:
@@ -272,38 +260,17 @@ class StoreServices:
         elif taken.event_type == _STATUS_CHANGED:
             self.store_status.look()
 
-    def _seen(self, contact: Contact) -> None:
-        """Report what came of a call; flows that wait go on when the service is back."""
-        self._monitor.seen(contact)
-        code = contact.failure.code if contact.failure else ""
-        if code == NOT_INTEGRATED and self._gate.guards(contact.operation):
-            self._gate.block(NOT_INTEGRATED)
-            self.integrating.look()
-        self.context.bridge.metrics.called(self.name, contact)
-        well = contact.ok and not isinstance(contact.failure, ConsentLost)
-        if well and not self._well:
-            self.service_back()
-            if self._gate.guards(contact.operation):  # what reads integrations knows already
-                self.integrating.look()
-        self._well = well
-
     async def _store_read(self, store: Store, asked_at: float) -> None:
         await self.store_status.noticed(store.status, asked_at=asked_at)
 
     async def _read_integration(self) -> None:
         """Read the integration, if the bridge has reason to believe that there is one."""
-        if (store_id := self._reachable_store_id()) is None:
-            return
-        try:
+        if (store_id := self._reachable_store_id()) is not None:
             await self.client.integration(store_id)
-        except Refused as refused:
-            if refused.code == NOT_INTEGRATED:
-                self.integrating.look()
-            raise
 
     def _reachable_store_id(self) -> str | None:
         """Return the service's id of the store; None where it is not integrated now."""
-        return self.service_store_id if self._gate.is_open else None
+        return self.service_store_id if self._link.is_open else None
 
     async def _own_action(self, action: str, why: str, reason: str) -> None:
         """Write down what the bridge did by itself, as what people do is written down."""
@@ -330,54 +297,47 @@ def _order_bodies(settings: Settings) -> OrderBodies:
     )
 
 
+@dataclass(frozen=True, slots=True)
 class Effects:
     """Hands on what orders find out: to the menu, and to whoever pauses the store.
 
     What the bridge does by itself is in the audit trail like what people do.
     """
 
-    def __init__(
-        self,
-        store: str,
-        catalogue: MenuFlow,
-        pos_pause: PosPause,
-        trail: AuditTrail,
-        taken_in: Callable[[TakenIn], None],
-    ) -> None:
-        self._store = store
-        self._catalogue = catalogue
-        self._pos_pause = pos_pause
-        self._trail = trail
-        self.taken_in = taken_in  # what was delivered: taxes, the store's status
+    store: str
+    menu: MenuFlow
+    pos_pause: PosPause
+    trail: AuditTrail
+    taken_in: Callable[[TakenIn], None]  # what was delivered: taxes, the store's status
 
     async def items_out(self, external_ids: Sequence[str]) -> None:
         """Take these items off sale."""
-        await self._catalogue.out_of_stock(external_ids)
+        await self.menu.out_of_stock(external_ids)
         with acting_as(Actor()):
             for external_id in external_ids:
-                await self._trail.note(
-                    "item.86", store=self._store, target=external_id, why="out of stock"
+                await self.trail.note(
+                    "item.86", store=self.store, target=external_id, why="out of stock"
                 )
 
     async def price_mismatch(self) -> None:
         """Synchronise the menu again."""
-        self._catalogue.resync()
+        self.menu.resync()
 
     def pos_offline(self, detail: str) -> None:  # noqa: ARG002 -- the problem is open already
         """Begin to count towards a pause."""
-        self._pos_pause.pos_went()
+        self.pos_pause.pos_went()
 
     def pos_closed(self, why: str) -> None:
         """Pause while the till takes no orders."""
-        self._pos_pause.pos_closed(why)
+        self.pos_pause.pos_closed(why)
 
     def order_lost(self) -> None:
         """Pause without waiting any longer."""
-        self._pos_pause.order_lost()
+        self.pos_pause.order_lost()
 
     def pos_online(self) -> None:
         """Begin to count towards resuming."""
-        self._pos_pause.pos_came()
+        self.pos_pause.pos_came()
 
 
 def absent_s(connection: Connection, *, store: str, now_ms: int) -> float:

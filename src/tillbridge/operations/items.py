@@ -38,7 +38,7 @@ async def take_off(
         )
     if until is not None and until <= now:
         raise ConfigError(_("That time is over."), fix=_("Give a time to come, or none at all."))
-    await found.catalogue.take_off(item, until=until, by=current_actor().who)
+    await found.menu.take_off(item, until=until, by=current_actor().who)
     text = (
         _("{item} is off sale until it is restored.")
         if until is None
@@ -57,7 +57,7 @@ async def restore(bridge: "Bridge", store: StoreName, item: ItemId) -> Answer:
     """
     from tillbridge.menu.views import name_of_item
 
-    restored = await bridge.store(store).catalogue.restore(item)
+    restored = await bridge.store(store).menu.restore(item)
     name = await bridge.ledger.read(lambda connection: name_of_item(connection, store, item))
     if not restored:
         return {"ok": False, "text": _("{item} was not taken off sale here.").format(item=name)}

@@ -38,7 +38,7 @@ async def plan(bridge: "Bridge", store: StoreName) -> Answer:
 
     Example: tillbridge menu plan main
     """
-    return vars(await bridge.store(store).catalogue.plan_only())
+    return vars(await bridge.store(store).menu.plan_only())
 
 
 @operation("menu.push", role=Role.TECHNICIAN, command="menu push")
@@ -55,7 +55,7 @@ async def push(bridge: "Bridge", store: StoreName, *, full: Full = False) -> Ans
             _("The store {store} is not connected to the service yet.").format(store=store),
             fix=_("Run: tillbridge connect {store}").format(store=store),
         )
-    report = await (found.catalogue.push_full() if full else found.catalogue.push_again())
+    report = await (found.menu.push_full() if full else found.menu.push_again())
     return _pushed(report, _open_problem(bridge, store))
 
 
@@ -70,7 +70,7 @@ async def approve(bridge: "Bridge", store: StoreName) -> Answer:
     from tillbridge.menu.describe import counted
     from tillbridge.model.instant import to_iso
 
-    hold = await bridge.store(store).catalogue.approve()
+    hold = await bridge.store(store).menu.approve()
     if hold is None:
         return {"ok": False, "text": _("No menu change waits for approval.")}
     counts = hold.summary.get("counts", {})
@@ -91,7 +91,7 @@ async def dismiss(bridge: "Bridge", store: StoreName) -> Answer:
 
     Example: tillbridge menu dismiss main
     """
-    hold = await bridge.store(store).catalogue.dismiss(by=current_actor().who)
+    hold = await bridge.store(store).menu.dismiss(by=current_actor().who)
     if hold is None:
         return {"ok": False, "text": _("No menu change waits for approval.")}
     text = _(

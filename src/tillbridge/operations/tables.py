@@ -36,12 +36,12 @@ async def accepted_tables(bridge: "Bridge", store: StoreName) -> Answer:
     Example: tillbridge tables list main
     """
     found = bridge.store(store)
-    state = await found.catalogue.tables.state()
+    state = await found.menu.tables.state()
     hold = state.hold
     waits = hold is not None and not hold.approved
     return {
         "title": await found.title(),
-        "told": found.catalogue.tables.pos_has_tables,
+        "told": found.menu.tables.pos_has_tables,
         "held": list(hold.reasons) if hold is not None and waits else [],
         "tables": [_listed(each, state.printed) for each in state.accepted],
     }
@@ -53,7 +53,7 @@ async def plan(bridge: "Bridge", store: StoreName) -> Answer:
 
     Example: tillbridge tables plan main
     """
-    plan = await _told(bridge, store).catalogue.tables.plan_only()
+    plan = await _told(bridge, store).menu.tables.plan_only()
     return plan.to_json()
 
 
@@ -71,7 +71,7 @@ async def push(bridge: "Bridge", store: StoreName) -> Answer:
             _("The store {store} is not connected yet.").format(store=store),
             fix=_("Run: tillbridge connect {store}").format(store=store),
         )
-    plan = await found.catalogue.tables.push_again()
+    plan = await found.menu.tables.push_again()
     if plan is None:
         text = _("The floor plan cannot be read; see: tillbridge status")
         return {"ok": False, "text": text}
@@ -94,7 +94,7 @@ async def approve(bridge: "Bridge", store: StoreName) -> Answer:
     """
     from tillbridge.model.instant import to_iso
 
-    hold = await bridge.store(store).catalogue.tables.approve()
+    hold = await bridge.store(store).menu.tables.approve()
     if hold is None:
         return {"ok": False, "text": _("No floor plan waits for approval.")}
     text = bridge.later(_("The floor plan of {since} is released."))
@@ -104,13 +104,13 @@ async def approve(bridge: "Bridge", store: StoreName) -> Answer:
 @operation("tables.printed", role=Role.STAFF)
 async def printed(bridge: "Bridge", store: StoreName, codes: dict[str, str]) -> Answer:
     """Take note that these codes (as `tables.list` names them, by external id) are printed."""
-    state = await bridge.store(store).catalogue.tables.printed(codes)
+    state = await bridge.store(store).menu.tables.printed(codes)
     return {"ok": True, "text": _("Noted."), "dead": list(state.dead)}
 
 
 def _told(bridge: "Bridge", store: str) -> "StoreServices":
     found = bridge.store(store)
-    if not found.catalogue.tables.pos_has_tables:
+    if not found.menu.tables.pos_has_tables:
         raise BridgeError(
             _("The till of {store}, as configured, tells no tables.").format(store=store),
             fix=_(

@@ -26,7 +26,7 @@ from tillbridge.stores.integration_plan import (
     state_of,
 )
 from tillbridge.stores.integration_repository import IntegrationRepository, Intent
-from tillbridge.stores.link import IntegrationGate
+from tillbridge.stores.link import LinkMonitor
 from tillbridge.stores.reconciler import OnOwnAction
 
 log = get_logger()
@@ -76,9 +76,9 @@ class Integrator:
     def __init__(
         self,
         context: StoreContext,
+        link: LinkMonitor,
         *,
         rules: IntegrationRules | None = None,
-        gate: IntegrationGate | None = None,
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
     ) -> None:
         settings, receiver = context.settings, context.bridge.settings.receiver
@@ -86,7 +86,7 @@ class Integrator:
         self._configured = settings.store_id
         self._client = context.service
         self._rules = rules or IntegrationRules()
-        self._gate = gate or IntegrationGate(context.store, lambda: None)
+        self._link = link
         self._sleep = sleep
         self._lock = asyncio.Lock()
         self.on_own_action: OnOwnAction | None = None
@@ -312,7 +312,7 @@ class Integrator:
         A 409 is about this bridge's own where an answer, and the secret with it, was lost on the
         way: then again. Somebody else's, made meanwhile, stays.
         """
-        self._gate.block("being integrated anew")
+        self._link.block("being integrated anew")
         for tries_left in reversed(range(_TRIES)):
             if remove:
                 await self._delete(store_id)
@@ -341,7 +341,7 @@ class Integrator:
         """All that follows once the secret of the new integration is on disk."""
         await self.repository.note(store_id, now, self.wanted, secret_known=True, made=True)
         await self.on_secret(self._store)
-        self._gate.open()
+        self._link.open()
         if intent.closed:
             await self._client.set_store_status(store_id, "active")
             log.info("integration.store_opened", store=self._store)
@@ -385,7 +385,7 @@ class Integrator:
 
     async def _let_go(self, store_id: str) -> None:
         await self._delete(store_id)
-        self._gate.block("removed")
+        self._link.block("removed")
         await self.repository.note_removed()
         await self.on_secret(self._store)
         log.warning("integration.removed", store=self._store, store_id=store_id)
@@ -412,7 +412,7 @@ class Integrator:
         made = ours and intent.kind != "rotate"
         if now is not None and made and now.integration_id != intent.was:
             # The secret is on disk; only what comes after it was cut off.
-            self._gate.block("being integrated anew")  # its opening lets the flows know
+            self._link.block("being integrated anew")  # its opening lets the flows know
             return await self._made(store.store_id, now, intent)
         return await self._make(store.store_id, intent)
 

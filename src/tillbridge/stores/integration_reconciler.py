@@ -23,7 +23,7 @@ from tillbridge.stores.integration_plan import (
     State,
     changed_elsewhere,
 )
-from tillbridge.stores.link import IntegrationGate
+from tillbridge.stores.link import LinkMonitor
 
 log = get_logger()
 
@@ -78,7 +78,7 @@ class IntegrationReconciler:
         self,
         context: StoreContext,
         integrator: Integrator,
-        gate: IntegrationGate,
+        link: LinkMonitor,
         tokens: TokenKeeper,
         *,
         settles_in_s: Callable[[], float] = lambda: 0.0,
@@ -90,7 +90,7 @@ class IntegrationReconciler:
         self._integrator = integrator
         self._repository = integrator.repository
         self._problems = context.bridge.problems
-        self._gate = gate
+        self._link = link
         self._tokens = tokens
         self._applied = APPLIED[settings.integration_changes]
         self._check_s = settings.integration_check_s
@@ -149,7 +149,7 @@ class IntegrationReconciler:
         await self._integrator.resume()
         await self._repository.forget_old_secrets()
         if await self._repository.removed():
-            self._gate.block("removed")
+            self._link.block("removed")
             self._report("integration.removed")
             return True
         asked_at = time.monotonic()
@@ -163,9 +163,9 @@ class IntegrationReconciler:
         problem = problem_of_state(seen.plan)
         self._report(problem)
         if seen.plan.state is State.INTEGRATED:
-            self._gate.open()
+            self._link.open()
         else:
-            self._gate.block(str(seen.plan.state))
+            self._link.block(str(seen.plan.state))
         return problem is None and not self._waits
 
     async def _recalled(self, seen: IntegrationSnapshot) -> bool:

@@ -12,11 +12,11 @@ import functools
 from collections.abc import Awaitable, Callable
 
 from tillbridge.core.clock import Clock
-from tillbridge.core.errors import LedgerError, Refused, ServiceError
+from tillbridge.core.context import BridgeContext
+from tillbridge.core.errors import ConsentLost, LedgerError, Refused, ServiceError
 from tillbridge.core.i18n import _
 from tillbridge.core.log import get_logger
 from tillbridge.core.problems import Found, Scope
-from tillbridge.ledger.ledger import Ledger
 from tillbridge.ledger.problems import ProblemTracker
 from tillbridge.service.answers import NOT_INTEGRATED, problem_of
 from tillbridge.service.caller import Contact
@@ -84,6 +84,9 @@ _BETTER = ("integration.disabled", "integration.pending", "integration.removed")
 _INTEGRATED = ("menus.", "items.", "orders.", "tables.")
 _INTEGRATED_CALLS = ("integrations.create", "integrations.read", "integrations.change")
 _PUSHES = ("menus.push", "menus.batch", "items.", "tables.")
+# Calls that are not made without one, though the service might let some through.
+_GUARDED = (*_INTEGRATED, "stores.")
+_FREE = "stores.list"
 
 log = get_logger()
 
@@ -99,117 +102,56 @@ def disproved_by(operation: str) -> frozenset[str]:
     return over
 
 
-class LinkMonitor:
-    """Reports what one store's calls show of the link; `seen` is the client's `on_contact`."""
+def is_guarded(operation: str) -> bool:
+    """Return whether a call needs an active integration."""
+    return operation.startswith(_GUARDED) and operation != _FREE
 
-    def __init__(
-        self,
-        store: str,
-        ledger: Ledger,
-        problems: ProblemTracker,
-        reach: ServiceReach,
-        *,
-        clock: Clock,
-    ) -> None:
+
+def _ignore() -> None:
+    """Nobody waits."""
+
+
+class LinkMonitor:
+    """One store's link: reports what its calls show of it, and refuses those that make no sense.
+
+    `seen` is the client's `on_contact`, `refusal` its `hindrance`. Calls are made at first, while
+    nothing is known. `on_back` is called when the service, the consent or the integration is back,
+    `on_doubt` when the integration may be another than was known.
+    """
+
+    def __init__(self, store: str, bridge: BridgeContext, reach: ServiceReach) -> None:
         self._store = store
         self._reach = reach
-        self._ledger = ledger
-        self._problems = problems
-        self._clock = clock
+        self._bridge = bridge
+        self.on_back: Callable[[], None] = _ignore
+        self.on_doubt: Callable[[], None] = _ignore
+        self._blocked = ""  # why, a word for the log
+        self._well = False  # the last call was
         self._noted_ms: int | None = None
         self._noting: asyncio.Task[None] | None = None
-        self._called_at = clock.monotonic()
-
-    async def read_if_idle(self, read: Callable[[], Awaitable[object]], every_s: float) -> float:
-        """Call `read` if no call was answered for `every_s` seconds; return when that may be next.
-
-        A consent that ends while nothing is called is noticed by nothing else.
-        """
-        left_s = self._called_at + every_s - self._clock.monotonic()
-        if left_s > 0:
-            return left_s
-        self._called_at = self._clock.monotonic()
-        try:
-            await read()
-        except ServiceError as failure:  # `seen` has taken note of it
-            log.debug("service.idle_read", store=self._store, code=failure.code)
-        return every_s
-
-    def seen(self, contact: Contact) -> None:
-        """Take note of what came of a call."""
-        problem = problem_of(contact.failure) if contact.failure else None
-        self._reach.called(contact)
-        if contact.ok:
-            self._called_at = self._clock.monotonic()
-            self._note_contact()
-        if problem in _CONSENT:
-            self._problems.report(Scope(self._store, _CONSENT), [Found(problem)])
-        elif problem == "integration.missing":
-            # It may be reported already why the service answers store.not_integrated.
-            if not any(self._problems.is_open(code, self._store) for code in _BETTER):
-                self._problems.open(problem, self._store)
-        elif problem is not None and problem != UNREACHABLE:
-            self._problems.open(problem, self._store)
-        elif contact.failure is None:
-            self._problems.report(Scope(self._store, disproved_by(contact.operation)), ())
-
-    async def close(self) -> None:
-        """Wait for what is being written."""
-        if self._noting is not None:
-            await self._noting
-
-    def _note_contact(self) -> None:
-        now = self._clock.now_ms()
-        recent = self._noted_ms is not None and 0 <= now - self._noted_ms < _NOTE_EVERY_MS
-        if recent or (self._noting is not None and not self._noting.done()):
-            return
-        self._noted_ms = now
-        self._noting = asyncio.get_running_loop().create_task(self._note(now))
-
-    async def _note(self, now: int) -> None:
-        try:
-            await self._ledger.put_fact(self._store, "service_contact", {"ok_at": now}, at=now)
-        except LedgerError:
-            self._noted_ms = None  # it is reported that the ledger cannot be written
-
-
-_GUARDED = ("menus.", "items.", "orders.", "tables.", "stores.")
-_FREE = "stores.list"
-
-
-class IntegrationGate:
-    """Blocks calls while the store has no active integration; open at first: nothing is known."""
-
-    def __init__(self, store: str, on_opened: Callable[[], None]) -> None:
-        self._store = store
-        self._on_opened = on_opened
-        self._why = ""
+        self._called_at = bridge.clock.monotonic()
 
     @property
     def is_open(self) -> bool:
         """Whether calls are made."""
-        return not self._why
+        return not self._blocked
 
     def block(self, why: str) -> None:
-        """Make no more calls; `why` is a word for the log."""
-        if why != self._why:
+        """Make no more calls that need an integration; `why` is a word for the log."""
+        if why != self._blocked:
             log.info("store.calls_blocked", store=self._store, why=why)
-        self._why = why
+        self._blocked = why
 
     def open(self) -> None:
         """Make calls again, and let those who wait know."""
-        if self._why:
+        if self._blocked:
             log.info("store.calls_unblocked", store=self._store)
-            self._why = ""
-            self._on_opened()
-
-    def guards(self, operation: str) -> bool:
-        """Whether a call needs an active integration."""
-        return operation.startswith(_GUARDED) and operation != _FREE
+            self._blocked = ""
+            self.on_back()
 
     def refusal(self, operation: str) -> ServiceError | None:
         """Return why the call is not made; None where it may be."""
-        if not self._why or not self.guards(operation):
+        if not self._blocked or not is_guarded(operation):
             return None
         return Refused(
             _("The store is not integrated with this bridge now."),
@@ -220,3 +162,75 @@ class IntegrationGate:
                 store=self._store
             ),
         )
+
+    async def read_if_idle(self, read: Callable[[], Awaitable[object]], every_s: float) -> float:
+        """Call `read` if no call was answered for `every_s` seconds; return when that may be next.
+
+        A consent that ends while nothing is called is noticed by nothing else.
+        """
+        clock = self._bridge.clock
+        left_s = self._called_at + every_s - clock.monotonic()
+        if left_s > 0:
+            return left_s
+        self._called_at = clock.monotonic()
+        try:
+            await read()
+        except ServiceError as failure:  # `seen` has taken note of it
+            log.debug("service.idle_read", store=self._store, code=failure.code)
+            if failure.code == NOT_INTEGRATED:
+                self.on_doubt()
+        return every_s
+
+    def seen(self, contact: Contact) -> None:
+        """Take note of what came of a call; what waits goes on when the service is back."""
+        self._reach.called(contact)
+        if contact.ok:
+            self._called_at = self._bridge.clock.monotonic()
+            self._note_contact()
+        self._report(contact)
+        guarded, failure = is_guarded(contact.operation), contact.failure
+        if guarded and failure is not None and failure.code == NOT_INTEGRATED:
+            self.block(NOT_INTEGRATED)
+            self.on_doubt()
+        self._bridge.metrics.called(self._store, contact)
+        well = contact.ok and not isinstance(failure, ConsentLost)
+        if well and not self._well:
+            self.on_back()
+            if guarded:  # what reads integrations knows already
+                self.on_doubt()
+        self._well = well
+
+    async def close(self) -> None:
+        """Wait for what is being written."""
+        if self._noting is not None:
+            await self._noting
+
+    def _report(self, contact: Contact) -> None:
+        problems = self._bridge.problems
+        problem = problem_of(contact.failure) if contact.failure else None
+        if problem in _CONSENT:
+            problems.report(Scope(self._store, _CONSENT), [Found(problem)])
+        elif problem == "integration.missing":
+            # It may be reported already why the service answers store.not_integrated.
+            if not any(problems.is_open(code, self._store) for code in _BETTER):
+                problems.open(problem, self._store)
+        elif problem is not None and problem != UNREACHABLE:
+            problems.open(problem, self._store)
+        elif contact.failure is None:
+            problems.report(Scope(self._store, disproved_by(contact.operation)), ())
+
+    def _note_contact(self) -> None:
+        now = self._bridge.clock.now_ms()
+        recent = self._noted_ms is not None and 0 <= now - self._noted_ms < _NOTE_EVERY_MS
+        if recent or (self._noting is not None and not self._noting.done()):
+            return
+        self._noted_ms = now
+        self._noting = asyncio.get_running_loop().create_task(self._note(now))
+
+    async def _note(self, now: int) -> None:
+        try:
+            await self._bridge.ledger.put_fact(
+                self._store, "service_contact", {"ok_at": now}, at=now
+            )
+        except LedgerError:
+            self._noted_ms = None  # it is reported that the ledger cannot be written
