@@ -17,6 +17,7 @@ from tests.support.hostile import CORPUS, PlantedInTurn
 from tests.support.page_harness import PageHarness, page_harness
 from tests.support.page_sample import busy, crowded
 from tillbridge.stores.consent import CallbackAnswer
+from tillbridge.web.listener import MerchantReturn
 from tillbridge.web.site.book import Page as BookPage
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow, pytest.mark.timeout(300)]
@@ -42,17 +43,14 @@ LOOKS: Sequence[tuple[int, Scheme, bool]] = (
 COLOURS = {"runOnly": ["color-contrast", "link-in-text-block"]}
 
 
-class Merchant:
-    """Answers the page that a merchant sees after consent."""
-
-    async def take(self, query: object) -> CallbackAnswer:
-        return CallbackAnswer(ok=False, text="The merchant declined.", fix="Connect again.")
+async def declined(_query: object) -> CallbackAnswer:
+    """Answer the page that a merchant sees after consent."""
+    return CallbackAnswer(ok=False, text="The merchant declined.", fix="Connect again.")
 
 
 @asynccontextmanager
 async def furnished(sample: str) -> AsyncIterator[PageHarness]:
-    async with page_harness() as harness:
-        harness.listener._merchant = Merchant()  # type: ignore[assignment]  # does what a page needs
+    async with page_harness(merchant=MerchantReturn("/oauth/callback", declined)) as harness:
         SAMPLES[sample](harness.control)
         yield harness
 

@@ -15,7 +15,7 @@ from tests.integration.test_stores_standing import Bench, standing
 from tests.support.page_harness import page_harness
 from tests.support.surfaces import disagreements, surfaces
 from tillbridge.core.errors import ConsentLost, ServiceDown, Unreachable
-from tillbridge.daemon.checks import AddressProbe, DiskCheck, ServiceProbe
+from tillbridge.daemon.checks import AddressProbe, ServiceProbe, look_at_disk
 from tillbridge.diagnostics.checks.public import Judgement
 from tillbridge.diagnostics.checks.service import Asked, ask
 from tillbridge.diagnostics.network import holder_of
@@ -168,14 +168,13 @@ async def test_a_disk_that_is_nearly_full_is_told_before_it_is(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async with standing(tmp_path) as bench:
-        check = DiskCheck(tmp_path, bench.tracker)
         monkeypatch.setattr(shutil, "disk_usage", disk(free=24 << 20, total=64 << 30))
-        await check.look()
+        await look_at_disk(tmp_path, bench.tracker)
         await agree(bench, "disk.low")
         (told,) = bench.tracker.current()
         assert told.text == f"Only 24 MiB are left on the disk of {tmp_path}."
         monkeypatch.setattr(shutil, "disk_usage", disk(free=2 << 30, total=64 << 30))
-        await check.look()
+        await look_at_disk(tmp_path, bench.tracker)
         assert bench.tracker.current() == ()
 
 
@@ -195,15 +194,14 @@ async def test_a_folder_of_the_bridge_that_root_has_taken_is_told(
                 raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(path))
             return real(path, flags, mode)
 
-        check = DiskCheck(data, bench.tracker)
         with monkeypatch.context() as patch:
             patch.setattr(os, "open", refused)
-            await check.look()
+            await look_at_disk(data, bench.tracker)
         await agree(bench, "disk.not_writable")
         (told,) = bench.tracker.current()
         assert f"{taken}, which belongs to" in told.text
         assert "chown" in told.fix
-        await check.look()
+        await look_at_disk(data, bench.tracker)
         assert bench.tracker.current() == ()
 
 

@@ -14,7 +14,6 @@ from tests.support.bridge_process import free_port
 from tests.support.sandbox_driver import Driver, driven
 from tests.support.service_link import HandClock
 from tillbridge.core.errors import BridgeError, Refused
-from tillbridge.daemon.page import redirect_listener
 from tillbridge.ledger.facts import get_fact
 from tillbridge.ledger.ledger import Ledger
 from tillbridge.service.link import ServiceLink, StoreLink
@@ -28,6 +27,7 @@ from tillbridge.stores.consent import (
     callback_place,
 )
 from tillbridge.stores.vault import VaultTokenStore
+from tillbridge.web.listener import redirect_listener
 
 
 @dataclass(slots=True)

@@ -529,8 +529,6 @@ async def test_a_consent_whose_days_are_over_is_a_problem_also_while_it_is_honou
         bench.service.clock.wall_ms += int(days * 86_400_000)
         keeper = bench.service.store.tokens
         assert await keeper.access_token()  # the service refreshes it all the same
-        await count_down(
-            "main", keeper, bench.ledger, bench.tracker, clock=bench.service.clock, warn_days=2
-        )
+        await count_down(bench.context().bridge, "main", keeper)
         assert bench.tracker.is_open("consent.ending", "main") is warned
         assert not bench.tracker.is_open("consent.expired", "main")

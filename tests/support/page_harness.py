@@ -13,7 +13,7 @@ from tillbridge.core.actor import Role, current_actor
 from tillbridge.core.clock import Clock
 from tillbridge.core.metrics import Metrics
 from tillbridge.web.authenticator import AccessRules, Authenticator, User
-from tillbridge.web.listener import StatusListener
+from tillbridge.web.listener import MerchantReturn, StatusListener
 from tillbridge.web.passwords import password_hash
 
 PASSWORD = "four plain words here"  # invented, for tests
@@ -96,7 +96,10 @@ def users() -> dict[str, User]:
 
 @contextlib.asynccontextmanager
 async def page_harness(
-    access: AccessRules | None = None, *, clock: Clock | None = None
+    access: AccessRules | None = None,
+    *,
+    clock: Clock | None = None,
+    merchant: MerchantReturn | None = None,
 ) -> AsyncIterator[PageHarness]:
     """Serve the page; its clock stands still unless another is given."""
     control, trail, stopped = FakeControl(), FakeTrail(), StoppedClock()
@@ -106,6 +109,7 @@ async def page_harness(
         Authenticator(access or AccessRules(), clock or stopped),
         token=TOKEN,
         metrics=Metrics(),
+        merchant=merchant,
         on_change=changed.append,
     )
     host, port = await listener.start("127.0.0.1", 0)

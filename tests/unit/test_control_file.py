@@ -9,7 +9,7 @@ from typing import NoReturn
 import pytest
 
 from tillbridge.core.errors import BridgeError
-from tillbridge.daemon.page import CONTROL_FILE, announced
+from tillbridge.web.listener import CONTROL_FILE, announced
 
 REFUSALS = (errno.EACCES, errno.EIO, errno.ENOSPC, errno.EROFS)
 
@@ -27,7 +27,7 @@ def test_a_start_that_cannot_write_it_names_the_file_and_what_to_do(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, call: str, number: int
 ) -> None:
     # What a system call of `os` refuses, `Path.replace` refuses as well: it is the same call.
-    monkeypatch.setattr(f"tillbridge.daemon.page.os.{call}", refusing(number))
+    monkeypatch.setattr(f"tillbridge.web.listener.os.{call}", refusing(number))
     with (
         pytest.raises(BridgeError) as caught,
         announced(tmp_path, url="http://localhost:1", token="t"),
@@ -43,5 +43,5 @@ def test_an_end_that_cannot_remove_it_is_an_end_like_any_other(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: int
 ) -> None:
     with announced(tmp_path, url="http://localhost:1", token="t"):
-        monkeypatch.setattr("tillbridge.daemon.page.os.unlink", refusing(number))
+        monkeypatch.setattr("tillbridge.web.listener.os.unlink", refusing(number))
     assert (tmp_path / CONTROL_FILE).exists()

@@ -16,9 +16,9 @@ from tillbridge.core.log import learn_secret
 from tillbridge.core.problems import Severity
 from tillbridge.core.spans import waiting
 from tillbridge.core.worker import Step
-from tillbridge.daemon.page import reached_at
 from tillbridge.ledger.snapshot import take_snapshot
 from tillbridge.operations.bridge import Bridge
+from tillbridge.web.listener import reached_at
 
 _SELF_CHECK_S = 5.0
 

@@ -10,6 +10,7 @@ import asyncio
 import errno
 import random
 from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -36,7 +37,7 @@ from tillbridge.ledger.models import PastProblem
 from tillbridge.ledger.problems import ProblemTracker, store_past
 from tillbridge.ledger.prune import Pruned, cut_offs, prune
 from tillbridge.service.tokens import TokenKeeper
-from tillbridge.setup.context import ADDRESS_FACT
+from tillbridge.setup.context import note_address
 from tillbridge.stores.consent import note_consent
 from tillbridge.stores.link import ServiceReach
 
@@ -63,11 +64,11 @@ _NO_ROOM = {errno.ENOSPC, getattr(errno, "EDQUOT", errno.ENOSPC)}
 def plan(bridge: BridgeContext, reach: ServiceReach, subject: "Callable[[], Subject]") -> None:
     """Plan the checks that the configuration wants; close what those that it does not have left."""
     settings, problems, scheduler = bridge.settings, bridge.problems, bridge.scheduler
-    disk = DiskCheck(bridge.ledger.data_dir, problems)
-    scheduler.every("disk", _DISK_EVERY_S, disk.look)
+    data_dir = bridge.ledger.data_dir
+    scheduler.every("disk", _DISK_EVERY_S, lambda: look_at_disk(data_dir, problems))
     base_url = settings.service.base_url
     if every_s := settings.diagnostics.service_probe_every_s:
-        service = ServiceProbe(partial(ask, base_url), reach, problems, every_s=every_s)
+        service = ServiceProbe(partial(ask, base_url), reach, problems, every_s)
         first_s = min(_SERVICE_FIRST_S, every_s)
         scheduler.every("service", every_s, service.probe, first_s=first_s)
     else:
@@ -75,11 +76,7 @@ def plan(bridge: BridgeContext, reach: ServiceReach, subject: "Callable[[], Subj
     every_s = settings.diagnostics.probe_every_s
     if wants_probing(settings.receiver.public_url, base_url, every_s):
         address = AddressProbe(
-            lambda: look_at(subject()),
-            bridge.ledger,
-            problems,
-            clock=bridge.clock,
-            every_s=every_s,
+            lambda: look_at(subject()), bridge.ledger, problems, bridge.clock, every_s
         )
         first_s = min(_ADDRESS_FIRST_S, every_s)
         scheduler.every("public_address", every_s, address.probe, first_s=first_s)
@@ -87,48 +84,35 @@ def plan(bridge: BridgeContext, reach: ServiceReach, subject: "Callable[[], Subj
         problems.report(ADDRESS, ())  # of a run whose address was another
 
 
+def _varied(every_s: float, jitter: Callable[[], float]) -> float:
+    return every_s * (0.9 + 0.2 * jitter())
+
+
+@dataclass(frozen=True, slots=True)
 class ServiceProbe:
     """Asks the service every `every_s` seconds, and measures the clock by its answer."""
 
-    def __init__(
-        self,
-        ask: Callable[[], Awaitable[Asked]],
-        reach: ServiceReach,
-        tracker: ProblemTracker,
-        *,
-        every_s: float,
-        jitter: Callable[[], float] = random.random,
-    ) -> None:
-        self._ask = ask
-        self._reach = reach
-        self._tracker = tracker
-        self._every_s = every_s
-        self._jitter = jitter
+    ask: Callable[[], Awaitable[Asked]]
+    reach: ServiceReach
+    tracker: ProblemTracker
+    every_s: float
+    jitter: Callable[[], float] = random.random
 
     async def probe(self) -> float:
         """Probe once, and return in how many seconds to do it again."""
-        asked = await self._ask()
-        again = self._reach.probed(answers=asked.answers, fix=asked.fix)
+        asked = await self.ask()
+        again = self.reach.probed(answers=asked.answers, fix=asked.fix)
         if asked.skew_s is not None:
-            self._tracker.report(CLOCK, asked.clock_problems())
-        if again:
-            return min(_AGAIN_S, self._every_s)
-        return self._every_s * (0.9 + 0.2 * self._jitter())
+            self.tracker.report(CLOCK, asked.clock_problems())
+        return min(_AGAIN_S, self.every_s) if again else _varied(self.every_s, self.jitter)
 
 
-class DiskCheck:
-    """Looks at the room on the disk, and writes into the bridge's own folders."""
-
-    def __init__(self, data_dir: Path, tracker: ProblemTracker) -> None:
-        self._data_dir = data_dir
-        self._tracker = tracker
-
-    async def look(self) -> None:
-        """Look once."""
-        found = await apart(partial(disk_problems, self._data_dir))
-        if self._tracker.is_open("ledger.unwritable"):  # one cause is one problem
-            found = [each for each in found if each.subject != str(self._data_dir)]
-        self._tracker.report(DISK, found)
+async def look_at_disk(data_dir: Path, tracker: ProblemTracker) -> None:
+    """Look at the room on the disk, and write into the bridge's own folders."""
+    found = await apart(partial(disk_problems, data_dir))
+    if tracker.is_open("ledger.unwritable"):  # one cause is one problem
+        found = [each for each in found if each.subject != str(data_dir)]
+    tracker.report(DISK, found)
 
 
 def disk_problems(data_dir: Path) -> list[Found]:
@@ -147,45 +131,39 @@ def disk_problems(data_dir: Path) -> list[Found]:
     return found
 
 
+@dataclass(slots=True)
 class AddressProbe:
     """Keeps the fact `public_address` and the problem `public_address.unreachable`."""
 
-    def __init__(
-        self,
-        look: Callable[[], Awaitable[Judgement]],
-        ledger: Ledger,
-        tracker: ProblemTracker,
-        *,
-        clock: Clock,
-        every_s: float,
-        jitter: Callable[[], float] = random.random,
-    ) -> None:
-        self._look = look
-        self._ledger = ledger
-        self._tracker = tracker
-        self._clock = clock
-        self._every_s = every_s
-        self._jitter = jitter
-        self._failed = 0
-        self._reached: bool | None = None
+    look: Callable[[], Awaitable[Judgement]]
+    ledger: Ledger
+    tracker: ProblemTracker
+    clock: Clock
+    every_s: float
+    jitter: Callable[[], float] = random.random
+    _failed: int = 0  # probes in a row
+    _reached: bool | None = None  # as it was logged
 
     async def probe(self) -> float:
         """Probe once, and return in how many seconds to do it again."""
-        judgement = await self._look()
+        judgement = await self.look()
         if judgement.reachable:
             self._failed = 0
             self._log(reached=True, cause=judgement.cause)
-            self._tracker.report(ADDRESS, ())
-            await self._note(judgement.cause)
+            self.tracker.report(ADDRESS, ())
+            try:
+                await note_address(self.ledger, self.clock.now_ms(), judgement.cause)
+            except LedgerError:
+                log.warning("public_address.not_noted")
         elif judgement.reachable is False:
             self._failed += 1
             if self._failed < _IN_A_ROW:
-                return min(_AGAIN_S, self._every_s)
+                return min(_AGAIN_S, self.every_s)
             self._log(reached=False, cause=judgement.cause)
             detail = {"detail": judgement.text, "remedy": judgement.fix}
-            self._tracker.report(ADDRESS, [Found(CODE, "", detail)])
+            self.tracker.report(ADDRESS, [Found(CODE, "", detail)])
         # Without a verdict what was known stands.
-        return self._every_s * (0.9 + 0.2 * self._jitter())
+        return _varied(self.every_s, self.jitter)
 
     def _log(self, *, reached: bool, cause: str) -> None:
         if reached is self._reached:
@@ -193,14 +171,6 @@ class AddressProbe:
         event = "public_address.reached" if reached else "public_address.unreachable"
         (log.info if reached else log.warning)(event, cause=cause)
         self._reached = reached
-
-    async def _note(self, cause: str) -> None:
-        at = self._clock.now_ms()
-        fact = {"ok_at": at, "cause": cause}
-        try:
-            await self._ledger.put_fact("", ADDRESS_FACT, fact, at=at)
-        except LedgerError:
-            log.warning("public_address.not_noted")
 
 
 def wants_probing(public_url: str, base_url: str, every_s: float) -> bool:
@@ -263,28 +233,21 @@ async def keep_budget(ledger: Ledger, tracker: ProblemTracker, settings: BridgeS
 _DAY_MS = 86_400_000
 
 
-async def count_down(
-    store: str,
-    keeper: TokenKeeper,
-    ledger: Ledger,
-    tracker: ProblemTracker,
-    *,
-    clock: Clock,
-    warn_days: float,
-) -> None:
+async def count_down(bridge: BridgeContext, store: str, keeper: TokenKeeper) -> None:
     """Report what the calendar alone decides of a consent; to be called now and then."""
     tokens = await keeper.tokens()
     found = []
     if tokens is None:
         found.append(Found("consent.missing"))
     else:
-        now = clock.now_ms()
-        await note_consent(ledger, store, tokens, at_ms=now)
+        now = bridge.clock.now_ms()
+        await note_consent(bridge.ledger, store, tokens, at_ms=now)
         left_ms = tokens.consent_expires_at_ms - now
         # That it has ended is the service's to say: some refresh a consent for longer than 7 days.
-        if left_ms <= warn_days * _DAY_MS and keeper.lost is None:
+        is_short = left_ms <= bridge.settings.service.consent_warn_days * _DAY_MS
+        if is_short and keeper.lost is None:
             found.append(Found("consent.ending", detail={"left": days_left(left_ms)}))
-    tracker.report(Scope(store, frozenset({"consent.missing", "consent.ending"})), found)
+    bridge.problems.report(Scope(store, frozenset({"consent.missing", "consent.ending"})), found)
 
 
 _BRIEF_MS = 30_000  # a restart is no outage

@@ -6,8 +6,10 @@ the same; specification: Authentication, rule 4). So that may be done at any tim
 that is starting too; it is a `Subject`, since all that a `Bridge` has needs the ledger's lock.
 """
 
-from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Mapping
-from contextlib import AsyncExitStack, asynccontextmanager
+import asyncio
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Iterator, Mapping
+from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -19,22 +21,27 @@ from tillbridge.communities.hours import Hours
 from tillbridge.config import LoadedSettings, StoreSettings
 from tillbridge.config.restaurant import StoreFiles
 from tillbridge.config.toml import read_file
+from tillbridge.core.actor import Actor, Role
 from tillbridge.core.clock import Clock
 from tillbridge.core.context import BridgeContext
-from tillbridge.core.daemon_threads import apart
+from tillbridge.core.daemon_threads import UnwaitedThreads, apart
 from tillbridge.core.errors import BridgeError, ConfigError, LedgerError
 from tillbridge.core.log import learn_secret
 from tillbridge.core.metrics import Metrics
+from tillbridge.core.operation import Answer, Dispatcher
 from tillbridge.core.scheduler import Scheduler
 from tillbridge.core.worker import Supervisor
 from tillbridge.daemon.alerting import probes_of
 from tillbridge.daemon.store_services import StoreServices
+from tillbridge.diagnostics.checkup import examination
 from tillbridge.diagnostics.subject import StoreSubject, Subject
 from tillbridge.ledger.ledger import Ledger
 from tillbridge.ledger.problems import ProblemTracker
 from tillbridge.ledger.snapshot import Snapshot, read_snapshot, take_snapshot
 from tillbridge.ledger.vault import Vault, client_secret_for
+from tillbridge.operations.audit_trail import AuditTrail
 from tillbridge.operations.bridge import Bridge, Mode
+from tillbridge.operations.connect import Connections
 from tillbridge.operations.status import CountedFigures, status
 from tillbridge.pos.loader import open_adapter
 from tillbridge.pos.runner import PosRunner
@@ -49,6 +56,7 @@ from tillbridge.status.stopped import status_from_ledger
 from tillbridge.stores.consent import ConsentFlow
 from tillbridge.stores.link import ServiceReach
 from tillbridge.stores.vault import VaultAppTokens, VaultTokenStore
+from tillbridge.web.listener import redirect_listener
 
 if TYPE_CHECKING:
     from tillbridge.receiver.receiver import Echo
@@ -331,3 +339,90 @@ def _adapters_of(pos: StorePos) -> Mapping[str, PosRunner]:
     if pos.fallback is not None:
         adapters["fallback"] = pos.fallback
     return adapters
+
+
+# -- what commands do while no daemon runs
+
+
+async def perform_alone(
+    loaded: LoadedSettings, name: str, arguments: Mapping[str, object], *, user: str = ""
+) -> Answer:
+    """Do an operation without a daemon. Raises LedgerLocked while one runs."""
+    async with compose(loaded, Mode.EXCLUSIVE) as bridge:
+        return await dispatcher_of(bridge).perform(name, arguments, _actor(user))
+
+
+@dataclass(frozen=True, slots=True)
+class Session:
+    """Operations one after another, between which the merchant's return is taken."""
+
+    runner: asyncio.Runner
+    dispatcher: Dispatcher
+    actor: Actor
+
+    def perform(self, name: str, arguments: Mapping[str, object]) -> Answer:
+        """Do an operation."""
+        return self.runner.run(self.dispatcher.perform(name, arguments, self.actor))
+
+    def wait(self, seconds: float) -> None:
+        """Let what was begun go on."""
+        self.runner.run(asyncio.sleep(seconds))
+
+
+@contextmanager
+def connecting(loaded: LoadedSettings, store: str, *, user: str = "") -> Iterator[Session]:
+    """Connect a store without a daemon. Raises LedgerLocked while one runs."""
+    with asyncio.Runner() as runner:
+        opened = AsyncExitStack()
+
+        async def begin() -> Bridge:
+            bridge = await opened.enter_async_context(compose(loaded, Mode.EXCLUSIVE, only=[store]))
+            bridge.connections = Connections(bridge, _nothing_more)
+            redirect_uri = bridge.settings.service.redirect_uri
+            await opened.enter_async_context(
+                redirect_listener(redirect_uri, bridge.connections.returned)
+            )
+            return bridge
+
+        try:
+            yield Session(runner, dispatcher_of(runner.run(begin())), _actor(user))
+        finally:
+            runner.run(opened.aclose())
+
+
+def examine_alone(
+    loaded: LoadedSettings, *, hung: bool, on_progress: Callable[[Answer], None]
+) -> Answer:
+    """Examine what can be seen without a daemon; `on_progress` is called twice a second.
+
+    `hung`: a daemon is there, and does not answer. Blocks for 20 seconds at most.
+    """
+    with asyncio.Runner() as runner:
+        # A look-up that hangs must not be waited for at the end.
+        runner.get_loop().set_default_executor(UnwaitedThreads())
+        return runner.run(_examine(loaded, hung=hung, on_progress=on_progress))
+
+
+async def _examine(
+    loaded: LoadedSettings, *, hung: bool, on_progress: Callable[[Answer], None]
+) -> Answer:
+    async with compose_read_only(loaded, hung=hung) as subject:
+        checkup = examination(subject)
+        work = asyncio.ensure_future(checkup.run())
+        while not work.done():
+            await asyncio.wait({work}, timeout=0.5)
+            on_progress(checkup.so_far())
+        return work.result()
+
+
+def dispatcher_of(bridge: Bridge) -> Dispatcher:
+    """Return what performs operations on this bridge."""
+    return Dispatcher(bridge, AuditTrail(bridge.ledger, bridge.clock))
+
+
+def _actor(user: str) -> Actor:
+    return Actor(f"command:{user or '?'}", Role.TECHNICIAN)
+
+
+async def _nothing_more(_found: StoreServices) -> None:
+    """Nothing runs that could go on with a connected store."""

@@ -7,53 +7,58 @@ Before anything is set up it is the same daemon, with no store and no receiver.
 
 import asyncio
 import contextlib
+import errno
 import os
+import secrets
 import signal
 import sys
 import threading
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from sqlalchemy import Connection
 
 import tillbridge
-from tillbridge.config import LoadedSettings
+from tillbridge.config import LoadedSettings, host_and_port
 from tillbridge.config.loading import load_to_run
 from tillbridge.core.clock import Clock
-from tillbridge.core.errors import BridgeError, LedgerError
+from tillbridge.core.errors import BridgeError, ConfigError, LedgerError, reason_of
 from tillbridge.core.i18n import _
 from tillbridge.core.log import get_logger, set_level
 from tillbridge.core.network import raise_file_limit
-from tillbridge.core.operation import Dispatcher
 from tillbridge.core.problems import Found, Scope
 from tillbridge.core.restart import RestartController
 from tillbridge.core.worker import Supervisor
 from tillbridge.daemon import alerting, checks
-from tillbridge.daemon.compose import compose, subject_of
-from tillbridge.daemon.page import access_rules, status_page, trial_receiver
+from tillbridge.daemon.compose import compose, dispatcher_of, subject_of
 from tillbridge.daemon.reload import Change, Reloader
 from tillbridge.daemon.store_services import StoreServices
 from tillbridge.daemon.watchdog import ServiceManager, watchdog_of
+from tillbridge.diagnostics.network import taken_by
 from tillbridge.fleet.report import StatusSender
 from tillbridge.ledger.facts import note_addresses, put_fact
 from tillbridge.ledger.ledger import Storage
 from tillbridge.ledger.snapshot import FailedStart, forget_failed_start, note_failed_start
 from tillbridge.menu.lane import unfreeze
-from tillbridge.operations.audit_trail import AuditTrail
 from tillbridge.operations.bridge import Bridge, Mode
 from tillbridge.operations.connect import ConnectionRequest, Connections
 from tillbridge.operations.diagnostics import Diagnostics
 from tillbridge.operations.setup import Setup
 from tillbridge.operations.status import status
-from tillbridge.receiver.receiver import Receiver, receiver_settings
+from tillbridge.receiver.receiver import Echo, Receiver, receiver_settings
 from tillbridge.setup.context import ChangeSignal, SetupContext
-from tillbridge.web.listener import HeldAddress
-
-if TYPE_CHECKING:
-    from tillbridge.diagnostics.subject import Subject
-    from tillbridge.web.listener import StatusListener
+from tillbridge.web.authenticator import Authenticator, access_rules
+from tillbridge.web.listener import (
+    HeldAddress,
+    MerchantReturn,
+    StatusListener,
+    announced,
+    path_on_status_page,
+    reached_at,
+    redirect_listener,
+)
 
 log = get_logger()
 
@@ -94,6 +99,8 @@ class _Daemon:
         self._page: StatusListener | None = None
         self._changes = ChangeSignal()
         self._receiver = self._new_receiver() if bridge.is_set_up else None
+        echo = None if self._receiver is None else self._receiver.echo
+        self._subject = partial(subject_of, bridge, echo)  # this bridge, to be examined
         self._reloader = Reloader(
             bridge.loaded, bridge.problems, self._reloaded, clock=bridge.clock
         )
@@ -109,7 +116,7 @@ class _Daemon:
                 bridge.settings.service.redirect_uri,
                 self._changes,
                 partial(trial_receiver, bridge),
-                None if self._receiver is None else self._receiver.echo,
+                echo,
             )
         )
         missing = () if bridge.is_set_up else (Found(_NOT_SET_UP),)
@@ -120,17 +127,15 @@ class _Daemon:
         communities = {found.key: found for found in bridge.communities.values()}
 
         def deliveries_arrived(key: str) -> None:
-            if (community := communities.get(key)) is not None:
-                community.flow.deliveries_arrived()
-            else:
-                bridge.stores[key].orders.deliveries_arrived()
+            found = communities[key].flow if key in communities else bridge.stores[key].orders
+            found.deliveries_arrived()
 
         receiver = Receiver(
             receiver_settings(bridge.loaded),
             {name: store.location_id for name, store in settings.stores.items()}
             | {
-                found.key: settings.communities[name].community_id
-                for name, found in bridge.communities.items()
+                key: settings.communities[found.name].community_id
+                for key, found in communities.items()
             },
             bridge.ledger,
             bridge.problems,
@@ -143,32 +148,21 @@ class _Daemon:
             store.integrator.on_secret_expected = receiver.expect
             store.integrator.on_secret = receiver.refresh
             store.on_recalled = partial(self._connected, store)
-        for community in bridge.communities.values():
-            community.flow.subscriber.on_secret = receiver.refresh
+        for community in communities.values():
             community.flow.subscriber.on_secret_expected = receiver.expect
+            community.flow.subscriber.on_secret = receiver.refresh
         return receiver
 
     @asynccontextmanager
     async def serving(self, address: HeldAddress) -> AsyncIterator[None]:
         """Serve the service and people; log `bridge.ready` once both can come."""
-        bridge = self._bridge
-        merchants = self._connections if bridge.is_set_up else self._setup.sign_in
+        bridge, manager = self._bridge, self._manager
         async with AsyncExitStack() as opened:
             if self._receiver is not None:
                 await self._receiver.start()
                 opened.push_async_callback(self._receiver.stop, 1.0)
             opened.push_async_callback(self._setup.close)
-            dispatcher = Dispatcher(bridge, AuditTrail(bridge.ledger, bridge.clock))
-            self._page, url = await opened.enter_async_context(
-                status_page(
-                    bridge,
-                    dispatcher,
-                    self._restarts,
-                    address,
-                    on_change=self._on_change,
-                    on_return=merchants.returned,
-                )
-            )
+            url = await self._open_page(opened, address)
             await self.note_running(stopped=False)
             self._plan()
             bridge.context.scheduler.start()
@@ -177,25 +171,64 @@ class _Daemon:
             forget_failed_start(bridge.ledger.data_dir)
             if bridge.is_set_up:
                 log.info("bridge.ready", stores=list(bridge.stores))
+                line = _("Serving {stores}").format(stores=", ".join(bridge.stores))
             else:
                 path = str(bridge.loaded.path)
                 log.info("bridge.setting_up", page=f"{url}/setup", file=path)
-            self._status_line = self._serving(url)
-            self._manager.ready(self._status_line)
-            if self._manager.watchdog_s is not None:
-                watchdog = watchdog_of(self._manager, bridge)
-                watchdog.start(self._manager.watchdog_s)
+                line = _("Waiting to be set up at {url}").format(url=f"{url}/setup")
+            self._status_line = line  # what `systemctl status` shows
+            manager.ready(line)
+            if manager.watchdog_s is not None:
+                watchdog = watchdog_of(manager, bridge)
+                watchdog.start(manager.watchdog_s)
                 opened.callback(watchdog.stop)
             if bridge.is_set_up:
                 on_hangup(self._reloader.reload)
             async with self._connecting_new_store():
                 yield
 
-    def _serving(self, url: str) -> str:
-        """Return what `systemctl status` shows."""
-        if not self._bridge.is_set_up:
-            return _("Waiting to be set up at {url}").format(url=f"{url}/setup")
-        return _("Serving {stores}").format(stores=", ".join(self._bridge.stores))
+    async def _open_page(self, opened: AsyncExitStack, address: HeldAddress) -> str:
+        """Serve the page, what commands ask and the merchant's return; return its address.
+
+        Who has signed in stays so from one run of the bridge to the next. Raises ConfigError.
+        """
+        bridge, restarts = self._bridge, self._restarts
+        settings, redirect_uri = bridge.settings.status_page, bridge.settings.service.redirect_uri
+        merchants = self._connections if bridge.is_set_up else self._setup.sign_in
+        path = path_on_status_page(redirect_uri, settings.listen)
+        rules = access_rules(settings, bridge.base_dir)
+        if restarts.authenticator is None:
+            restarts.authenticator = Authenticator(rules, bridge.clock)
+        else:
+            restarts.authenticator.reconfigure(rules)
+        token = secrets.token_urlsafe(32)  # for this run alone
+        self._page = StatusListener(
+            dispatcher_of(bridge),
+            restarts.authenticator,
+            token=token,
+            metrics=bridge.context.metrics,
+            merchant=MerchantReturn(path, merchants.returned) if path else None,
+            on_change=self._on_change,
+            is_parting=lambda: restarts.again,
+            only_setup=not bridge.is_set_up,
+        )
+        opened.push_async_callback(self._page.close)
+        host, port = host_and_port(settings.listen)
+        try:
+            host, port = await self._page.start(host, port, address)
+        except OSError as failure:
+            holder = taken_by(port) if failure.errno == errno.EADDRINUSE else ""
+            raise ConfigError(
+                _("The status page cannot listen on {listen}: {detail}{holder}.").format(
+                    listen=settings.listen, detail=reason_of(failure), holder=holder
+                ),
+                fix=_("Stop what listens there, or change listen in [status_page]."),
+            ) from failure
+        if not path:
+            await opened.enter_async_context(redirect_listener(redirect_uri, merchants.returned))
+        url = f"http://{reached_at(host)}:{port}"
+        opened.enter_context(announced(bridge.ledger.data_dir, url=url, token=token))
+        return url
 
     def tasks(self) -> dict[str, Coroutine[Any, Any, object]]:
         """Return all that runs.
@@ -207,8 +240,7 @@ class _Daemon:
             "events": bridge.events.run(),
             "ledger": self._until_damaged(),
         }
-        if self._receiver is not None:
-            receiver = self._receiver
+        if (receiver := self._receiver) is not None:
             tasks |= {"configuration": self._reloader.worker.run(), **receiver.tasks()}
             if bridge.settings.alerts.are_wanted:
                 steps = alerting.steps(bridge, receiver_url=lambda: receiver.url)
@@ -299,10 +331,6 @@ class _Daemon:
         self._bridge.ledger.on_writable_changed(look)
         raise LedgerError(_("The ledger is damaged: {detail}").format(detail=await damaged))
 
-    def _subject(self) -> "Subject":
-        """Return this bridge, to be examined."""
-        return subject_of(self._bridge, None if self._receiver is None else self._receiver.echo)
-
     def _on_change(self, callback: Callable[[], None]) -> None:
         """Call `callback` whenever something may look different: a commit, or a disk that fails."""
         self._bridge.ledger.on_written(callback)
@@ -329,23 +357,13 @@ class _Daemon:
 
     async def _count_down_consents(self) -> None:
         for found in self._bridge.stores.values():
-            await self._count_down(found)
-
-    async def _count_down(self, found: StoreServices) -> None:
-        await checks.count_down(
-            found.name,
-            found.tokens,
-            self._bridge.ledger,
-            self._bridge.problems,
-            clock=self._bridge.clock,
-            warn_days=self._bridge.settings.service.consent_warn_days,
-        )
+            await checks.count_down(self._bridge.context, found.name, found.tokens)
 
     async def _connected(self, found: StoreServices) -> None:
         """Go on with a new consent: the new secret counts, and what waited is sent."""
         if self._receiver is not None:
             await self._receiver.refresh(found.name)
-        await self._count_down(found)
+        await checks.count_down(self._bridge.context, found.name, found.tokens)
         found.service_back()
 
     @asynccontextmanager
@@ -369,6 +387,24 @@ class _Daemon:
         except BridgeError as failure:
             # The page shows what is missing, with a button that tries again.
             log.warning("setup.not_connected", store=store, error=failure.text)
+
+
+@asynccontextmanager
+async def trial_receiver(bridge: Bridge, loaded: LoadedSettings) -> AsyncIterator[Echo]:
+    """Listen as this configuration's receiver will. Raises ConfigError where it cannot."""
+    receiver = Receiver(
+        receiver_settings(loaded),
+        {},
+        bridge.ledger,
+        bridge.problems,
+        clock=bridge.clock,
+        wake=lambda _store: None,
+    )
+    await receiver.start()
+    try:
+        yield receiver.echo
+    finally:
+        await receiver.stop(1.0)
 
 
 def on_end(stop: Callable[[], object]) -> None:

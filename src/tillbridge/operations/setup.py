@@ -279,7 +279,7 @@ async def address(
     bridge: "Bridge", listen: str = "", public_url: str = "", *, anyway: bool = False
 ) -> Answer:
     """Send a nonce through the public address; `anyway` goes on where nobody can tell."""
-    from tillbridge.setup.context import ADDRESS_FACT, LISTEN, judged, proposed
+    from tillbridge.setup.context import LISTEN, judged, note_address, proposed
 
     _setup, place, draft = await _begun(bridge)
     _in_order(draft.pos)
@@ -295,10 +295,7 @@ async def address(
         return {"ok": False, "text": judgement.text, "fix": judgement.fix}
     await place.keep(draft.passed("address", judgement.text))
     if judgement.reachable:
-        # As the bridge's own probing does.
-        at = place.clock.now_ms()
-        fact = {"ok_at": at, "cause": judgement.cause}
-        await place.ledger.put_fact("", ADDRESS_FACT, fact, at=at)
+        await note_address(place.ledger, place.clock.now_ms(), judgement.cause)
     return {"ok": True, "text": judgement.text}
 
 

@@ -101,6 +101,12 @@ class SetupContext:
         await self.ledger.drop_fact("", _FACT)
 
 
+async def note_address(ledger: Ledger, at_ms: int, cause: str) -> None:
+    """Note that the public address leads here. Raises LedgerError."""
+    fact = {"ok_at": at_ms, "cause": cause}
+    await ledger.put_fact("", ADDRESS_FACT, fact, at=at_ms)
+
+
 def digest_of(*texts: str) -> str:
     """Return what differs wherever one of the texts does."""
     return hashlib.sha256("\0".join(texts).encode("utf-8", "surrogatepass")).hexdigest()

@@ -11,13 +11,16 @@ from collections import OrderedDict, deque
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from ipaddress import IPv6Address, ip_address
+from pathlib import Path
 from urllib.parse import urlsplit
 
 from aiohttp import web
 
-from tillbridge.config import is_loopback
+from tillbridge.config import StatusPageSettings, is_loopback
+from tillbridge.config.secrets import resolve_secret
 from tillbridge.core.actor import Actor, Role
 from tillbridge.core.clock import Clock
+from tillbridge.core.errors import ConfigError
 from tillbridge.core.i18n import _
 from tillbridge.core.log import get_logger
 
@@ -258,6 +261,7 @@ def source_of(address: str) -> str:
 COOKIE = "tillbridge_session"
 _REMEMBERED_S = 600.0  # a scraper's password is not worth 50 ms of a processor each time
 _REMEMBERED = 20
+_FORM = "$argon2id$"
 
 log = get_logger()
 
@@ -270,6 +274,21 @@ class AccessRules:
     allowed_hosts: Collection[str] = ()
     session_idle_s: float = 14_400
     session_longest_s: float = 57_600
+
+
+def access_rules(page: StatusPageSettings, base_dir: Path) -> AccessRules:
+    """Return the rules. Raises ConfigError where a password's hash cannot be had, or is none."""
+    users = {}
+    for name, user in page.users.items():
+        key = f"status_page.users.{name}.password"
+        found = resolve_secret(user.password, key=key, base_dir=base_dir).get_secret_value()
+        if not found.startswith(_FORM) or found.count("$") != 5:
+            raise ConfigError(
+                _("{key} is no Argon2id hash.").format(key=key),
+                fix=_("Make one with: tillbridge password {name}").format(name=name),
+            )
+        users[name] = User(Role[user.role.upper()], found)
+    return AccessRules(users, page.allowed_hosts, page.session_idle_s, page.session_longest_s)
 
 
 @dataclass(frozen=True, slots=True)

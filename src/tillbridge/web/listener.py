@@ -4,23 +4,32 @@ What only some bridges need (passwords, metrics) is imported when it is asked fo
 """
 
 import asyncio
+import contextlib
 import hmac
+import json
+import os
 import re
 import socket
-from collections.abc import Awaitable, Callable, Coroutine, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterator, Mapping
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from ipaddress import ip_address
 from json import JSONDecodeError
+from pathlib import Path
 from typing import Any, cast
 
 from aiohttp import web
 
+from tillbridge.config import host_and_port, is_loopback
 from tillbridge.core.actor import Actor, Role
-from tillbridge.core.errors import BridgeError, ConfigError
+from tillbridge.core.errors import BridgeError, ConfigError, reason_of
+from tillbridge.core.files import create_new
 from tillbridge.core.i18n import _
 from tillbridge.core.log import get_logger
 from tillbridge.core.metrics import Metrics
 from tillbridge.core.network import Acceptor, listening_sockets
 from tillbridge.core.operation import BadRequest, Dispatcher
+from tillbridge.stores.consent import callback_place
 from tillbridge.web.authenticator import Authenticator, Denied, Visitor
 from tillbridge.web.live import LiveHub
 from tillbridge.web.rendering import HEADERS, STATIC, OnCallback, callback_page
@@ -55,6 +64,7 @@ class HeldAddress:
         self._sockets = []
 
 
+CONTROL_FILE = "control.json"
 CONTROL = r"/control/{operation:[\w.]+}"
 _STATIC_NAME = re.compile(r"[a-z0-9-]+\.(?:css|js|svg)")
 _MOST_CONNECTIONS = 128
@@ -96,7 +106,6 @@ class StatusListener:
         self.authenticator = authenticator
         self._dispatcher = dispatcher
         self._metrics = metrics
-        self._merchant = merchant
         self._is_parting = is_parting
         self._token = token
         self._on_change = on_change  # until somebody looks
@@ -113,7 +122,7 @@ class StatusListener:
             ]
         )
         if merchant is not None:
-            application.router.add_get(merchant.path, self._callback)
+            application.router.add_get(merchant.path, _taking(merchant.take))
         self._site = Site(dispatcher, authenticator, only_setup=only_setup)
         application.add_routes(self._site.routes())
         self._runner = web.AppRunner(
@@ -239,16 +248,6 @@ class StatusListener:
         kept = {"Cache-Control": _A_YEAR} if request.query_string else {}
         return web.FileResponse(STATIC / name, headers=kept)
 
-    async def _callback(self, request: web.Request) -> web.StreamResponse:
-        if self._merchant is None:
-            raise web.HTTPNotFound
-        answer = await self._merchant.take(dict(request.query))
-        return web.Response(
-            text=callback_page(answer),
-            content_type="text/html",
-            status=200 if answer.ok else 400,
-        )
-
     @web.middleware
     async def _guarded(self, request: web.Request, handler: _Handler) -> web.StreamResponse:
         """Answer only to known names, which stops DNS rebinding, and set the headers."""
@@ -297,3 +296,87 @@ def _turned_away(turned: Denied | None) -> web.Response:
         text="Sign in first: a user of [status_page.users], by HTTP Basic.\n",
         headers={"WWW-Authenticate": 'Basic realm="tillbridge", charset="UTF-8"'},
     )
+
+
+def _taking(take: OnCallback) -> _Handler:
+    """Return who answers a merchant who comes back from the service."""
+
+    async def handle(request: web.Request) -> web.Response:
+        answer = await take(dict(request.query))
+        return web.Response(
+            status=200 if answer.ok else 400,
+            text=callback_page(answer),
+            content_type="text/html",
+            headers=HEADERS,
+        )
+
+    return handle
+
+
+def path_on_status_page(redirect_uri: str, listen: str) -> str:
+    """Return the path of `redirect_uri` that the status listener serves, "" for none."""
+    place = callback_place(redirect_uri)
+    host, port = host_and_port(listen)
+    here = is_loopback(host) or host in {"0.0.0.0", "::"}  # noqa: S104 -- recognised, not listened on
+    return place.path if here and place.port == port else ""
+
+
+@asynccontextmanager
+async def redirect_listener(redirect_uri: str, take: OnCallback) -> AsyncIterator[None]:
+    """Listen on the address of `redirect_uri`, and on no other path. Raises ConfigError."""
+    place = callback_place(redirect_uri)
+    application = web.Application()
+    application.router.add_get(place.path, _taking(take), allow_head=False)
+    runner = web.AppRunner(application, access_log=None, shutdown_timeout=1.0)
+    await runner.setup()
+    try:
+        try:
+            await web.TCPSite(runner, place.host, place.port).start()
+        except OSError as failure:
+            raise ConfigError(
+                _("Nothing can listen at redirect_uri {uri}: {detail}.").format(
+                    uri=redirect_uri, detail=failure.strerror or failure
+                ),
+                fix=_("End what uses the port, or give redirect_uri that of status_page.listen."),
+            ) from failure
+        yield
+    finally:
+        await runner.cleanup()
+
+
+def reached_at(address: str) -> str:
+    """Return where this machine reaches a listener on `address`, as a URL writes it."""
+    try:
+        found = ip_address(address)
+    except ValueError:
+        return address
+    if found.is_unspecified:
+        return "[::1]" if found.version == 6 else "127.0.0.1"
+    return f"[{address}]" if found.version == 6 else address
+
+
+@contextlib.contextmanager
+def announced(data_dir: Path, *, url: str, token: str) -> Iterator[None]:
+    """Tell commands where to ask while the body runs: a file that only this user can read."""
+    path = data_dir / CONTROL_FILE
+    try:
+        fresh = path.with_name(f".{path.name}.new")
+        with os.fdopen(create_new(fresh, 0o600), "w") as file:
+            json.dump({"url": url, "token": token, "pid": os.getpid()}, file)
+        fresh.replace(path)  # it appears whole
+    except OSError as failure:
+        raise BridgeError(
+            _("{path} cannot be written: {detail}.").format(path=path, detail=reason_of(failure)),
+            fix=_(
+                "Let the bridge's user write to {folder}, free disk space there, or mend the disk;"
+                " then start the bridge again."
+            ).format(folder=data_dir),
+        ) from failure
+    try:
+        yield
+    finally:
+        try:
+            path.unlink(missing_ok=True)
+        except OSError as failure:
+            # Commands find out by themselves that nobody answers there.
+            log.warning("control.left_behind", file=str(path), detail=reason_of(failure))
