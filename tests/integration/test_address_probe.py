@@ -11,7 +11,7 @@ from tests.integration.test_stores_standing import Bench, standing
 from tillbridge.daemon.checks import CODE, AddressProbe, wants_probing
 from tillbridge.diagnostics.checks.public import Judgement
 from tillbridge.ledger.facts import get_fact
-from tillbridge.setup.context import ADDRESS_FACT
+from tillbridge.setup.proposal import ADDRESS_FACT
 
 REACHED = Judgement(True, "reached", "It leads here.", "")
 DEAD = Judgement(False, "tunnel_down", "The tunnel is down.", "Start the tunnel.")

@@ -8,7 +8,7 @@ import pytest
 from tests.support.bridge_process import free_port
 from tests.support.fork_server import run
 from tillbridge.core.errors import ConfigError
-from tillbridge.setup.checking import check_address
+from tillbridge.setup.proposal import check_address
 
 STORE = """
 [bridge]

@@ -1,6 +1,7 @@
 """The part of a `FakeControl` for setting up."""
 
 from collections.abc import Callable, Mapping
+from dataclasses import asdict
 from typing import Any
 
 from tests.support.hostile import PLANT
@@ -70,7 +71,7 @@ def nothing_yet() -> Answer:
         "restarting": False,
         "refused": None,
         "store": "main",
-        "steps": [step.to_json() for step in steps],
+        "steps": [asdict(step) for step in steps],
         "next": next_step(steps),
         "service": {"base_url": "", "practice": "http://127.0.0.1:9000/v2"},
         "sign_in": {
@@ -118,7 +119,7 @@ def everything_open(text: str = PLANT) -> Answer:
         "file": text,
         "writable": False,
         "refused": trouble,
-        "steps": [step.to_json() for step in steps],
+        "steps": [asdict(step) for step in steps],
         "next": next_step(steps),
         "service": {"base_url": text, "practice": text},
         "sign_in": {
@@ -201,7 +202,7 @@ def on_the_way() -> Answer:
     shown = nothing_yet()
     return {
         **shown,
-        "steps": [step.to_json() for step in steps],
+        "steps": [asdict(step) for step in steps],
         "next": next_step(steps),
         "till": {
             **shown["till"],

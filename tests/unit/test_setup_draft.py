@@ -43,7 +43,7 @@ def test_a_secret_that_was_given_is_in_the_vault_and_not_in_the_file() -> None:
     draft = draft_of({}).passed("app", "ok", client_id="app_2", secret_given=True)
     changes = changes_of(draft, {})
     assert changes["service", "client_secret"] == {"vault": True}
-    assert not any("secret" in str(value) for value in draft.to_json().values() if value)
+    assert not any("secret" in str(value) for value in draft.model_dump().values() if value)
 
 
 @pytest.mark.parametrize(
@@ -76,12 +76,12 @@ def test_a_test_that_fails_leaves_what_was_typed_and_opens_the_step() -> None:
 
 def test_a_draft_is_kept_and_found_again() -> None:
     draft = draft_of(DOCUMENT).passed("service", "It answers.")
-    assert Draft.from_json(draft.to_json()) == draft
+    assert Draft.of(draft.model_dump()) == draft
 
 
 @pytest.mark.parametrize("kept", [None, [], "x", {"base_url": 3}, {"found": "yes"}])
 def test_what_another_version_kept_is_forgotten(kept: object) -> None:
-    assert Draft.from_json(kept) is None
+    assert Draft.of(kept) is None
 
 
 def test_the_sample_configuration_is_a_draft_too() -> None:

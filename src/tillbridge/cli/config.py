@@ -39,10 +39,10 @@ def check(loaded: "LoadedSettings") -> Answer:
 
     Example: tillbridge --config bridge.toml config check
     """
-    from tillbridge.setup.checking import faults_in, kept_by
+    from tillbridge.setup.proposal import faults_in, vault_of
 
     notes: list[str] = []
-    faults = faults_in(loaded, kept_by(loaded), notes)
+    faults = faults_in(loaded, vault_of(loaded), notes)
     if len(faults) == 1:
         raise faults[0]
     if faults:

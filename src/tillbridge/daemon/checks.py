@@ -37,7 +37,7 @@ from tillbridge.ledger.models import PastProblem
 from tillbridge.ledger.problems import ProblemTracker, store_past
 from tillbridge.ledger.prune import Pruned, cut_offs, prune
 from tillbridge.service.tokens import TokenKeeper
-from tillbridge.setup.context import note_address
+from tillbridge.setup.proposal import note_address
 from tillbridge.stores.consent import note_consent
 from tillbridge.stores.link import ServiceReach
 

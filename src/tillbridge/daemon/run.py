@@ -48,7 +48,7 @@ from tillbridge.operations.diagnostics import Diagnostics
 from tillbridge.operations.setup import Setup
 from tillbridge.operations.status import status
 from tillbridge.receiver.receiver import Echo, Receiver, receiver_settings
-from tillbridge.setup.context import ChangeSignal, SetupContext
+from tillbridge.setup.proposal import ChangeSignal, SetupContext
 from tillbridge.web.authenticator import Authenticator, access_rules
 from tillbridge.web.listener import (
     HeldAddress,

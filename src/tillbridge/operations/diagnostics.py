@@ -116,7 +116,7 @@ async def reach(bridge: "Bridge") -> Answer:
     from tillbridge.diagnostics.reach import guidance, place_of
 
     if not bridge.is_set_up and bridge.setup is not None:
-        from tillbridge.setup.context import ways
+        from tillbridge.setup.proposal import ways
 
         return await ways(bridge.setup.context)
     loaded = _running(bridge).loaded

@@ -5,7 +5,7 @@ they are how that bridge does, and what is said here changes its configuration.
 """
 
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import asdict
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -19,9 +19,9 @@ from tillbridge.operations.connect import StoreId
 
 if TYPE_CHECKING:
     from tillbridge.operations.bridge import Bridge
-    from tillbridge.setup.context import SetupContext
     from tillbridge.setup.draft import Draft, Finding
     from tillbridge.setup.pos import TillPreview
+    from tillbridge.setup.proposal import SetupContext
     from tillbridge.setup.service import SignIn
 
 
@@ -80,8 +80,8 @@ async def show(bridge: "Bridge", adapter: str = "") -> Answer:
     from tillbridge.ledger.snapshot import take_snapshot
     from tillbridge.operations.status import overview
     from tillbridge.setup import service
-    from tillbridge.setup.context import LISTEN, proposed
     from tillbridge.setup.draft import findings_of, next_step, steps_of
+    from tillbridge.setup.proposal import LISTEN, proposed
 
     setup, place, draft = await _begun(bridge)
     running, sign_in = bridge.is_set_up, setup.sign_in
@@ -107,7 +107,7 @@ async def show(bridge: "Bridge", adapter: str = "") -> Answer:
         "restarting": place.restarts.again,
         "refused": None if refused is None else {"text": refused.text, "fix": refused.fix},
         "store": draft.store,
-        "steps": [step.to_json() for step in steps],
+        "steps": [asdict(step) for step in steps],
         "next": next_step(steps),
         "service": {"base_url": draft.base_url, "practice": service.PRACTICE},
         "sign_in": {
@@ -162,11 +162,11 @@ async def sign_in(bridge: "Bridge", client_id: str = "", client_secret: str = ""
             _("The client id or its secret is missing."),
             fix=_("Both are in the service's console."),
         )
-    draft = replace(draft, client_id=app_id, redirect_uri=draft.redirect_uri or place.redirect_uri)
+    draft = draft.said(client_id=app_id, redirect_uri=draft.redirect_uri or place.redirect_uri)
     before = setup.sign_in.stored_secret()
     if secret:
         setup.sign_in.keep_secret(secret, draft.base_url)
-        draft = replace(draft, secret_given=True)
+        draft = draft.said(secret_given=True)
     try:
         app = setup.sign_in.app(draft)
         await known(app, draft.base_url, ASSUMED.community_audience, place.clock)
@@ -279,12 +279,12 @@ async def address(
     bridge: "Bridge", listen: str = "", public_url: str = "", *, anyway: bool = False
 ) -> Answer:
     """Send a nonce through the public address; `anyway` goes on where nobody can tell."""
-    from tillbridge.setup.context import LISTEN, judged, note_address, proposed
+    from tillbridge.setup.proposal import LISTEN, judged, note_address, proposed
 
     _setup, place, draft = await _begun(bridge)
     _in_order(draft.pos)
     url = public_url.strip().rstrip("/")
-    draft = replace(draft, listen=listen.strip() or LISTEN, public_url=url)
+    draft = draft.said(listen=listen.strip() or LISTEN, public_url=url)
     proposal = await proposed(place, draft)
     if proposal.faults:
         raise ConfigError(proposal.faults[0], fix=_("Correct it."))
@@ -320,7 +320,7 @@ async def write(bridge: "Bridge", digest: str = "") -> Answer:
     import asyncio
 
     from tillbridge.config.writing import replace_file
-    from tillbridge.setup.context import begin_anew, proposed, take_back
+    from tillbridge.setup.proposal import begin_anew, proposed, take_back
 
     _setup, place, draft = await _begun(bridge)
     proposal = await proposed(place, draft)
@@ -349,7 +349,7 @@ async def text(bridge: "Bridge") -> Answer:
 
     For a command whose user may write the file: it may hold secrets of others.
     """
-    from tillbridge.setup.context import digest_of, proposed
+    from tillbridge.setup.proposal import digest_of, proposed
 
     _setup, place, draft = await _begun(bridge)
     proposal = await proposed(place, draft)
@@ -367,7 +367,7 @@ async def written(bridge: "Bridge", digest: str) -> Answer:
     """Take note that such a command has written the text of that digest, and begin anew with it."""
     import asyncio
 
-    from tillbridge.setup.context import begin_anew, cannot_take_back, digest_of
+    from tillbridge.setup.proposal import begin_anew, cannot_take_back, digest_of
 
     _setup, place, draft = await _begun(bridge)
     found, _document = await asyncio.to_thread(place.document)

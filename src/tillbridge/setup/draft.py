@@ -5,8 +5,10 @@ a person goes on where they were after a restart.
 """
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field, fields, replace
+from dataclasses import dataclass
 from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict, ValidationError
 
 from tillbridge.config import OrderSettings, PosSettings
 from tillbridge.config.toml import KeyPath
@@ -27,6 +29,16 @@ class Finding:
     fix: str = ""
 
 
+def done(text: str, **values: object) -> Finding:
+    """Return that a step is done; `values` go into the text."""
+    return Finding(done=True, text=text.format(**values))
+
+
+def not_done(text: str, fix: str = "", **values: object) -> Finding:
+    """Return that a step is not done, and what to do; `values` go into both."""
+    return Finding(done=False, text=text.format(**values), fix=fix.format(**values))
+
+
 @dataclass(frozen=True, slots=True)
 class Step:
     """A step as it is shown. Only one that is `open` or `done` can be taken (again)."""
@@ -35,10 +47,6 @@ class Step:
     state: State
     text: str = ""
     fix: str = ""
-
-    def to_json(self) -> dict[str, Any]:
-        """Return it for the page."""
-        return {"name": self.name, "state": self.state, "text": self.text, "fix": self.fix}
 
 
 def steps_of(findings: Mapping[str, Finding]) -> tuple[Step, ...]:
@@ -74,8 +82,7 @@ _AFTER: Mapping[str, tuple[str, ...]] = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Draft:
+class Draft(BaseModel):
     """The answers so far; "" and {} where nothing was said.
 
     `pos` and `orders` are an adapter and its options as they are to stand in the file; without
@@ -84,6 +91,8 @@ class Draft:
     adapter reads while another one still has to be found for its orders.
     `written` is the digest of the file that these answers were written into.
     """
+
+    model_config = ConfigDict(frozen=True, strict=True)
 
     base_url: str = ""
     client_id: str = ""
@@ -94,83 +103,74 @@ class Draft:
     store_name: str = ""
     location_id: str = ""
     currency: str = ""
-    pos: Mapping[str, Any] = field(default_factory=dict)
-    orders: Mapping[str, Any] = field(default_factory=dict)
+    pos: dict[str, Any] = {}
+    orders: dict[str, Any] = {}
     listen: str = ""
     public_url: str = ""
-    found: Mapping[str, str] = field(default_factory=dict)
+    found: dict[str, str] = {}
     written: str = ""
 
-    def to_json(self) -> dict[str, Any]:
-        """Return it as the ledger keeps it."""
-        return asdict(self)
-
     @classmethod
-    def from_json(cls, kept: object) -> "Draft | None":
-        """Return what the ledger kept; None for nothing, or what another version wrote."""
-        if not isinstance(kept, Mapping):
+    def of(cls, stored: object) -> "Draft | None":
+        """Return what the ledger stores; None for nothing, or what another version wrote."""
+        try:
+            return cls.model_validate(stored)
+        except ValidationError:
             return None
-        known = {each.name: kept[each.name] for each in fields(cls) if each.name in kept}
-        blank = cls()
-        if any(type(value) is not type(getattr(blank, name)) for name, value in known.items()):
-            return None
-        return cls(**known)
 
-    def passed(self, step: str, text: str, **said: Any) -> "Draft":  # noqa: ANN401 -- of any field
+    def said(self, **answers: Any) -> "Draft":  # noqa: ANN401 -- of any field
+        """Return the draft with these answers."""
+        return self.model_copy(update=answers)
+
+    def passed(self, step: str, text: str, **answers: Any) -> "Draft":  # noqa: ANN401 -- of any field
         """Return the draft after a step's test has succeeded; what depends on it is open again."""
-        found = {
-            name: told for name, told in self.found.items() if name not in _AFTER.get(step, ())
-        }
-        return replace(self, found={**found, step: text}, **said)
+        after = _AFTER.get(step, ())
+        found = {name: each for name, each in self.found.items() if name not in after}
+        return self.said(found={**found, step: text}, **answers)
 
-    def failed(self, step: str, **said: Any) -> "Draft":  # noqa: ANN401 -- of any field
+    def failed(self, step: str, **answers: Any) -> "Draft":  # noqa: ANN401 -- of any field
         """Return the draft after a step's test has failed: what was typed stays in its form."""
-        again = self.passed(step, "", **said)
-        found = {name: told for name, told in again.found.items() if name != step}
-        return replace(again, found=found)
+        again = self.passed(step, "", **answers)
+        found = {name: text for name, text in again.found.items() if name != step}
+        return again.said(found=found)
 
     def findings(self) -> dict[str, Finding]:
         """Return a finding for each step that has been tested."""
         return {name: Finding(done=True, text=text) for name, text in self.found.items()}
 
 
+# Which keys of the file some answers are.
+_KEYS: Mapping[str, KeyPath] = {
+    "base_url": ("service", "base_url"),
+    "client_id": ("service", "client_id"),
+    "redirect_uri": ("service", "redirect_uri"),
+    "listen": ("receiver", "listen"),
+    "public_url": ("receiver", "public_url"),
+}
+_STORE_KEYS = ("store_id", "location_id", "currency")
+
+
+def _keys(store: str) -> dict[str, KeyPath]:
+    return {**_KEYS, **{name: ("stores", store, name) for name in _STORE_KEYS}}
+
+
 def draft_of(document: Mapping[str, Any]) -> Draft:
     """Return what a file says already, of its first store."""
-    service, receiver = _table(document, "service"), _table(document, "receiver")
-    stores = _table(document, "stores")
-    name = next(iter(stores), "main")
-    store = _table(stores, name)
+    name = next(iter(_table(document, "stores")), "main")
+    answers = {answer: _at(document, path) for answer, path in _keys(name).items()}
     return Draft(
-        base_url=_text(service, "base_url"),
-        client_id=_text(service, "client_id"),
-        redirect_uri=_text(service, "redirect_uri"),
         store=name,
-        store_id=_text(store, "store_id"),
-        location_id=_text(store, "location_id"),
-        currency=_text(store, "currency"),
-        pos=_adapter_part(_table(store, "pos"), _OWN_POS),
-        orders=_adapter_part(_table(store, "orders"), _OWN_ORDERS),
-        listen=_text(receiver, "listen"),
-        public_url=_text(receiver, "public_url"),
-    )
+        pos=_adapter_part(_table(document, "stores", name, "pos"), _OWN_POS),
+        orders=_adapter_part(_table(document, "stores", name, "orders"), _OWN_ORDERS),
+    ).said(**{answer: value for answer, value in answers.items() if isinstance(value, str)})
 
 
 def changes_of(draft: Draft, document: Mapping[str, Any]) -> dict[KeyPath, Any]:
     """Return what the draft changes in a file: only what was said, and differs."""
     pos: KeyPath = ("stores", draft.store, "pos")
     orders: KeyPath = ("stores", draft.store, "orders")
-    wanted: dict[KeyPath, Any] = {}
-    texts = {
-        ("service", "base_url"): draft.base_url,
-        ("service", "client_id"): draft.client_id,
-        ("service", "redirect_uri"): draft.redirect_uri,
-        ("receiver", "listen"): draft.listen,
-        ("receiver", "public_url"): draft.public_url,
-        ("stores", draft.store, "store_id"): draft.store_id,
-        ("stores", draft.store, "location_id"): draft.location_id,
-        ("stores", draft.store, "currency"): draft.currency,
-    }
-    wanted |= {path: text for path, text in texts.items() if text}
+    texts = {path: getattr(draft, answer) for answer, path in _keys(draft.store).items()}
+    wanted: dict[KeyPath, Any] = {path: text for path, text in texts.items() if text}
     if draft.secret_given:
         wanted["service", "client_secret"] = {"vault": True}
     if draft.pos and not _table(document, *pos):
@@ -205,11 +205,6 @@ def _adapter_part(table: Mapping[str, Any], own: frozenset[str]) -> dict[str, An
     return {key: value for key, value in table.items() if key == "adapter" or key not in own}
 
 
-def _text(table: Mapping[str, Any], key: str) -> str:
-    value = table.get(key)
-    return value if isinstance(value, str) else ""
-
-
 _Part = Mapping[str, Any]
 
 _STARTING_S = 15
@@ -237,16 +232,13 @@ def findings_of(
 
 def _service(link: _Part, base_url: str, uptime_s: int | None) -> Finding:
     if link["at"] is not None:
-        return Finding(done=True, text=_("The service answers at {url}.").format(url=base_url))
+        return done(_("The service answers at {url}."), url=base_url)
     if uptime_s is not None and uptime_s < _STARTING_S:
-        return Finding(
-            done=False,
-            text=_("The bridge is starting. It asks the service at {url}.").format(url=base_url),
-        )
-    return Finding(
-        done=False,
-        text=_("The service has not answered at {url} yet.").format(url=base_url),
-        fix=_("Look whether this machine is on the internet, and whether base_url is right."),
+        return not_done(_("The bridge is starting. It asks the service at {url}."), url=base_url)
+    return not_done(
+        _("The service has not answered at {url} yet."),
+        _("Look whether this machine is on the internet, and whether base_url is right."),
+        url=base_url,
     )
 
 
@@ -254,13 +246,11 @@ def _sign_in(service: _Part, store: str) -> Finding:
     left = service["consent_days_left"]
     if left and service["consent"] in {"ok", "ending"}:
         days = ngettext("{n} day", "{n} days", int(left)).format(n=left)
-        return Finding(
-            done=True, text=_("The merchant allows it, for another {days}.").format(days=days)
-        )
-    return Finding(
-        done=False,
-        text=_("The merchant has not allowed this bridge to work for {store}.").format(store=store),
-        fix=_("Let the merchant allow it."),
+        return done(_("The merchant allows it, for another {days}."), days=days)
+    return not_done(
+        _("The merchant has not allowed this bridge to work for {store}."),
+        _("Let the merchant allow it."),
+        store=store,
     )
 
 
@@ -268,66 +258,53 @@ def _store(service: _Part, store: str) -> Finding:
     if service["integrated"]:
         name = service["store_name"] or service["store_id"] or "?"
         text = _("{store} is {name} at the service, and is connected.")
-        return Finding(done=True, text=text.format(store=store, name=name))
-    return Finding(
-        done=False,
-        text=_("{store} is not connected at the service.").format(store=store),
-        fix=_("Connect it."),
-    )
+        return done(text, store=store, name=name)
+    text = _("{store} is not connected at the service.")
+    return not_done(text, _("Connect it."), store=store)
 
 
 def _adapter(part: _Part, store: str) -> Finding:
     adapter, items = part["pos"]["adapter"], part["menu"]["acknowledged_items"]
     if part["pos"]["online"] is False:
-        return Finding(
-            done=False,
-            text=_("The till is away: {detail}").format(detail=part["pos"]["detail"] or adapter),
-            fix=_("Look whether it runs and writes its export, and try its settings below."),
+        return not_done(
+            _("The till is away: {detail}"),
+            _("Look whether it runs and writes its export, and try its settings below."),
+            detail=part["pos"]["detail"] or adapter,
         )
     if items:
         on_sale = ngettext("{n} item", "{n} items", items).format(n=items)
         text = _("{adapter} is read, and the storefront has {items}.")
-        return Finding(done=True, text=text.format(adapter=adapter, items=on_sale))
+        return done(text, adapter=adapter, items=on_sale)
     if part["menu"]["held"]:
-        return Finding(
-            done=False,
-            text=_("The first menu of {store} waits for you: guests have not seen it yet.").format(
-                store=store
-            ),
-            fix=_("Review it on the page Menu, and release it."),
+        return not_done(
+            _("The first menu of {store} waits for you: guests have not seen it yet."),
+            _("Review it on the page Menu, and release it."),
+            store=store,
         )
-    return Finding(
-        done=False,
-        text=_("The storefront has no menu of {store} yet.").format(store=store),
-        fix=_("See the page Menu for what holds it up."),
+    return not_done(
+        _("The storefront has no menu of {store} yet."),
+        _("See the page Menu for what holds it up."),
+        store=store,
     )
 
 
 def _address(link: _Part, service: _Part) -> Finding:
     if link["state"] == "down":
-        return Finding(
-            done=False,
-            text=_("The public address does not lead here."),
-            fix=_("See what is wrong on the overview; tillbridge doctor looks at every link."),
+        return not_done(
+            _("The public address does not lead here."),
+            _("See what is wrong on the overview; tillbridge doctor looks at every link."),
         )
     if link["at"] is not None and service["webhook_url"]:
-        text = _("Deliveries reach this bridge at {url}.")
-        return Finding(done=True, text=text.format(url=service["webhook_url"]))
-    return Finding(
-        done=False,
-        text=_("Nothing has come through the public address yet."),
-        fix=_("Test it, or place an order."),
+        return done(_("Deliveries reach this bridge at {url}."), url=service["webhook_url"])
+    return not_done(
+        _("Nothing has come through the public address yet."), _("Test it, or place an order.")
     )
 
 
 def _order(orders: _Part, *, delivered: bool) -> Finding:
-    count = sum(orders["by_state"].values())
-    if count:
-        text = ngettext("{n} order has arrived.", "{n} orders have arrived.", count)
-        return Finding(done=True, text=text.format(n=count))
-    text = (
-        _("A signed delivery has arrived, and no order yet.")
-        if delivered
-        else _("No order has arrived yet.")
-    )
-    return Finding(done=False, text=text, fix=_("Place a test order."))
+    if count := sum(orders["by_state"].values()):
+        return done(ngettext("{n} order has arrived.", "{n} orders have arrived.", count), n=count)
+    text = _("No order has arrived yet.")
+    if delivered:
+        text = _("A signed delivery has arrived, and no order yet.")
+    return not_done(text, _("Place a test order."))

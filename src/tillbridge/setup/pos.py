@@ -2,10 +2,10 @@
 
 import asyncio
 import types
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Annotated, Any, Literal, Union, get_args, get_origin
+from typing import Annotated, Any, Literal, TypeVar, Union, get_args, get_origin
 
 from pydantic import SecretStr
 from pydantic.fields import FieldInfo
@@ -23,9 +23,10 @@ from tillbridge.ledger.database import write_durably
 from tillbridge.model.money import to_major
 from tillbridge.pos.kit import find_quality, trial_of
 from tillbridge.pos.loader import find_adapter, find_adapters, open_adapter
-from tillbridge.setup.context import SetupContext
-from tillbridge.setup.draft import Draft, Finding
+from tillbridge.setup.draft import Draft, Finding, done, not_done
+from tillbridge.setup.proposal import SetupContext
 
+Looked = TypeVar("Looked")
 Kind = Literal["text", "path", "number", "choice", "flag", "secret", "pairs", "lines"]
 
 
@@ -41,9 +42,15 @@ class OptionField:
     usual: str = ""
     choices: tuple[str, ...] = ()
 
-    def to_json(self) -> dict[str, Any]:
-        """Return it for the page."""
-        return {**asdict(self), "choices": list(self.choices)}
+
+def _options(model: type[AdapterOptions], *, of_file: bool = False) -> dict[str, FieldInfo]:
+    """Return the options by the name they have in the file; `of_file`: those only it may set."""
+    return {
+        info.alias or name: info
+        for name, info in model.model_fields.items()
+        if of_file
+        is (isinstance(extra := info.json_schema_extra, dict) and bool(extra.get(FILE_ONLY)))
+    }
 
 
 def fields_of(options: type[AdapterOptions], said: Mapping[str, Any]) -> list[OptionField]:
@@ -51,11 +58,7 @@ def fields_of(options: type[AdapterOptions], said: Mapping[str, Any]) -> list[Op
 
     An option that only the file may set has none.
     """
-    found = [
-        _field(info.alias or name, info, said.get(info.alias or name))
-        for name, info in options.model_fields.items()
-        if not _is_file_only(info)
-    ]
+    found = [_field(name, info, said.get(name)) for name, info in _options(options).items()]
     return sorted(found, key=lambda field: not field.required)
 
 
@@ -64,13 +67,11 @@ def said_in(options: type[AdapterOptions], form: Mapping[str, str]) -> dict[str,
 
     Raises ConfigError, which names the field. The model itself judges the rest.
     """
-    said: dict[str, Any] = {}
-    for name, info in options.model_fields.items():
-        key = info.alias or name
-        text = form.get(key, "").strip()
-        if text and not _is_file_only(info):
-            said[key] = _parsed(key, _kind(info.annotation), text, info)
-    return said
+    return {
+        name: _parsed(name, info, text)
+        for name, info in _options(options).items()
+        if (text := form.get(name, "").strip())
+    }
 
 
 def file_only(options: type[AdapterOptions]) -> dict[str, bool]:
@@ -78,20 +79,11 @@ def file_only(options: type[AdapterOptions]) -> dict[str, bool]:
 
     They say which program is started, and the page may be open to whoever uses the machine.
     """
-    return {
-        info.alias or name: info.is_required()
-        for name, info in options.model_fields.items()
-        if _is_file_only(info)
-    }
-
-
-def _is_file_only(info: FieldInfo) -> bool:
-    extra = info.json_schema_extra
-    return isinstance(extra, dict) and bool(extra.get(FILE_ONLY))
+    return {name: info.is_required() for name, info in _options(options, of_file=True).items()}
 
 
 def _field(name: str, info: FieldInfo, value: object) -> OptionField:
-    kind = _kind(info.annotation)
+    plain, kind = _plain(info.annotation), _kind(info.annotation)
     default = info.get_default(call_default_factory=True)
     has_default = default is not PydanticUndefined and default not in (None, "", {}, [])
     return OptionField(
@@ -101,7 +93,7 @@ def _field(name: str, info: FieldInfo, value: object) -> OptionField:
         required=info.is_required(),
         value="" if value is None or kind == "secret" else _shown(value),
         usual=_shown(default) if has_default else "",
-        choices=_choices(info.annotation),
+        choices=tuple(map(str, get_args(plain))) if kind == "choice" else (),
     )
 
 
@@ -115,16 +107,18 @@ def _shown(value: object) -> str:
     return str(value)
 
 
-def _parsed(name: str, kind: Kind, text: str, info: FieldInfo) -> Any:  # noqa: ANN401 -- TOML value
-    if kind == "flag":
-        return text == "true"
-    if kind == "number":
-        return _number(name, text, whole=_plain(info.annotation) is int)
-    if kind == "pairs":
-        return _pairs(name, text)
-    if kind == "lines":
-        return [line.strip() for line in text.splitlines() if line.strip()]
-    return text
+def _parsed(name: str, info: FieldInfo, text: str) -> Any:  # noqa: ANN401 -- a TOML value
+    match _kind(info.annotation):
+        case "flag":
+            return text == "true"
+        case "number":
+            return _number(name, text, whole=_plain(info.annotation) is int)
+        case "pairs":
+            return _pairs(name, text)
+        case "lines":
+            return [line.strip() for line in text.splitlines() if line.strip()]
+        case _:
+            return text
 
 
 def _number(name: str, text: str, *, whole: bool) -> int | float:
@@ -150,27 +144,22 @@ def _pairs(name: str, text: str) -> dict[str, str]:
     return pairs
 
 
+_KINDS: Mapping[Any, Kind] = {
+    Literal: "choice",
+    bool: "flag",
+    int: "number",
+    float: "number",
+    Path: "path",
+    SecretStr: "secret",
+    dict: "pairs",
+    list: "lines",
+    tuple: "lines",
+}
+
+
 def _kind(annotation: Any) -> Kind:  # noqa: ANN401 -- whatever a model declares
     plain = _plain(annotation)
-    origin = get_origin(plain) or plain
-    if origin is Literal:
-        return "choice"
-    kinds: Mapping[Any, Kind] = {
-        bool: "flag",
-        int: "number",
-        float: "number",
-        Path: "path",
-        SecretStr: "secret",
-        dict: "pairs",
-        list: "lines",
-        tuple: "lines",
-    }
-    return kinds.get(origin, "text")
-
-
-def _choices(annotation: Any) -> tuple[str, ...]:  # noqa: ANN401 -- (as above)
-    plain = _plain(annotation)
-    return tuple(map(str, get_args(plain))) if get_origin(plain) is Literal else ()
+    return _KINDS.get(get_origin(plain) or plain, "text")
 
 
 def _plain(annotation: Any) -> Any:  # noqa: ANN401 -- (as above)
@@ -191,7 +180,7 @@ def _plain(annotation: Any) -> Any:  # noqa: ANN401 -- (as above)
 
 
 _PATIENCE_S = 20.0
-_ALWAYS_THERE = "folder"
+_USUAL = "folder"
 
 
 def adapters(names: Collection[str] = ()) -> list[dict[str, Any]]:
@@ -211,8 +200,8 @@ def adapters(names: Collection[str] = ()) -> list[dict[str, Any]]:
 def form_of(said: Mapping[str, Any]) -> list[dict[str, Any]]:
     """Return the fields of an adapter's options, `said` being the adapter and what holds."""
     options = {key: value for key, value in said.items() if key != "adapter"}
-    adapter = find_adapter(str(said.get("adapter") or _ALWAYS_THERE))
-    return [field.to_json() for field in fields_of(adapter.options, options)]
+    adapter = find_adapter(str(said.get("adapter") or _USUAL))
+    return [asdict(field) for field in fields_of(adapter.options, options)]
 
 
 def said_of(
@@ -291,40 +280,43 @@ def _in_a_file(secret: str, path: Path) -> dict[str, str]:
 async def tried(said: Mapping[str, Any], draft: Draft, base_dir: Path) -> dict[str, Any]:
     """Open the adapter and look at what it reads, once. Raises ConfigError."""
     currency = draft.currency or "USD"
-
-    def look() -> dict[str, Any]:
-        pos = _opened(said, draft, base_dir, "pos")
-        with closing(pos):
-            return preview_of(pos, currency)
-
-    try:
-        return await asyncio.wait_for(apart(look), _PATIENCE_S)
-    except TimeoutError:
-        raise ConfigError(
-            _("{adapter} has read nothing within {n} seconds.").format(
-                adapter=said["adapter"], n=round(_PATIENCE_S)
-            ),
-            fix=_("Look whether the folder is on a share that does not answer, or the till hangs."),
-        ) from None
+    return await _looked(said, draft, base_dir, "pos", lambda pos: preview_of(pos, currency))
 
 
 async def takes_orders(said: Mapping[str, Any], draft: Draft, base_dir: Path) -> bool:
     """Whether an adapter, opened with these options, takes orders. Raises ConfigError."""
-
-    def look() -> bool:
-        pos = _opened(said, draft, base_dir, "orders")
-        with closing(pos):
-            return isinstance(pos, WritesTickets)
-
-    return await asyncio.wait_for(apart(look), _PATIENCE_S)
-
-
-def _opened(said: Mapping[str, Any], draft: Draft, base_dir: Path, table: str) -> object:
-    context = AdapterContext(
-        draft.store, draft.currency or "USD", draft.location_id or draft.store, base_dir
+    return await _looked(
+        said, draft, base_dir, "orders", lambda pos: isinstance(pos, WritesTickets)
     )
+
+
+async def _looked(
+    said: Mapping[str, Any],
+    draft: Draft,
+    base_dir: Path,
+    table: str,
+    look: Callable[[object], Looked],
+) -> Looked:
+    """Open an adapter, let `look` look at it in a thread, and close it. Raises ConfigError."""
+    name = str(said["adapter"])
     options = {key: value for key, value in said.items() if key != "adapter"}
-    return open_adapter(str(said["adapter"]), options, context, table=table)
+    location_id = draft.location_id or draft.store
+    context = AdapterContext(draft.store, draft.currency or "USD", location_id, base_dir)
+
+    def opened() -> Looked:
+        pos = open_adapter(name, options, context, table=table)
+        with closing(pos):
+            return look(pos)
+
+    try:
+        return await asyncio.wait_for(apart(opened), _PATIENCE_S)
+    except TimeoutError:
+        raise ConfigError(
+            _("{adapter} has read nothing within {n} seconds.").format(
+                adapter=name, n=round(_PATIENCE_S)
+            ),
+            fix=_("Look whether the folder is on a share that does not answer, or the till hangs."),
+        ) from None
 
 
 _ROWS = 8
@@ -388,44 +380,35 @@ def shown(
     }
 
 
-def nothing_seen() -> dict[str, Any]:
-    """Return what is shown of an adapter that cannot be opened."""
-    return shown({}, "USD", reads_menu=False, takes_orders=False)
-
-
 def finding_of(adapter: str, preview: Mapping[str, Any]) -> Finding:
     """Return whether an adapter that reads this can serve the storefront's menu."""
     if preview["troubles"]:
-        first = preview["troubles"][0]
-        return Finding(done=False, text=first["text"], fix=first["fix"])
+        return Finding(done=False, **preview["troubles"][0])
     if not preview["reads_menu"]:
-        return Finding(
-            done=False,
-            text=_("As configured, {adapter} reads no menu.").format(adapter=adapter),
-            fix=_("Say where the menu's export is."),
+        return not_done(
+            _("As configured, {adapter} reads no menu."),
+            _("Say where the menu's export is."),
+            adapter=adapter,
         )
     if not preview["items"]:
-        return Finding(
-            done=False,
-            text=_("{adapter} reads a menu without a single item.").format(adapter=adapter),
-            fix=_("Let the till export its menu, then look again."),
+        return not_done(
+            _("{adapter} reads a menu without a single item."),
+            _("Let the till export its menu, then look again."),
+            adapter=adapter,
         )
     health = preview["health"]
     if health is not None and not health["online"]:
-        return Finding(
-            done=False,
-            text=_("The till is away: {detail}").format(detail=health["detail"] or adapter),
-            fix=_("Start it, then look again."),
+        return not_done(
+            _("The till is away: {detail}"),
+            _("Start it, then look again."),
+            detail=health["detail"] or adapter,
         )
     items = ngettext("{n} item", "{n} items", preview["items"]).format(n=preview["items"])
-    return Finding(
-        done=True, text=_("{adapter} reads {items}.").format(adapter=adapter, items=items)
-    )
+    return done(_("{adapter} reads {items}."), adapter=adapter, items=items)
 
 
 _LOOK_AGAIN_S = 2.0
 _WATCHED_S = 90.0  # a page that is open asks at least every 30 seconds
-_USUAL = "folder"
 
 
 class TillPreview:
@@ -501,7 +484,8 @@ class TillPreview:
             try:
                 seen = await tried(said, draft, self._place.base_dir)
             except ConfigError as failure:
-                seen = {**nothing_seen(), "troubles": [{"text": failure.text, "fix": failure.fix}]}
+                seen = shown({}, "USD", reads_menu=False, takes_orders=False)
+                seen["troubles"] = [{"text": failure.text, "fix": failure.fix}]
             if seen != self._seen:
                 self._seen = seen
                 self._place.changes.notify()

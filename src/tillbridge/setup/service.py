@@ -27,8 +27,8 @@ from tillbridge.service.answers import BAD_CLIENT
 from tillbridge.service.link import ServiceLink, StoreLink
 from tillbridge.service.oauth import App
 from tillbridge.service.types import Store
-from tillbridge.setup.context import SetupContext
-from tillbridge.setup.draft import Draft, Finding
+from tillbridge.setup.draft import Draft, Finding, done, not_done
+from tillbridge.setup.proposal import SetupContext
 from tillbridge.stores.consent import (
     CallbackAnswer,
     ConsentFlow,
@@ -70,10 +70,10 @@ def is_practice(base_url: str) -> bool:
 async def reached(base_url: str) -> Finding:
     """Ask the service without any credential, and return what came of it."""
     found = answer_verdict(await apart(lambda: exchange(f"{base_url}/pos/stores")))
-    fix = found.fix
-    if found.level is not Level.OK and is_practice(base_url):
+    is_well, fix = found.level is Level.OK, found.fix
+    if not is_well and is_practice(base_url):
         fix = _("Start it: tillbridge sandbox. {fix}").format(fix=fix)
-    return Finding(done=found.level is Level.OK, text=found.text, fix=fix)
+    return Finding(is_well, found.text, fix)
 
 
 async def known(app: App, base_url: str, audience: str, clock: Clock) -> None:
@@ -253,43 +253,30 @@ _SOMETHING = re.compile(r".{1,200}")
 
 def choice_of(draft: Draft) -> dict[str, Any]:
     """Return what the form holds, without asking the service."""
-    return {
-        "store": draft.store,
-        "store_id": draft.store_id,
-        "location_id": draft.location_id,
-        "currency": draft.currency,
-        "stores": [],
-        "trouble": None,
-    }
+    typed = ("store", "store_id", "location_id", "currency")
+    return {**{name: getattr(draft, name) for name in typed}, "stores": [], "trouble": None}
 
 
 async def choice_among(draft: Draft, sign_in: SignIn) -> dict[str, Any]:
     """Return what the form holds, with the merchant's stores, or the trouble with them."""
-    told = choice_of(draft)
+    rows: list[dict[str, str]] = []
+    trouble = None
     try:
         async with asyncio.timeout(_WITHIN_S):
             stores = await sign_in.stores(draft)
     except BridgeError as failure:
-        return {**told, "trouble": {"text": failure.text, "fix": failure.fix}}
+        trouble = {"text": failure.text, "fix": failure.fix}
     except TimeoutError:
-        slow = {"text": _("The service does not answer."), "fix": _("Load this page again.")}
-        return {**told, "trouble": slow}
-    if not stores:
-        none = {
-            "text": _("The merchant has no store yet."),
-            "fix": _("Let the merchant make one at the ordering service; load this again."),
-        }
-        return {**told, "trouble": none}
-    rows = [
-        {
-            "store_id": each.store_id,
-            "name": each.name or "",
-            "status": each.status or "",
-            "integration_status": each.integration_status or "",
-        }
-        for each in stores
-    ]
-    return {**told, "stores": rows}
+        trouble = {"text": _("The service does not answer."), "fix": _("Load this page again.")}
+    else:
+        names = ("store_id", "name", "status", "integration_status")
+        rows = [{name: getattr(each, name) or "" for name in names} for each in stores]
+        if not rows:
+            trouble = {
+                "text": _("The merchant has no store yet."),
+                "fix": _("Let the merchant make one at the ordering service; load this again."),
+            }
+    return {**choice_of(draft), "stores": rows, "trouble": trouble}
 
 
 async def chosen(
@@ -356,20 +343,17 @@ async def place_order(base_url: str, store_id: str) -> Finding:
                 body = {"store_id": store_id, "items": [line]}
                 async with session.post(f"{origin}/_control/orders", json=body) as answer:
                     if answer.status < 300:
-                        return Finding(
-                            done=True,
-                            text=_("The order is placed. Watch it arrive below."),
-                        )
+                        return done(_("The order is placed. Watch it arrive below."))
     except (aiohttp.ClientError, TimeoutError, KeyError, TypeError, ValueError):
-        return Finding(
-            done=False,
-            text=_("The service on this machine takes no practice orders from here."),
-            fix=_("Order at its storefront: {url}").format(url=storefront),
+        return not_done(
+            _("The service on this machine takes no practice orders from here."),
+            _("Order at its storefront: {url}"),
+            url=storefront,
         )
-    return Finding(
-        done=False,
-        text=_("The storefront has nothing that can be ordered by itself yet."),
-        fix=_("Wait until the menu is there, or order at {url}").format(url=storefront),
+    return not_done(
+        _("The storefront has nothing that can be ordered by itself yet."),
+        _("Wait until the menu is there, or order at {url}"),
+        url=storefront,
     )
 
 

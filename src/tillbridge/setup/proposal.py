@@ -1,20 +1,28 @@
-"""What setting up works on: the file, the answers so far, the address, and the run."""
+"""What setting up works on and would write: the answers, the file, what is wrong with it."""
 
 import asyncio
+import errno
 import hashlib
+import socket
 import tomllib
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import AbstractAsyncContextManager, nullcontext
 from dataclasses import dataclass, replace
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from tillbridge.config import LoadedSettings, Settings
+from tillbridge.adapter import AdapterContext, MarksTickets, WritesTickets
+from tillbridge.adapter.registration import closing
+from tillbridge.config import LoadedSettings, Settings, host_and_port
 from tillbridge.config.loading import loaded_from
+from tillbridge.config.restaurant import StoreFiles, read_store_files
+from tillbridge.config.secrets import FromVault, resolve_secret
 from tillbridge.config.toml import read_file
 from tillbridge.config.writing import difference, edited, put_back
 from tillbridge.core.clock import Clock
-from tillbridge.core.errors import BridgeError, ConfigError
+from tillbridge.core.errors import BridgeError, ConfigError, LedgerError
+from tillbridge.core.i18n import _
 from tillbridge.core.log import get_logger
 from tillbridge.core.restart import RestartController, Undo
 from tillbridge.diagnostics.checks.public import Judgement, gather, judge
@@ -22,8 +30,9 @@ from tillbridge.diagnostics.reach import guidance, place_of
 from tillbridge.diagnostics.subject import Subject
 from tillbridge.ledger.ledger import Ledger
 from tillbridge.ledger.snapshot import take_snapshot
-from tillbridge.ledger.vault import client_secret_for
-from tillbridge.setup.checking import faults_in
+from tillbridge.ledger.vault import Vault, client_secret_for
+from tillbridge.pos.loader import open_adapter
+from tillbridge.pos.store_pos import check_duties
 from tillbridge.setup.draft import Draft, changes_of, draft_of
 
 if TYPE_CHECKING:
@@ -35,6 +44,7 @@ _FACT = "setup"
 ADDRESS_FACT = "public_address"  # when the address was last seen to lead here
 LISTEN = "127.0.0.1:8088"
 _SOME_ADDRESS = "https://store.example.com"
+_NOT_OURS = {errno.EADDRNOTAVAIL, errno.EAFNOSUPPORT}
 
 
 class ChangeSignal:
@@ -84,17 +94,17 @@ class SetupContext:
 
     async def draft(self) -> Draft:
         """Return the answers so far; those of the file where nothing was said since."""
-        kept = await self.ledger.get_fact("", _FACT)
+        stored = await self.ledger.get_fact("", _FACT)
         text, document = await asyncio.to_thread(self.document)
-        draft = Draft.from_json(kept)
+        draft = Draft.of(stored)
         if draft is None or draft.written == digest_of(text):
             return draft_of(document)
         return draft
 
     async def keep(self, draft: Draft) -> None:
         """Remember the answers. Raises LedgerError."""
-        at, kept = self.clock.now_ms(), draft.to_json()
-        await self.ledger.put_fact("", _FACT, kept, at=at)
+        at, answers = self.clock.now_ms(), draft.model_dump()
+        await self.ledger.put_fact("", _FACT, answers, at=at)
 
     async def forget(self) -> None:
         """Forget the answers. Raises LedgerError."""
@@ -162,7 +172,7 @@ async def begin_anew(
 ) -> None:
     """Begin anew with the file of this text; `connect` is the store to connect then."""
     log.info("setup.written", file=str(place.path))
-    await place.keep(replace(draft, written=digest_of(text)))
+    await place.keep(draft.said(written=digest_of(text)))
     place.restarts.restart(undo, connect=connect)
 
 
@@ -216,3 +226,135 @@ async def ways(place: SetupContext) -> dict[str, Any]:
         }
     )
     return await asyncio.to_thread(guidance, place_of(settings, place.path))
+
+
+# -- what is wrong with a configuration, beyond what loading finds
+
+
+def faults_in(loaded: LoadedSettings, from_vault: FromVault, notes: list[str]) -> list[ConfigError]:
+    """Return all that is wrong before anything is started.
+
+    Secrets that cannot be read, adapters that refuse their options, the stores' own files, and
+    addresses that are not of this machine. `notes` is given what is right and yet worth a look.
+    `tillbridge config check` and the page Set-up ask the same.
+    """
+    return [
+        *_address_faults(loaded),
+        *_secret_faults(loaded, from_vault),
+        *_adapter_faults(loaded),
+        *_file_faults(loaded, notes),
+    ]
+
+
+def vault_of(loaded: LoadedSettings) -> FromVault:
+    """Return what looks into the vault of a bridge that need not run; nothing is made."""
+
+    def stored() -> str | None:
+        if not (loaded.data_dir / "ledger.vault").exists():
+            return None
+        try:
+            return client_secret_for(Vault(loaded.data_dir), loaded.settings.service.base_url)
+        except LedgerError as failure:
+            raise ConfigError(failure.text, fix=failure.fix) from failure
+
+    return stored
+
+
+def _address_faults(loaded: LoadedSettings) -> Iterator[ConfigError]:
+    settings = loaded.settings
+    for section, listen in (
+        ("receiver", settings.receiver.listen),
+        ("status_page", settings.status_page.listen),
+    ):
+        try:
+            check_address(f"{section}.listen", listen)
+        except ConfigError as fault:
+            yield _placed(loaded, fault, loaded.line_of(section, "listen"))
+
+
+def _secret_faults(loaded: LoadedSettings, from_vault: FromVault) -> Iterator[ConfigError]:
+    for path, source in loaded.settings.secrets():
+        in_vault = from_vault if path == ("service", "client_secret") else None
+        key = ".".join(map(str, path))
+        try:
+            resolve_secret(source, key=key, base_dir=loaded.base_dir, from_vault=in_vault)
+        except ConfigError as fault:
+            yield _placed(loaded, fault, loaded.line_of(*path))
+
+
+def _file_faults(loaded: LoadedSettings, notes: list[str]) -> Iterator[ConfigError]:
+    for store in loaded.settings.stores.values():
+        files = StoreFiles.of(store, loaded.base_dir)
+        try:
+            notes += read_store_files(files, today=datetime.now(UTC).date()).notes
+        except ConfigError as fault:
+            yield fault
+
+
+def _adapter_faults(loaded: LoadedSettings) -> Iterator[ConfigError]:
+    """Let each adapter check its own options, by opening it; opening writes nothing."""
+    for name, store in loaded.settings.stores.items():
+        context = AdapterContext(name, store.currency, store.location_id, loaded.base_dir)
+        opened: dict[str, tuple[bool, bool]] = {}  # by table: takes orders, marks tickets
+        for table, adapter, options in store.adapters:
+            try:
+                pos = open_adapter(adapter, options, context, table=table)
+            except ConfigError as fault:
+                where = f"stores.{name}.{table}"
+                key = fault.text.partition(f"{where}.")[2].partition(" ")[0].strip(":.")
+                line = loaded.line_of("stores", name, table, *key.split("."))
+                named = "" if where in fault.text else f"[{where}] "
+                yield _placed(loaded, fault, line, named)
+                continue
+            with closing(pos):
+                opened[table] = isinstance(pos, WritesTickets), isinstance(pos, MarksTickets)
+        adapters = {table: adapter for table, adapter, _options in store.adapters}
+        if opened.keys() != adapters.keys():
+            continue
+        table = "orders" if "orders" in opened else "pos"
+        takes_orders = opened[table][0]
+        try:
+            check_duties(
+                name,
+                orders=adapters[table],
+                takes_orders=takes_orders,
+                stands_in="fallback" not in opened or opened["fallback"][1],
+            )
+        except ConfigError as fault:
+            at = "fallback" if takes_orders else table
+            yield _placed(loaded, fault, loaded.line_of("stores", name, at, "adapter"))
+
+
+def _placed(loaded: LoadedSettings, fault: ConfigError, line: int, table: str = "") -> ConfigError:
+    place = _("{file}, line {line}: ").format(file=loaded.path, line=line) if line else ""
+    return ConfigError(f"{place}{table}{fault.text}", fix=fault.fix)
+
+
+def check_address(key: str, listen: str) -> None:
+    """Raise ConfigError where `listen` (address:port) is not of this machine; blocks for a name.
+
+    Whether the port is free is not looked at: the bridge itself may have it.
+    """
+    host, _port = host_and_port(listen)
+    try:
+        found = socket.getaddrinfo(host, 0, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
+    except (OSError, UnicodeError):
+        raise _not_here(key, listen, _("{host} is no name that this machine knows")) from None
+    family, kind, protocol, _name, address = found[0]
+    try:
+        with socket.socket(family, kind, protocol) as probe:
+            probe.bind(address)
+    except OSError as failure:
+        if failure.errno in _NOT_OURS:
+            raise _not_here(key, listen, _("{host} is no address of this machine")) from None
+
+
+def _not_here(key: str, listen: str, why: str) -> ConfigError:
+    host, _port = host_and_port(listen)
+    return ConfigError(
+        f"{key}: {why.format(host=host)}.",
+        fix=_(
+            'Name an address of this machine: "127.0.0.1:PORT" for itself alone, '
+            '"0.0.0.0:PORT" for every network it is in.'
+        ),
+    )
