@@ -22,7 +22,7 @@ EXCEPT = {
     "web/live.py": "one open page's stream of events, for as long as it is open",
     "setup/pos.py": "a preview, for as long as its page is open",
     "pos/watch.py": "reads what the system tells of files",
-    "daemon/alone.py": "a command without a daemon reports how far it is",
+    "daemon/compose.py": "a command without a daemon reports how far it is",
     "pos/kit.py": "a trial of an adapter, for as long as its person waits",
     "pos/process/program.py": "threads that keep a program running and read what it writes",
 }

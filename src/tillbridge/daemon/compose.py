@@ -114,7 +114,7 @@ async def compose(
             await found.connected()
         if only is None:
             for name in settings.communities:
-                bridge.communities[name] = CommunityServices(name, bridge)
+                bridge.communities[name] = _community(name, bridge)
         yield bridge
 
 
@@ -157,49 +157,34 @@ def _service_link(loaded: LoadedSettings, vault: Vault, clock: Clock) -> Service
     )
 
 
-class CommunityServices:
-    """Everything of one community; its members are stores of the bridge."""
-
-    def __init__(self, name: str, bridge: Bridge) -> None:
-        shared, stores = bridge.context, bridge.stores
-        settings = shared.settings.communities[name]
-        assumed = shared.settings.assumptions
-        members = settings.stores or list(stores)
-        link = bridge.link.app(
-            audience=assumed.community_audience,
-            on_contact=partial(shared.metrics.called, f"communities/{name}"),
-        )
-        self.name = name
-        context = CommunityContext(
-            name,
-            settings,
-            CommunityCalls(
-                link.caller,
-                settings.community_id,
-                secret_field=assumed.subscription_secret_field,
-            ),
-            shared.ledger,
-            shared.problems,
-            shared.clock,
-            lambda: {each: stores[each].service_store_id for each in members},
-        )
-        files = {each: StoreFiles.of(stores[each].settings, shared.base_dir) for each in members}
-        with_files = {each: found for each, found in files.items() if found.paths()}
-        hours = Hours(
-            context,
-            with_files if settings.push_hours else {},
-            hours_field=assumed.override_hours_field,
-        )
-        self.flow = CommunityFlow(context, hours, public_url=shared.settings.receiver.public_url)
-
-    @property
-    def key(self) -> str:
-        """The end of its webhook's path."""
-        return self.flow.context.key
-
-    def tasks(self) -> Mapping[str, Coroutine[Any, Any, object]]:
-        """Return what runs for this community; each is supervised."""
-        return {f"{self.key} {each.name}": each.run() for each in self.flow.workers}
+def _community(name: str, bridge: Bridge) -> CommunityFlow:
+    """Return the flow of one community; its members are stores of the bridge."""
+    shared, stores = bridge.context, bridge.stores
+    settings, assumed = shared.settings.communities[name], shared.settings.assumptions
+    members = settings.stores or list(stores)
+    link = bridge.link.app(
+        audience=assumed.community_audience,
+        on_contact=partial(shared.metrics.called, f"communities/{name}"),
+    )
+    context = CommunityContext(
+        name,
+        settings,
+        CommunityCalls(
+            link.caller, settings.community_id, secret_field=assumed.subscription_secret_field
+        ),
+        shared.ledger,
+        shared.problems,
+        shared.clock,
+        lambda: {each: stores[each].service_store_id for each in members},
+    )
+    files = {each: StoreFiles.of(stores[each].settings, shared.base_dir) for each in members}
+    with_files = {each: found for each, found in files.items() if found.paths()}
+    hours = Hours(
+        context,
+        with_files if settings.push_hours else {},
+        hours_field=assumed.override_hours_field,
+    )
+    return CommunityFlow(context, hours, public_url=shared.settings.receiver.public_url)
 
 
 def subject_of(bridge: Bridge, echo: "Echo | None") -> Subject:

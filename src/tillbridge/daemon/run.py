@@ -124,19 +124,16 @@ class _Daemon:
 
     def _new_receiver(self) -> Receiver:
         bridge, settings = self._bridge, self._bridge.settings
-        communities = {found.key: found for found in bridge.communities.values()}
+        communities = {each.context.key: each for each in bridge.communities.values()}
 
         def deliveries_arrived(key: str) -> None:
-            found = communities[key].flow if key in communities else bridge.stores[key].orders
+            found = communities[key] if key in communities else bridge.stores[key].orders
             found.deliveries_arrived()
 
         receiver = Receiver(
             receiver_settings(bridge.loaded),
             {name: store.location_id for name, store in settings.stores.items()}
-            | {
-                key: settings.communities[found.name].community_id
-                for key, found in communities.items()
-            },
+            | {key: each.context.settings.community_id for key, each in communities.items()},
             bridge.ledger,
             bridge.problems,
             clock=bridge.clock,
@@ -149,8 +146,8 @@ class _Daemon:
             store.integrator.on_secret = receiver.refresh
             store.on_recalled = partial(self._connected, store)
         for community in communities.values():
-            community.flow.subscriber.on_secret_expected = receiver.expect
-            community.flow.subscriber.on_secret = receiver.refresh
+            community.subscriber.on_secret_expected = receiver.expect
+            community.subscriber.on_secret = receiver.refresh
         return receiver
 
     @asynccontextmanager
@@ -248,7 +245,8 @@ class _Daemon:
         for store in bridge.stores.values():
             tasks |= store.tasks()
         for community in bridge.communities.values():
-            tasks |= community.tasks()
+            key = community.context.key
+            tasks |= {f"{key} {each.name}": each.run() for each in community.workers}
         if self._page is not None:
             tasks |= self._page.tasks()
         return tasks

@@ -9,10 +9,10 @@ from tillbridge.core.errors import BridgeError, ConfigError
 from tillbridge.core.i18n import _
 
 if TYPE_CHECKING:
+    from tillbridge.communities.flow import CommunityFlow
     from tillbridge.config import LoadedSettings, Settings
     from tillbridge.core.clock import Clock
     from tillbridge.core.context import BridgeContext
-    from tillbridge.daemon.compose import CommunityServices
     from tillbridge.daemon.store_services import StoreServices
     from tillbridge.ledger.ledger import Ledger
     from tillbridge.ledger.problems import ProblemTracker
@@ -47,7 +47,7 @@ class Bridge:
     figures: "CountedFigures"
     consents: "ConsentFlow"
     stores: "dict[str, StoreServices]" = field(default_factory=dict)
-    communities: "dict[str, CommunityServices]" = field(default_factory=dict)
+    communities: "dict[str, CommunityFlow]" = field(default_factory=dict)
     started_at: int | None = None  # ms since the epoch
     connections: "Connections | None" = None
     setup: "Setup | None" = None

@@ -320,7 +320,7 @@ def _flow(bridge: "Bridge", name: str) -> "CommunityFlow":
             if there
             else _("Add a table [communities.{name}]; see docs/communities.md.").format(name=name),
         )
-    return found.flow
+    return found
 
 
 async def _records(flow: "CommunityFlow") -> "list[Record]":

@@ -4,6 +4,7 @@ import asyncio
 import re
 from collections.abc import Mapping
 from contextlib import suppress
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 from urllib.parse import quote, urlsplit
@@ -93,15 +94,22 @@ async def known(app: App, base_url: str, audience: str, clock: Clock) -> None:
 ASSUMED = AssumptionSettings()
 
 
+@dataclass(frozen=True, slots=True)
+class _Session:
+    """What is open at the service, for one app, service and store."""
+
+    of: tuple[str, ...]
+    link: ServiceLink
+    access: StoreLink
+    consents: ConsentFlow
+
+
 class SignIn:
     """One consent at a time, with the app and service of the answers so far."""
 
     def __init__(self, place: SetupContext) -> None:
         self._place = place
-        self._link: ServiceLink | None = None
-        self._access: StoreLink | None = None
-        self._tracker: ConsentFlow | None = None
-        self._of: tuple[str, ...] = ()
+        self._session: _Session | None = None
 
     def app(self, draft: Draft) -> App:
         """Return the app; its secret is read from the vault when it is sent."""
@@ -130,8 +138,8 @@ class SignIn:
 
     async def begin(self, draft: Draft, email: str) -> ConsentRequest:
         """Return the address for the merchant."""
-        await self._open(draft)
-        return self._consents().begin(draft.store, email=email or None)
+        session = await self._opened(draft)
+        return session.consents.begin(draft.store, email=email or None)
 
     async def sign_up(self, draft: Draft, form: Mapping[str, str]) -> ConsentRequest:
         """Make a merchant and a store, and return the address to go on. Raises BridgeError."""
@@ -142,24 +150,20 @@ class SignIn:
             )
         if faults := faults_of(form):
             raise ConfigError(f"{faults[0].field}: {faults[0].text}", fix=faults[0].fix)
-        await self._open(draft)
-        location = draft.location_id or draft.store
-        return await self._consents().sign_up(
-            draft.store, request_of(form, location_id=location, flow_type="")
-        )
+        session = await self._opened(draft)
+        request = request_of(form, location_id=draft.location_id or draft.store, flow_type="")
+        return await session.consents.sign_up(draft.store, request)
 
     async def returned(self, query: Mapping[str, str]) -> CallbackAnswer:
         """Take the merchant's return; the tokens are then in the vault."""
-        if self._tracker is None:
-            return CallbackAnswer(
-                ok=False,
-                text=_("Nobody was asked to allow anything here."),
-                fix=_("Begin on the page Set-up."),
-            )
-        told = await answer_callback(self._tracker, query)
+        again = _("Begin on the page Set-up.")
+        if self._session is None:
+            text = _("Nobody was asked to allow anything here.")
+            return CallbackAnswer(ok=False, text=text, fix=again)
+        told = await answer_callback(self._session.consents, query)
         if told.store is None:
-            failure = told.failure or BridgeError(_("That did not work."))
-            return CallbackAnswer(ok=False, text=failure.text, fix=_("Begin on the page Set-up."))
+            text = told.failure.text if told.failure else _("That did not work.")
+            return CallbackAnswer(ok=False, text=text, fix=again)
         draft = await self._place.draft()
         text = _("The merchant allows this bridge to work for them.")
         await self._place.keep(draft.passed("sign_in", text))
@@ -167,48 +171,35 @@ class SignIn:
 
     async def stores(self, draft: Draft) -> list[Store]:
         """Return the merchant's stores. Raises BridgeError."""
-        await self._open(draft)
-        if self._access is None:  # for the type checker: `_open` has made it
-            return []
-        return await self._access.client.stores()
+        return await (await self._opened(draft)).access.client.stores()
 
     def rename(self, before: str, now: str, base_url: str) -> None:
         """Let the tokens belong to the store's new local name. Raises LedgerError."""
-        if before == now:
-            return
         vault = self._place.ledger.vault
         tokens = VaultTokenStore(vault, before, base_url).load()
-        if tokens is not None:
+        if before != now and tokens is not None:
             VaultTokenStore(vault, now, base_url).save(tokens)
             vault.drop(f"{before}/tokens")
-        self._of = ()
 
     async def close(self) -> None:
         """Let go of the service."""
-        if self._link is not None:
-            await self._link.close()
-        self._link = self._access = self._tracker = None
-        self._of = ()
+        session, self._session = self._session, None
+        if session is not None:
+            await session.link.close()
 
-    async def _open(self, draft: Draft) -> None:
-        """Use the service and app of the draft; a consent under way goes on where they stay."""
+    async def _opened(self, draft: Draft) -> _Session:
+        """Return the service and app of the draft; a consent under way goes on where they stay."""
         of = (draft.base_url, draft.client_id, draft.redirect_uri, draft.store)
-        if of == self._of:
-            return
-        with suppress(BridgeError):
-            await self.close()
-        place = self._place
-        link = ServiceLink(draft.base_url, self.app(draft), clock=place.clock)
-        access = link.store(VaultTokenStore(place.ledger.vault, draft.store, draft.base_url))
-        keepers = {draft.store: access.tokens}
-        self._link, self._access = link, access
-        self._tracker = ConsentFlow(link, keepers, place.ledger, clock=place.clock)
-        self._of = of
-
-    def _consents(self) -> ConsentFlow:
-        if self._tracker is None:
-            raise BridgeError(_("There is nothing to sign in to yet."), fix=_("Begin anew."))
-        return self._tracker
+        if self._session is None or self._session.of != of:
+            with suppress(BridgeError):
+                await self.close()
+            place = self._place
+            link = ServiceLink(draft.base_url, self.app(draft), clock=place.clock)
+            access = link.store(VaultTokenStore(place.ledger.vault, draft.store, draft.base_url))
+            keepers = {draft.store: access.tokens}
+            consents = ConsentFlow(link, keepers, place.ledger, clock=place.clock)
+            self._session = _Session(of, link, access, consents)
+        return self._session
 
     def _secret(self, base_url: str) -> str:
         """Return the app's secret, where it is for the service at `base_url`. Raises ConfigError.
@@ -235,14 +226,12 @@ class SignIn:
             raise ConfigError(
                 _("client_secret in the file is not right."), fix=_("Enter it under Sign-in.")
             ) from None
+        base_dir = self._place.base_dir
         found = resolve_secret(
-            source,
-            key="service.client_secret",
-            base_dir=self._place.base_dir,
-            from_vault=lambda: None,
-        )
-        learn_secret(found.get_secret_value())
-        return found.get_secret_value()
+            source, key="service.client_secret", base_dir=base_dir, from_vault=lambda: None
+        ).get_secret_value()
+        learn_secret(found)
+        return found
 
 
 _WITHIN_S = 10.0
