@@ -23,10 +23,19 @@ from tillbridge.adapter import BadRow, TablesReading
 from tillbridge.core.errors import Conflict, Refused
 from tillbridge.core.i18n import _
 from tillbridge.core.log import get_logger
-from tillbridge.ledger import pushes as storefronts
 from tillbridge.ledger.facts import drop_fact, get_fact, put_fact
 from tillbridge.ledger.models import AcceptedTable
-from tillbridge.ledger.pushes import Kinship, Storefront, get_tables, kinship, put_tables
+from tillbridge.ledger.pushes import (
+    TABLES,
+    Kinship,
+    Storefront,
+    current_storefront,
+    get_tables,
+    kinship,
+    put_tables,
+    remember_storefront,
+    remembered_storefront,
+)
 from tillbridge.menu.describe import bad_row_json, listed
 from tillbridge.menu.lane import MenuContext, SyncLane, SyncRequest, read_now
 from tillbridge.model.restaurant import Table
@@ -202,24 +211,23 @@ class TableSync(SyncLane[FloorPlan]):
         the new storefront is remembered once it has taken it.
         """
         ctx = self.ctx
-        now = await ctx.read(storefronts.current_storefront, ctx.service_settings.base_url)
-        known = await ctx.read(storefronts.remembered_storefront, storefronts.TABLES)
+        now = await ctx.read(current_storefront, ctx.service_settings.base_url)
+        known = await ctx.read(remembered_storefront, TABLES)
         if now is None:
             return None, False
-        relation, at = kinship(known, now), ctx.clock.now_ms()
+        relation = kinship(known, now)
         if relation is Kinship.OTHER:
             await ctx.write(forget_accepted)
         elif relation is Kinship.SAME and known != now:
-            await ctx.write(storefronts.remember_storefront, storefronts.TABLES, now, at=at)
+            await ctx.write(remember_storefront, TABLES, now, at=ctx.clock.now_ms())
         return now, relation is not Kinship.SAME
 
     def _plan(self, reading: TablesReading, state: FloorState) -> FloorPlan:
-        hold = state.hold
         return plan_floor(
             reading,
             [each.table for each in state.accepted],
             max_removed_percent=self.ctx.settings.tables.max_removed_percent,
-            approved_digest=hold.digest if hold is not None and hold.approved else "",
+            approved_digest=state.hold.digest if state.hold and state.hold.approved else "",
         )
 
     async def _record_hold(self, plan: FloorPlan, hold: FloorHold | None) -> None:
@@ -239,31 +247,25 @@ class TableSync(SyncLane[FloorPlan]):
 
     async def _push(self, storefront: Storefront, plan: FloorPlan, state: FloorState) -> None:
         ctx = self.ctx
+        zoned = {each.table.external_id for each in state.accepted if each.table.zone}
         try:
-            answers = await ctx.service.push_tables(
-                storefront.store_id,
-                plan.wanted,
-                cleared={each.table.external_id for each in state.accepted if each.table.zone},
-            )
+            answers = await ctx.service.push_tables(storefront.store_id, plan.wanted, cleared=zoned)
         except (Refused, Conflict):
             self.refused_digest = plan.digest
             raise
         self.refused_digest = ""
         now = accepted_after(plan.wanted, answers, state.accepted)
         printed = known_codes(state.printed, state.accepted, now)
-        dead = dead_codes(printed, now)
         at = ctx.clock.now_ms()
 
-        def acknowledge(connection: Connection, store: str) -> None:
+        def acknowledge(connection: Connection, store: str) -> tuple[str, ...]:
             put_tables(connection, store, now)
             put_fact(connection, store, SYNCED, at, at=at)
             drop_fact(connection, store, HOLD)
-            storefronts.remember_storefront(
-                connection, store, storefronts.TABLES, storefront, at=at
-            )
-            _put_printed(connection, store, printed, dead, at=at)
+            remember_storefront(connection, store, TABLES, storefront, at=at)
+            return _put_printed(connection, store, printed, now, at=at)
 
-        await ctx.write(acknowledge)
+        dead = await ctx.write(acknowledge)
         log.info(
             "tables.pushed",
             store=ctx.store,
@@ -288,14 +290,20 @@ def checked(reading: TablesReading) -> TablesReading:
     tables: dict[str, Table] = {}
     bad_rows = list(reading.bad_rows)
     for table in reading.tables:
-        fault = _fault(table, tables)
-        if fault is None:
-            tables[table.external_id] = table
+        external_id = table.external_id
+        stands_for = external_id
+        if not external_id.strip():
+            text, fix = _("the table has no id."), _("Give each table an id that stays.")
+        elif external_id in tables:
+            text = _("the table {id} is there twice.").format(id=external_id)
+            fix, stands_for = _("Give each table an id of its own; the first one counts."), ""
+        elif not table.name.strip():
+            text, fix = _("the table has no name."), _("Give it the name that guests read on it.")
         else:
-            text, fix = fault
-            stands_for = "" if table.external_id in tables else table.external_id
-            place = _("table {id}").format(id=table.external_id or "?")
-            bad_rows.append(BadRow(place, text, fix, stands_for))
+            tables[external_id] = table
+            continue
+        place = _("table {id}").format(id=external_id or "?")
+        bad_rows.append(BadRow(place, text, fix, stands_for))
     return TablesReading(tuple(tables.values()), tuple(bad_rows))
 
 
@@ -356,22 +364,14 @@ def guard_floor(
 ) -> tuple[str, ...]:
     """Return why the plan must wait for a person; empty if it may go out."""
     removed = len(changes.removed)
-    if not removed:
+    if removed and removed == known and not changes.added:
+        text = _("the floor plan has no tables, and the storefront has {known} ({names})")
+    elif removed > FEW and removed * 100 > max_removed_percent * known:
+        text = _("it takes away {removed} of {known} tables ({names})")
+    else:
         return ()
     names = listed([each.name for each in changes.removed])
-    if removed == known and not changes.added:
-        return (
-            _("the floor plan has no tables, and the storefront has {known} ({names})").format(
-                known=known, names=names
-            ),
-        )
-    if removed > FEW and removed * 100 > max_removed_percent * known:
-        return (
-            _("it takes away {removed} of {known} tables ({names})").format(
-                removed=removed, known=known, names=names
-            ),
-        )
-    return ()
+    return (text.format(removed=removed, known=known, names=names),)
 
 
 def sentences(changes: FloorChanges) -> Iterator[str]:
@@ -379,35 +379,15 @@ def sentences(changes: FloorChanges) -> Iterator[str]:
     for table in changes.added:
         yield f"+ {table.external_id} {_described(table)}"
     for change in changes.changed:
-        yield (
-            f"~ {change.after.external_id} {_described(change.before)}"
-            f" -> {_described(change.after)}"
-        )
+        was, is_now = _described(change.before), _described(change.after)
+        yield f"~ {change.after.external_id} {was} -> {is_now}"
     for table in changes.removed:
         yield f"- {table.external_id} {_described(table)}"
 
 
-def _fault(table: Table, above: dict[str, Table]) -> tuple[str, str] | None:
-    """Return what is wrong with a table, and what to do; None for a sound one."""
-    if not table.external_id.strip():
-        return _("the table has no id."), _("Give each table an id that stays.")
-    if table.external_id in above:
-        return (
-            _("the table {id} is there twice.").format(id=table.external_id),
-            _("Give each table an id of its own; the first one counts."),
-        )
-    if not table.name.strip():
-        return _("the table has no name."), _("Give it the name that guests read on it.")
-    return None
-
-
 def _described(table: Table) -> str:
-    parts = [
-        table.name,
-        "" if table.seats is None else _("{seats} seats").format(seats=table.seats),
-        table.zone,
-    ]
-    return ", ".join(filter(None, parts))
+    seats = "" if table.seats is None else _("{seats} seats").format(seats=table.seats)
+    return ", ".join(filter(None, [table.name, seats, table.zone]))
 
 
 def _digest(wanted: Sequence[Table], changes: FloorChanges) -> str:
@@ -494,13 +474,20 @@ def _record_sheet(
 ) -> FloorState:
     state = read_state(connection, store)
     printed = after_printing(state.printed, sheet, state.accepted)
-    dead = dead_codes(printed, state.accepted)
-    _put_printed(connection, store, printed, dead, at=at)
+    dead = _put_printed(connection, store, printed, state.accepted, at=at)
     return replace(state, printed=printed, dead=dead)
 
 
 def _put_printed(
-    connection: Connection, store: str, printed: Mapping[str, str], dead: Sequence[str], *, at: int
-) -> None:
+    connection: Connection,
+    store: str,
+    printed: Mapping[str, str],
+    now: Sequence[AcceptedTable],
+    *,
+    at: int,
+) -> tuple[str, ...]:
+    """Remember the printed codes; return the names of the tables whose code is dead."""
+    dead = dead_codes(printed, now)
     put_fact(connection, store, PRINTED, dict(printed), at=at)
     put_fact(connection, store, DEAD, list(dead), at=at)
+    return dead
