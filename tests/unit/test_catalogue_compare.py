@@ -105,7 +105,7 @@ def test_a_second_record_of_an_item_is_a_bad_row_and_changes_nothing() -> None:
         )
         found = compare(connection, "main", reading, Overlay(NOW))
     assert not found.changes
-    assert [row.external_id for row in found.bad_rows] == ["p1"]
+    assert [row.external_id for row in found.current.bad_rows] == ["p1"]
 
 
 def test_a_second_record_is_told_where_it_stands_and_by_the_files_own_column() -> None:
@@ -113,7 +113,7 @@ def test_a_second_record_is_told_where_it_stands_and_by_the_files_own_column() -
     fresh = Catalogue({"p1": Item("p1", "Another", 5)}, fingerprints={"p1": 77}, source=source)
     with ledger_with(dishes(3), {}) as connection:
         reading = CatalogueChanges(fresh, frozenset(), 4)
-        (only,) = compare(connection, "main", reading, Overlay(NOW)).bad_rows
+        (only,) = compare(connection, "main", reading, Overlay(NOW)).current.bad_rows
     assert (only.place, only.field) == ("menu.csv, row 17", "Artikel-Nr")
     assert "Artikel-Nr p1" in only.text
 
@@ -125,7 +125,7 @@ def test_a_known_record_that_stands_there_once_more_is_no_alarm() -> None:
         reading = CatalogueChanges(fresh, frozenset(), 4)
         found = compare(connection, "main", reading, Overlay(NOW))
     assert not found.changes
-    assert found.bad_rows == ()
+    assert found.current.bad_rows == ()
 
 
 def test_a_removed_item_with_a_bad_row_elsewhere_stays() -> None:

@@ -18,7 +18,7 @@ from tillbridge.ledger.facts import get_fact
 from tillbridge.ledger.overrides import drop_overrides, get_overrides
 from tillbridge.menu.compare import Comparison, Overlay, availability_of, compare_availability
 from tillbridge.menu.guard import FEW
-from tillbridge.menu.lane import MenuContext, SyncLane, SyncRequest, milliseconds_since
+from tillbridge.menu.lane import MenuContext, SyncLane, SyncRequest
 from tillbridge.menu.plan import portions, snooze_ended
 from tillbridge.menu.push import acknowledge_availability, send_availability
 from tillbridge.menu.sync import MenuSync
@@ -136,7 +136,7 @@ class AvailabilitySync(SyncLane[None]):
             "availability.pushed",
             store=ctx.store,
             items=len(items),
-            ms=milliseconds_since(started),
+            ms=round((time.perf_counter() - started) * 1000),
             since_change_ms=None if since is None else round((now - since) * 1000),
         )
 

@@ -147,11 +147,6 @@ class Comparison:
     hold: Hold | None = None
 
     @property
-    def bad_rows(self) -> tuple[BadRow, ...]:
-        """The rows that cannot be read, and those that contradict others."""
-        return self.current.bad_rows
-
-    @property
     def is_all_on_sale(self) -> bool:
         """Whether availability does not follow from it: the compared items stay on sale."""
         if self.whole or self.changes.added or self.changes.removed or self.next_change is not None:

@@ -33,11 +33,6 @@ class ItemChange:
     after: Item
     fields: frozenset[str]
 
-    @property
-    def availability_only(self) -> bool:
-        """Whether nothing but availability differs."""
-        return self.fields <= AVAILABILITY
-
 
 @dataclass(frozen=True, slots=True)
 class PartChanges(Generic[P]):
@@ -66,12 +61,12 @@ class Diff:
     @cached_property
     def content(self) -> Mapping[str, ItemChange]:
         """The changed items of which more than availability differs."""
-        return {key: each for key, each in self.changed.items() if not each.availability_only}
+        return {k: each for k, each in self.changed.items() if not each.fields <= AVAILABILITY}
 
     @cached_property
     def availability(self) -> Mapping[str, ItemChange]:
         """The changed items of which only availability differs."""
-        return {key: each for key, each in self.changed.items() if each.availability_only}
+        return {key: each for key, each in self.changed.items() if key not in self.content}
 
     @property
     def parts_put(self) -> bool:
@@ -191,10 +186,13 @@ class ContentDigest:
     """The digest of a difference, and of what is left of it as parts of it are accepted."""
 
     def __init__(self, changes: Diff) -> None:
-        texts = {external_id: f"removed {external_id}" for external_id in changes.removed}
-        texts |= {key: f"added {_content(item)}" for key, item in changes.added.items()}
-        texts |= {key: f"changed {_content(each.after)}" for key, each in changes.content.items()}
-        self._items = {external_id: _number(text) for external_id, text in texts.items()}
+        self._items = {key: _number(f"removed {key}") for key in changes.removed}
+        put = [("added", each) for each in changes.added.values()]
+        put += [("changed", each.after) for each in changes.content.values()]
+        for what, item in put:
+            if not item.available or item.snooze_until is not None:
+                item = replace(item, available=True, snooze_until=None)  # noqa: PLW2901 -- its content
+            self._items[item.external_id] = _number(f"{what} {item_text(item)}")
         self._parts = sum(
             _number(f"{kind} {part_text(part)}")
             for kind in PART_KINDS
@@ -214,12 +212,6 @@ class ContentDigest:
         for external_id in external_ids:
             self._sum -= self._items.pop(external_id, 0)
         self._parts = 0
-
-
-def _content(item: Item) -> str:
-    if item.available and item.snooze_until is None:
-        return item_text(item)
-    return item_text(replace(item, available=True, snooze_until=None))
 
 
 def _number(text: str) -> int:

@@ -228,7 +228,7 @@ def report_of(assessment: Assessment, currency: str) -> PlanReport:
         approved=assessment.approved,
         first_import=None if first is None else first.to_json(currency),
         first_import_lines=[] if first is None else list(summary_lines(first, currency)),
-        bad_rows=[bad_row_json(row) for row in comparison.bad_rows],
+        bad_rows=[bad_row_json(row) for row in comparison.current.bad_rows],
         lines=list(
             sentences(changes, comparison.acknowledged, comparison.current, currency, suspects)
         ),

@@ -147,27 +147,22 @@ def plain(name: str) -> str:
 class Rule:
     """A way in which items, or parts of another `kind` (a field of Diff), change.
 
-    `hit` takes one as it was and as it is; `of` is the field of Item that it looks at. An item
-    counts among those that could be hit if it has that field, with `of_all` in any case. The text
-    takes {count}, {known} (how many could be hit) and {names}.
+    `hit` takes one as it was and as it is. `among` is the field of Item that it looks at, and that
+    an item must have had to be hit ("" is the name, which all have). The text takes {count},
+    {known} (how many could be hit) and {names}.
     """
 
     code: str
     hit: Callable[[Any, Any], bool]
     text: str
-    of: str = ""
-    of_all: bool = False
+    among: str = ""
     kind: str = ITEMS
-
-    @property
-    def among(self) -> str:
-        """The field of Item that an item must have had to be hit; "" for any."""
-        return "" if self.of_all else self.of
 
     def hits(self, changes: Diff) -> list[tuple[str, str]]:
         """Return external id and former name of what the rule is about."""
         if self.kind == ITEMS:
-            pairs = [(e.before, e.after) for e in changes.changed.values() if self.of in e.fields]
+            of, changed = self.among or "name", changes.changed.values()
+            pairs = [(each.before, each.after) for each in changed if of in each.fields]
         else:
             parts = getattr(changes, self.kind)
             pairs = [(each, parts.put[key]) for key, each in parts.before.items()]
@@ -211,56 +206,50 @@ RULES = (
         "sizes_lost",
         lambda before, after: len(after.variants) < len(before.variants),
         _("it takes sizes from {count} of {known} items that have them ({names})"),
-        of="variants",
+        among="variants",
     ),
     Rule(
         "size_names_lost",
         _loses_size_names,
         _("it leaves sizes of {count} of {known} items without a name ({names})"),
-        of="variants",
+        among="variants",
     ),
     Rule(
         "choices_lost",
         lambda before, after: len(after.addon_groups) < len(before.addon_groups),
         _("it takes choices from {count} of {known} items that have them ({names})"),
-        of="addon_groups",
+        among="addon_groups",
     ),
     Rule(
         "taxes_lost",
         lambda before, after: before.tax is not None and after.tax is None,
         _("it takes the tax from {count} of {known} items that have one ({names})"),
-        of="tax",
+        among="tax",
     ),
     Rule(
         "taxes_moved",
         _moves_tax,
         _("it changes the tax rate of {count} of {known} items wildly ({names})"),
-        of="tax",
+        among="tax",
     ),
-    Rule(
-        "renamed",
-        _is_renamed,
-        _("it renames {count} of {known} items ({names})"),
-        of="name",
-        of_all=True,
-    ),
+    Rule("renamed", _is_renamed, _("it renames {count} of {known} items ({names})")),
     Rule(
         "headings_lost",
         lambda before, after: bool(before.categories) and not after.categories,
         _("it takes {count} of {known} items out of every category ({names})"),
-        of="categories",
+        among="categories",
     ),
     Rule(
         "descriptions_lost",
         lambda before, after: bool(before.description) and not after.description,
         _("it takes the description from {count} of {known} items that have one ({names})"),
-        of="description",
+        among="description",
     ),
     Rule(
         "pictures_lost",
         lambda before, after: bool(before.image_url) and not after.image_url,
         _("it takes the picture from {count} of {known} items that have one ({names})"),
-        of="image_url",
+        among="image_url",
     ),
     Rule(
         "options_lost",

@@ -13,7 +13,6 @@ after it. Calls of availability alone, of either lane, take turns (`turn`).
 
 import asyncio
 import gc
-import time
 from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
@@ -226,7 +225,7 @@ class SyncLane(ABC, Generic[T]):
         self.subject = subject
         self.worker = Worker(subject, self.step, ctx.supervisor, ctx.clock)
         self.refused_digest = ""  # of a plan that the service refuses as a whole
-        self._requested = USUAL
+        self._requested = USUAL  # of the next round, also what this one could not do
         self._one_at_a_time = asyncio.Lock()
         self._passing_since: float | None = None  # monotonic, of an export in the making
         self._unreadable = ""  # why the export cannot be read, as it was logged
@@ -237,17 +236,13 @@ class SyncLane(ABC, Generic[T]):
 
     def request(self, request: SyncRequest = USUAL, *, after_s: float = 0.0) -> None:
         """Ask for a round; many requests are one round."""
-        self.postpone(request)
+        self._requested |= request
         if request.whole or request.full:
             self.refused_digest = ""
         if after_s:
             self.worker.wake_in(after_s)
         else:
             self.worker.wake()
-
-    def postpone(self, request: SyncRequest) -> None:
-        """Leave to the next round what this one could not do."""
-        self._requested |= request
 
     def retry(self) -> None:
         """Ask for a round although the service refused the same plan before."""
@@ -264,7 +259,7 @@ class SyncLane(ABC, Generic[T]):
             try:
                 return await self.round(request)
             except Exception as failure:
-                self.postpone(request)
+                self._requested |= request
                 if isinstance(failure, ServiceError | JobLost | LedgerError):
                     self._failed(failure)
                 raise
@@ -366,11 +361,6 @@ async def read_now(reading: Callable[[], Awaitable[T]]) -> T:
         ) from failure
 
 
-def milliseconds_since(start: float) -> int:
-    """Return how long ago `start` (of `time.perf_counter`) was."""
-    return round((time.perf_counter() - start) * 1000)
-
-
 # -- Python's garbage collector, kept out of whole menus
 #
 # A menu of 200,000 items is a million objects without a single cycle. Walking through them, the
@@ -385,12 +375,9 @@ _pauses = 0
 
 
 @contextmanager
-def gc_paused(*, when: bool = True) -> Iterator[None]:
+def gc_paused() -> Iterator[None]:
     """Pause the collector."""
     global _pauses  # noqa: PLW0603 -- there is one collector in a process
-    if not when:
-        yield
-        return
     _pauses += 1
     gc.disable()
     try:

@@ -236,7 +236,7 @@ def _without_ended_snoozes(comparison: Comparison, now_ms: int) -> Comparison:
     changed = {
         external_id: change
         for external_id, change in comparison.changes.changed.items()
-        if not (change.availability_only and snooze_ended(change, now_ms))
+        if not (change.fields <= AVAILABILITY and snooze_ended(change, now_ms))
     }
     return replace(comparison, changes=replace(comparison.changes, changed=changed))
 

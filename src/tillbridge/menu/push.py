@@ -145,7 +145,8 @@ async def push(
     pusher = Pusher(ctx, store_id, records, left, finish)
     for number, step in enumerate(steps, 1):
         await pusher.push_step(step, is_last=number == len(steps))
-    await pusher.finish_plan()
+    if pusher.result.refused or pusher.finish is not None:
+        await pusher.finish_plan()
     return pusher.result
 
 
@@ -230,10 +231,12 @@ class Pusher:
         ctx, calls = self.ctx, self.ctx.calls
         with ExitStack() as under_way:
             async with calls.turn:
-                step = step.with_availability(calls.sent)
+                if calls.sent:
+                    step = step.with_availability(calls.sent)
                 if step.kind != "availability":
                     carried = await asyncio.to_thread(lambda: step.availability)
-                    under_way.enter_context(calls.menu(carried))
+                    if carried:
+                        under_way.enter_context(calls.menu(carried))
                 else:
                     already = {
                         each.external_id: each
@@ -306,7 +309,8 @@ class Pusher:
                 finish, self.finish = self.finish, None
 
         def also(connection: Connection) -> None:
-            acknowledge_availability(connection, ctx.store, toggled, records, at=at)
+            if toggled:
+                acknowledge_availability(connection, ctx.store, toggled, records, at=at)
             if taken is not None and left is not None:
                 if left.text:
                     pushes.carry_approval(connection, ctx.store, left.text)
@@ -423,7 +427,8 @@ async def acknowledge(
 ) -> None:
     """Acknowledge what the service accepted of a push (and do `also`), and end it."""
     at, most = ctx.clock.now_ms(), max(0, len(content.items) - 1) // PORTION * PORTION
-    await ctx.write_portions(menu.acknowledge_items, content.items[:most], at=at)
+    if most:
+        await ctx.write_portions(menu.acknowledge_items, content.items[:most], at=at)
 
     def finish(connection: Connection, store: str) -> None:
         menu.acknowledge_items(connection, store, content.items[most:], at=at)
@@ -464,8 +469,6 @@ def acknowledge_availability(
     Where other changes of such an item still wait, its record is left open, so that each reading
     finds it anew. Without records, where the items come from stays as it is.
     """
-    if not sent:
-        return
     accepted = []
     for external_id, known in menu.items_by_id(connection, store, sent).items():
         item = sent[external_id]

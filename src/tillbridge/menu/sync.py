@@ -4,6 +4,7 @@ import asyncio
 import time
 from collections.abc import Callable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
+from contextlib import nullcontext
 from dataclasses import asdict, dataclass, replace
 from functools import partial
 from typing import Any
@@ -28,7 +29,6 @@ from tillbridge.menu.lane import (
     SyncLane,
     SyncRequest,
     gc_paused,
-    milliseconds_since,
     pass_over,
 )
 from tillbridge.menu.plan import Assessment, Kind, availability_alone, guard_and_plan, plan
@@ -67,14 +67,14 @@ class MenuSync(SyncLane[Assessment]):
 
         # read: the difference to what the service has where that will do, else the whole menu
         whole = request.whole or request.full or not await self._fingerprints()
-        with gc_paused(when=whole):
+        with gc_paused() if whole else nullcontext():
             reading = await self.read_export(partial(self._read, whole=whole))
         if reading is None:
-            self.postpone(request)
+            self._requested |= request
             await self._push_variants(connected)
             return None
 
-        with gc_paused(when=whole):
+        with gc_paused() if whole else nullcontext():
             # overlay: what the POS says of availability apart from its menu, then what staff say;
             # as it is after reading, so that what sold out meanwhile does not come back
             ctx.calls.sent.clear()
@@ -156,7 +156,7 @@ class MenuSync(SyncLane[Assessment]):
             items=items,
             fresh=len(fresh.items),
             bad_rows=len(fresh.bad_rows),
-            ms=milliseconds_since(started),
+            ms=round((time.perf_counter() - started) * 1000),
         )
         return reading
 
@@ -261,7 +261,7 @@ class MenuSync(SyncLane[Assessment]):
             text = f"{warnings[0].place}: {warnings[0].text}"
             detail = {"count": len(warnings), "detail": text, "remedy": warnings[0].fix}
         ctx.report("export.warnings", detail, self.subject)
-        self.report_bad_rows(comparison.bad_rows)
+        self.report_bad_rows(comparison.current.bad_rows)
 
         def record(connection: Connection, store: str) -> Mapping[str, Refusal]:
             menu.clear_refusals(connection, store, comparison.no_longer_refused)
@@ -277,7 +277,8 @@ class MenuSync(SyncLane[Assessment]):
             report_refusals(ctx, refused)
         if assessment.first is not None:
             await record_first_import(ctx, assessment.first)
-        await ctx.write_portions(menu.refresh_items, comparison.refreshed)
+        if comparison.refreshed:
+            await ctx.write_portions(menu.refresh_items, comparison.refreshed)
         if comparison.refreshed or comparison.no_longer_refused:
             self._known = None
 
@@ -288,7 +289,7 @@ class MenuSync(SyncLane[Assessment]):
         result = await push(ctx, store_id, assessment, finish)
         self._known = None
         await self._report(assessment, result)
-        took = {"ms": milliseconds_since(started)}
+        took = {"ms": round((time.perf_counter() - started) * 1000)}
         if since is not None:
             took["since_change_ms"] = round((ctx.clock.monotonic() - since) * 1000)
         log.info(

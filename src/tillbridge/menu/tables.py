@@ -135,7 +135,7 @@ class TableSync(SyncLane[FloorPlan]):
             return None
         reading = await self.read_export(ctx.pos.read_tables)
         if reading is None:
-            self.postpone(request)
+            self._requested |= request
             return None
 
         # settle: whose tables the ledger knows
@@ -147,7 +147,7 @@ class TableSync(SyncLane[FloorPlan]):
         plan = self._plan(reading, state)
         self.report_bad_rows(plan.bad_rows)
         if storefront is None:
-            self.postpone(request)
+            self._requested |= request
             return plan
 
         # hold: what a person has to look at waits

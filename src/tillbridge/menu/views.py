@@ -1,6 +1,7 @@
 """A store's menu as pages and commands show it: its state, items now and then, what is off sale."""
 
-from collections.abc import Container, Mapping
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
 
 from sqlalchemy import Connection
 
@@ -23,9 +24,8 @@ from tillbridge.ledger.menu_codec import AcceptedItem
 from tillbridge.ledger.models import Hold, Push, StoreOverride
 from tillbridge.ledger.overrides import get_overrides
 from tillbridge.ledger.pushes import DISMISSED, get_hold, push_page
-from tillbridge.ledger.search import FoundItem, find_items, fold, rank_of
+from tillbridge.ledger.search import FoundItem, FoundItems, find_items, fold, rank_of
 from tillbridge.menu.sync import FIRST_IMPORT, PENDING
-from tillbridge.model.catalogue import Item
 from tillbridge.model.instant import to_iso
 from tillbridge.model.money import to_major
 
@@ -69,21 +69,18 @@ def items_page(
     offset = (page - 1) * _PER_PAGE
     if at_ms is None:
         found = find_items(connection, store, text, limit=_PER_PAGE, offset=offset)
-        rows: list[Answer] = [
-            {key: value for key, value in _found(each, currency, ()).items() if key in _LISTED}
-            for each in found.items
-        ]
-        count, items_count = found.count, found.items_count
     else:
         then = _then(connection, store, text, at_ms)
-        count = items_count = len(then)
-        rows = [_row(each, currency) for each in then[offset : offset + _PER_PAGE]]
+        found = FoundItems(then[offset : offset + _PER_PAGE], len(then), len(then))
     return {
-        "items": rows,
-        "count": count,
-        "items_count": items_count,
+        "items": [
+            {key: value for key, value in _found(each, currency).items() if key in _LISTED}
+            for each in found.items
+        ],
+        "count": found.count,
+        "items_count": found.items_count,
         "page": page,
-        "pages": max(1, -(-count // _PER_PAGE)),
+        "pages": max(1, -(-found.count // _PER_PAGE)),
         "currency": currency,
         "at": _iso(at_ms),
     }
@@ -95,26 +92,26 @@ def pushes_page(connection: Connection, store: str, before: int | None) -> Answe
     return {"pushes": [_push(each) for each in found[:_PUSHES]], "more": len(found) > _PUSHES}
 
 
-def _then(connection: Connection, store: str, text: str, at_ms: int) -> list[Item]:
+def _then(connection: Connection, store: str, text: str, at_ms: int) -> list[FoundItem]:
     items = items_then(connection, store, ids_ever(connection, store), at_ms)
     wanted = fold(text.strip()[:60])
-    ranked = [
-        (rank, fold(item.name), key, item)
+    ranked = sorted(
+        (rank, fold(item.name), key)
         for key, item in items.items()
         if (rank := rank_of(wanted, fold(item.name), key)) is not None
+    )
+    return [
+        FoundItem(
+            key,
+            items[key].name,
+            items[key].price,
+            items[key].available,
+            item_id=key,
+            variant=", ".join(each.variant_name for each in items[key].variants),
+            pos_on_sale=items[key].available,
+        )
+        for _rank, _name, key in ranked
     ]
-    return [each[3] for each in sorted(ranked, key=lambda each: each[:3])]
-
-
-def _row(item: Item, currency: str) -> Answer:
-    return {
-        "external_id": item.external_id,
-        "name": item.name,
-        "variant": ", ".join(each.variant_name for each in item.variants),
-        "price": to_major(item.price, currency),
-        "on_sale": item.available,
-        "pos_on_sale": item.available,
-    }
 
 
 def _first(stored: object) -> Answer | None:
@@ -165,6 +162,40 @@ def _iso(at_ms: object) -> str | None:
 # -- what is off sale, and items by a few letters
 
 
+@dataclass(frozen=True, slots=True)
+class OffSale:
+    """Why an item or a variant is off sale (`how`: staff, order or till), and since when.
+
+    `reached_ms` is how long it took until the storefront had it, at `reached_at`.
+    """
+
+    external_id: str
+    name: str
+    variant: str = ""
+    how: str = "till"
+    by: str = ""
+    since: str | None = None
+    until: str | None = None
+    reached_at: str | None = None
+    reached_ms: int | None = None
+
+    @classmethod
+    def by_override(cls, override: StoreOverride, owner: AcceptedItem | None) -> "OffSale":
+        """Return what staff have taken off, or the till when it refused an order."""
+        external_id, by_order = override.external_id, override.by == "order"
+        return cls(
+            external_id,
+            external_id if owner is None else owner.item.name,
+            "" if owner is None else _variant_of(owner, external_id),
+            how="order" if by_order else "staff",
+            by="" if by_order else by_whom(override.by),
+            since=to_iso(override.at),
+            until=_iso(override.until),
+            reached_at=_iso(override.sent_at),
+            reached_ms=override.sent_at and max(0, override.sent_at - override.at),
+        )
+
+
 def items_off_sale(connection: Connection, store: str, now: int) -> list[Answer]:
     """Return what is off sale, the latest first."""
     overrides = {
@@ -174,20 +205,22 @@ def items_off_sale(connection: Connection, store: str, now: int) -> list[Answer]
     }
     owners = variant_owners(connection, store, overrides)
     named = items_by_id(connection, store, {*overrides, *owners.values()})
-    by_people = [
-        _stopped(key, each, named.get(owners.get(key, key))) for key, each in overrides.items()
+    stopped = [
+        OffSale.by_override(each, named.get(owners.get(key, key)))
+        for key, each in overrides.items()
     ]
-    by_pos = [
-        each
-        for key, each in {
-            **items_off_by_pos(connection, store),
-            **overlaid_items(connection, store),
-        }.items()
+    known = items_off_by_pos(connection, store) | overlaid_items(connection, store)
+    off = {
+        key: each.item
+        for key, each in known.items()
         if key not in overrides and not each.item.available
-    ]
-    since = off_since(connection, store, [each.item.external_id for each in by_pos])
-    stopped = [*by_people, *(_off_by_pos(each, since) for each in by_pos)]
-    return sorted(stopped, key=lambda each: (each["since"] or "", each["name"]), reverse=True)
+    }
+    since = off_since(connection, store, list(off))
+    for key, item in off.items():
+        at, until = _iso(since.get(key)), _iso(item.snooze_until)
+        stopped.append(OffSale(key, item.name, since=at, until=until, reached_at=at))
+    latest = sorted(stopped, key=lambda each: (each.since or "", each.name), reverse=True)
+    return [asdict(each) for each in latest]
 
 
 def items_found(
@@ -196,7 +229,9 @@ def items_found(
     """Return items and variants that fit the letters, best first."""
     found = find_items(connection, store, text, limit=limit, offset=0)
     stopped = get_overrides(connection, store)
-    items = [_found(each, currency, stopped) for each in found.items]
+    items = [
+        _found(each, currency) | {"stopped": each.external_id in stopped} for each in found.items
+    ]
     return {"items": items, "count": found.count}
 
 
@@ -217,7 +252,7 @@ def is_item(connection: Connection, store: str, external_id: str) -> bool:
     )
 
 
-def _found(item: FoundItem, currency: str, stopped: Container[str]) -> Answer:
+def _found(item: FoundItem, currency: str) -> Answer:
     return {
         "external_id": item.external_id,
         "item_id": item.item_id,
@@ -227,25 +262,6 @@ def _found(item: FoundItem, currency: str, stopped: Container[str]) -> Answer:
         "currency": currency,
         "on_sale": item.on_sale,
         "pos_on_sale": item.pos_on_sale,
-        "stopped": item.external_id in stopped,
-    }
-
-
-def _stopped(external_id: str, override: StoreOverride, owner: AcceptedItem | None) -> Answer:
-    item = None if owner is None else owner.item
-    variant = "" if owner is None else _variant_of(owner, external_id)
-    took = None if override.sent_at is None else max(0, override.sent_at - override.at)
-    by_till = override.by == "order"
-    return {
-        "external_id": external_id,
-        "name": external_id if item is None else item.name,
-        "variant": variant,
-        "how": "order" if by_till else "staff",
-        "by": "" if by_till else by_whom(override.by),
-        "since": to_iso(override.at),
-        "until": _iso(override.until),
-        "reached_at": _iso(override.sent_at),
-        "reached_ms": took,
     }
 
 
@@ -253,19 +269,3 @@ def _variant_of(owner: AcceptedItem, external_id: str) -> str:
     """Return the name of an item's variant; "" for the item itself."""
     variants = owner.item.variants
     return next((each.variant_name for each in variants if each.external_id == external_id), "")
-
-
-def _off_by_pos(accepted: AcceptedItem, since: Mapping[str, int]) -> Answer:
-    item = accepted.item
-    at = _iso(since.get(item.external_id))
-    return {
-        "external_id": item.external_id,
-        "name": item.name,
-        "variant": "",
-        "how": "till",
-        "by": "",
-        "since": at,
-        "until": _iso(item.snooze_until),
-        "reached_at": at,
-        "reached_ms": None,
-    }
