@@ -93,7 +93,7 @@ def test_the_changes_lead_to_what_the_whole_leads_to(
     for kind in ("categories", "add_ons", "addon_groups", "menus"):
         assert getattr(part.changes, kind).put == getattr(whole.changes, kind).put
     for key in whole.changes.changed:
-        assert part.records[key] == whole.records[key]
+        assert part.targets[key] == whole.targets[key]
 
 
 def test_a_second_record_of_an_item_is_a_bad_row_and_changes_nothing() -> None:

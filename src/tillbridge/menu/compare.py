@@ -95,9 +95,9 @@ def lay(item: Item, overlay: Overlay, *, at_service: Item | None = None) -> Item
     return replace(item, available=laid[0], snooze_until=laid[1], variants=laid[2])
 
 
-def next_change(overlay: Overlay, items: Iterable[Item]) -> int | None:
+def next_change(overlay: Overlay, snoozed: Iterable[int | None]) -> int | None:
     """Return when something comes back by itself: the next end of a snooze or an override."""
-    ends = [item.snooze_until for item in items]
+    ends = [*snoozed]
     ends += [read.until for read in (overlay.by_pos or {}).values() if not read.available]
     ends += overlay.overrides.values()
     return min((end for end in ends if end is not None and end > overlay.now_ms), default=None)
@@ -116,21 +116,14 @@ def _longer(one: Availability, other: Availability) -> Availability:
 
 
 @dataclass(frozen=True, slots=True)
-class Record:
-    """Where an item comes from: as the export has it, and the record's fingerprint."""
-
-    from_export: Item
-    fingerprint: int | None
-
-
-@dataclass(frozen=True, slots=True)
 class Comparison:
     """What differs between the service and the POS.
 
     `acknowledged` and `current` are the compared parts of both sides, whole where `whole` is set.
-    `records` are where the compared items come from; `refreshed` are items whose record alone is
-    new; `no_longer_refused` are refusals whose record is gone. `next_change` (ms) is when an item
-    comes back by itself. `hold` is the plan that waited until now.
+    `targets` are the compared items as they are acknowledged once the service has them, with the
+    record they come from; `refreshed` are those of which the record alone is new.
+    `no_longer_refused` are refusals whose record is gone. `next_change` (ms) is when an item comes
+    back by itself. `hold` is the plan that waited until now.
     """
 
     changes: Diff
@@ -138,7 +131,7 @@ class Comparison:
     current: Catalogue
     totals: Totals
     menus: int
-    records: Mapping[str, Record] = field(default_factory=dict)
+    targets: Mapping[str, AcceptedItem] = field(default_factory=dict)
     refreshed: tuple[AcceptedItem, ...] = ()
     no_longer_refused: tuple[str, ...] = ()
     items_read: int = 0
@@ -168,14 +161,16 @@ def compare(
     refused = refused_items(connection, store)
     fresh = reading if isinstance(reading, Catalogue) else reading.fresh
     has = Parts(fresh.categories, fresh.add_ons, fresh.addon_groups, fresh.menus)
-    records = {key: Record(item, fingerprint_of(fresh, item)) for key, item in fresh.items.items()}
+    records: dict[str, tuple[Item, int | None]] = {  # as exported, and the record's fingerprint
+        key: (item, fingerprint_of(fresh, item)) for key, item in fresh.items.items()
+    }
     bad_rows = fresh.bad_rows
     if isinstance(reading, Catalogue):
         accepted = menu.all_items(connection, store)
         had = menu.all_parts(connection, store)
         still_refused = refused.keys() & reading.items.keys()
         for key, refusal in refused.items():
-            if key in records and records[key].fingerprint == refusal.fingerprint:
+            if key in records and records[key][1] == refusal.fingerprint:
                 del records[key]  # if refused is a change of it, it stays as it was
         known = accepted.keys() & still_refused
     else:
@@ -193,35 +188,34 @@ def compare(
         leaving = gone.keys() - fresh.items.keys() - still_refused
         known = accepted.keys() - leaving
         had = menu.parts_like(connection, store, has)
-    of_accepted = {k: Record(each.pos_item, each.fingerprint) for k, each in accepted.items()}
-    records |= {k: each for k, each in of_accepted.items() if k in known and k not in records}
+    for key in known - records.keys():
+        records[key] = accepted[key].pos_item, accepted[key].fingerprint
     items = {key: each.item for key, each in accepted.items()}
     acknowledged = Catalogue(items, had.categories, had.add_ons, had.addon_groups, had.menus)
-    laid = {
-        key: lay(each.from_export, overlay, at_service=items.get(key))
-        for key, each in records.items()
+    targets = {
+        key: AcceptedItem.of(lay(item, overlay, at_service=items.get(key)), item, record)
+        for key, (item, record) in records.items()
     }
+    laid = {key: each.item for key, each in targets.items()}
     current = replace(fresh, items=laid, bad_rows=bad_rows)
     doubtful = frozenset(key for key, each in accepted.items() if each.doubtful)
     changes = diff(acknowledged, current, doubtful=doubtful)
     passed_over = changes.changed.keys() | {row.external_id for row in bad_rows}
-    as_now = (
-        AcceptedItem.of(items[key], each.from_export, each.fingerprint)
-        for key, each in records.items()
-        if key in items and key not in passed_over
-    )
     return Comparison(
         changes=changes,
         acknowledged=acknowledged,
         current=current,
         totals=_totals(connection, store, changes, fresh),
         menus=len(menu.menu_ids(connection, store) | has.menus.keys()),
-        # What a bad row stands for keeps its record: a full push sends it as it was.
-        records=of_accepted | records,
-        refreshed=tuple(each for each in as_now if each != accepted[each.item.external_id]),
+        targets=accepted | targets,  # what a bad row stands for is sent as it was
+        refreshed=tuple(
+            each
+            for key, each in targets.items()
+            if key in accepted and key not in passed_over and each != accepted[key]
+        ),
         no_longer_refused=tuple(refused.keys() - still_refused),
         items_read=len(fresh.items) if isinstance(reading, Catalogue) else reading.items_read,
-        next_change=next_change(overlay, [each.from_export for each in records.values()]),
+        next_change=next_change(overlay, [each.pos_until for each in targets.values()]),
         whole=isinstance(reading, Catalogue),
         hold=get_hold(connection, store),
     )
@@ -238,14 +232,12 @@ def compare_availability(
     overlay = _with_overrides(connection, store, overlay)
     accepted = _touched(connection, store, overlay)
     accepted |= menu.items_by_id(connection, store, unconfirmed - accepted.keys())
-    records = {key: Record(each.pos_item, each.fingerprint) for key, each in accepted.items()}
+    targets = {
+        key: replace(each, item=lay(each.pos_item, overlay, at_service=each.item))
+        for key, each in accepted.items()
+    }
     acknowledged = Catalogue(items={key: each.item for key, each in accepted.items()})
-    current = Catalogue(
-        items={
-            key: lay(records[key].from_export, overlay, at_service=each.item)
-            for key, each in accepted.items()
-        }
-    )
+    current = Catalogue(items={key: each.item for key, each in targets.items()})
     again = {
         key: ItemChange(accepted[key].item, current.items[key], AVAILABILITY)
         for key in unconfirmed & accepted.keys()
@@ -256,8 +248,8 @@ def compare_availability(
         current=current,
         totals=Totals(len(accepted)),
         menus=1,
-        records=records,
-        next_change=next_change(overlay, [each.from_export for each in records.values()]),
+        targets=targets,
+        next_change=next_change(overlay, [each.pos_until for each in targets.values()]),
     )
 
 

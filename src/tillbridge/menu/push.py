@@ -45,7 +45,7 @@ from tillbridge.ledger.menu_codec import (
     part_text,
 )
 from tillbridge.ledger.models import Push
-from tillbridge.menu.compare import Record, availability_of
+from tillbridge.menu.compare import availability_of
 from tillbridge.menu.diff import ContentDigest
 from tillbridge.menu.lane import PORTION, JobLost, MenuContext
 from tillbridge.menu.plan import Assessment, Step, menus_of
@@ -62,7 +62,7 @@ _BASELINE = "menu_job"  # the fact that holds what `last_synced_at` was when the
 _BODY_REFUSED = frozenset({400, 413, 422})
 _REFERENCE_REFUSED = frozenset({400, 404, 422})
 _INCOMPLETE = frozenset({"partial", "failed", "error"})
-Records = Mapping[str, Record]
+Targets = Mapping[str, AcceptedItem]
 
 
 @dataclass(slots=True)
@@ -141,8 +141,8 @@ async def push(
     left = None
     if assessment.approved:
         left = await asyncio.to_thread(ContentDigest, assessment.comparison.changes)
-    steps, records = assessment.plan.steps, assessment.comparison.records
-    pusher = Pusher(ctx, store_id, records, left, finish)
+    steps = assessment.plan.steps
+    pusher = Pusher(ctx, store_id, assessment.comparison.targets, left, finish)
     for number, step in enumerate(steps, 1):
         await pusher.push_step(step, is_last=number == len(steps))
     if pusher.result.refused or pusher.finish is not None:
@@ -164,14 +164,14 @@ async def send_availability(ctx: MenuContext, store_id: str, items: Sequence[Ite
 
 @dataclass(slots=True)
 class Pusher:
-    """Carries out one plan: `records` are where its items come from (None: availability alone).
+    """Carries out one plan; `targets` are its items as acknowledged (None: availability alone).
 
     `left` is the digest of what is left of an approved difference. `finish` is None once done.
     """
 
     ctx: MenuContext
     store_id: str
-    records: Records | None
+    targets: Targets | None
     left: ContentDigest | None = None
     finish: Finish | None = None
     result: PushResult = field(default_factory=PushResult)
@@ -245,7 +245,7 @@ class Pusher:
                     }
                     if already:
                         at = ctx.clock.now_ms()
-                        await ctx.write(acknowledge_availability, already, self.records, at=at)
+                        await ctx.write(acknowledge_availability, already, self.targets, at=at)
                         step = step.only(frozenset(step.ids) - already.keys())
                     if not step.items:
                         return Sent("success")
@@ -270,7 +270,7 @@ class Pusher:
         """Make the call; where nothing of it is to be acknowledged, its record has ended."""
         ctx = self.ctx
         try:
-            return await call(ctx, self.store_id, push_id, step, self.records or {})
+            return await call(ctx, self.store_id, push_id, step, self.targets or {})
         except Refused as failure:
             await end(ctx, push_id, "failed", failure.text)
             if failure.code == ITEM_NOT_FOUND:
@@ -292,7 +292,7 @@ class Pusher:
         self, push_id: int, step: Step, sent: Sent, clashed: AbstractSet[str], *, is_last: bool
     ) -> None:
         """Acknowledge what was taken; an approval stands for what is left of its plan."""
-        ctx, left, records = self.ctx, self.left, self.records
+        ctx, left, targets = self.ctx, self.left, self.targets
         taken, content, at = taken_of(step, sent), PushContent(), ctx.clock.now_ms()
         toggled: dict[str, Item] = {}  # of a call of availability alone
         finish: Finish | None = None
@@ -302,7 +302,7 @@ class Pusher:
             if taken.kind == "availability":
                 toggled = {each.external_id: each for each in taken.items}
             else:
-                content = await asyncio.to_thread(content_of, taken, records or {})
+                content = await asyncio.to_thread(content_of, taken, targets or {})
             if left is not None:
                 left.accepted(taken.ids)
             if is_last and taken is step and self.result.is_complete and not self.result.refused:
@@ -310,7 +310,7 @@ class Pusher:
 
         def also(connection: Connection) -> None:
             if toggled:
-                acknowledge_availability(connection, ctx.store, toggled, records, at=at)
+                acknowledge_availability(connection, ctx.store, toggled, targets, at=at)
             if taken is not None and left is not None:
                 if left.text:
                     pushes.carry_approval(connection, ctx.store, left.text)
@@ -320,16 +320,16 @@ class Pusher:
                 finish(connection, ctx.store, self.result)
 
         await acknowledge(ctx, push_id, content, sent.state, sent.message, also)
-        if records is None:  # news to the menu's plan
+        if targets is None:  # news to the menu's plan
             ctx.calls.sent.update((key, availability_of(each)) for key, each in toggled.items())
 
     async def finish_plan(self) -> None:
         """Record what the service refused item by item, which is not sent again as it is."""
-        records, result, at = self.records or {}, self.result, self.ctx.clock.now_ms()
+        targets, result, at = self.targets or {}, self.result, self.ctx.clock.now_ms()
         refusals = {
-            key: menu.Refusal(records[key].fingerprint or 0, why, records[key].from_export.name)
+            key: menu.Refusal(targets[key].fingerprint or 0, why, targets[key].item.name)
             for key, why in result.refused.items()
-            if key in records
+            if key in targets
         }
         finish = self.finish if result.is_complete else None
 
@@ -394,13 +394,10 @@ class PushContent:
         return cls(tuple(ids), tuple(items), Parts(**parts))
 
 
-def content_of(step: Step, records: Records) -> PushContent:
+def content_of(step: Step, targets: Targets) -> PushContent:
     """Return what is acknowledged once the step is accepted."""
-    accepted = []
-    for item in step.items:
-        record = records[item.external_id]
-        accepted.append(AcceptedItem.of(item, record.from_export, record.fingerprint))
-    return PushContent(step.delete, tuple(accepted), step.parts)
+    items = (replace(targets[each.external_id], item=each, doubtful=False) for each in step.items)
+    return PushContent(step.delete, tuple(items), step.parts)
 
 
 async def begin(ctx: MenuContext, step: Step) -> int:
@@ -460,38 +457,39 @@ def acknowledge_availability(
     connection: Connection,
     store: str,
     sent: Mapping[str, Item],
-    records: Records | None = None,
+    targets: Targets | None = None,
     *,
     at: int,
 ) -> None:
-    """Acknowledge availability alone; `records` where a reading of the export gave it.
+    """Acknowledge availability alone; `targets` where a reading of the export gave it.
 
     Where other changes of such an item still wait, its record is left open, so that each reading
-    finds it anew. Without records, where the items come from stays as it is.
+    finds it anew. Without targets, where the items come from stays as it is.
     """
     accepted = []
     for external_id, known in menu.items_by_id(connection, store, sent).items():
         item = sent[external_id]
-        now = replace(known, item=_with_availability(known.item, item))
-        if records is not None:
-            record = records[external_id]
-            if now.item == item:
-                now = AcceptedItem.of(item, record.from_export, record.fingerprint)
+        toggled = replace(known.item, available=item.available, snooze_until=item.snooze_until)
+        now = replace(known, item=toggled)
+        if targets is not None:
+            target = targets[external_id]
+            if toggled == item:
+                now = replace(target, item=item, doubtful=known.doubtful)
             else:
-                in_export = _with_availability(known.pos_item, record.from_export)
-                now = AcceptedItem.of(now.item, in_export, None)
-        accepted.append(replace(now, doubtful=known.doubtful))
+                now = replace(
+                    now,
+                    fingerprint=None,
+                    pos_available=target.pos_available,
+                    pos_until=target.pos_until,
+                )
+        accepted.append(now)
     menu.change_items(connection, store, accepted, at=at)
-
-
-def _with_availability(item: Item, other: Item) -> Item:
-    return replace(item, available=other.available, snooze_until=other.snooze_until)
 
 
 # -- one call, and the job it may become
 
 
-async def call(ctx: MenuContext, store_id: str, push_id: int, step: Step, records: Records) -> Sent:
+async def call(ctx: MenuContext, store_id: str, push_id: int, step: Step, targets: Targets) -> Sent:
     """Make the call, and return what came of it. Raises ServiceError or JobLost."""
     service = ctx.service
     body = step.body() if len(step.items) == 1 else await asyncio.to_thread(step.body)
@@ -509,7 +507,7 @@ async def call(ctx: MenuContext, store_id: str, push_id: int, step: Step, record
     pushed = await service.push_menus(store_id, body)
     if not isinstance(pushed, PushAccepted):
         return judge(Reply(pushed.status, pushed.message, pushed.counts.items), step)
-    ended = await _become_job(ctx, store_id, push_id, pushed, step, records)
+    ended = await _become_job(ctx, store_id, push_id, pushed, step, targets)
     if ended.status == "success":
         whole = ended.count is None or ended.count >= len(step.items)
         return judge(ended if whole else replace(ended, status="partial"), step)
@@ -520,7 +518,7 @@ async def call(ctx: MenuContext, store_id: str, push_id: int, step: Step, record
 
 
 async def _become_job(
-    ctx: MenuContext, store_id: str, push_id: int, job: PushAccepted, step: Step, records: Records
+    ctx: MenuContext, store_id: str, push_id: int, job: PushAccepted, step: Step, targets: Targets
 ) -> Reply:
     """Record that the push became a job, and return its end.
 
@@ -528,7 +526,7 @@ async def _become_job(
     next round, or after a restart.
     """
     at = ctx.clock.now_ms()
-    pending = await asyncio.to_thread(lambda: content_of(step, records).text())
+    pending = await asyncio.to_thread(lambda: content_of(step, targets).text())
 
     def remember(connection: Connection, store: str) -> None:
         pushes.push_became_job(
