@@ -7,7 +7,8 @@ keys, with list positions as numbers.
 
 import re
 import tomllib
-from collections.abc import Callable, Iterable, Mapping
+from collections import deque
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -136,19 +137,17 @@ def read_named_file(path: Path, setting: str) -> tuple[str, dict[str, Any]]:
 # -- the line of each key
 
 
-_Member = Callable[[int], object]
-
-_BLANK = re.compile(r"[ \t]*")
-_GAP = re.compile(r"(?:[ \t\r\n]+|#[^\n]*)*")
-_BARE_KEY = re.compile(r"[A-Za-z0-9_-]+")
-_STRING = re.compile(
+_TOKEN = re.compile(
     r'"""(?:[^\\]|\\.)*?"""+'
     r"|'''.*?'''+"
     r'|"(?:[^"\\\n]|\\.)*"'
-    r"|'[^'\n]*'",
+    r"|'[^'\n]*'"
+    r"|#[^\n]*|[ \t\r]+"
+    r"|[\n\[\]{},=]"
+    r"|[^\s\[\]{},=#\"']+",
     re.DOTALL,
 )
-_SCALAR = re.compile(r"[^,\]}#\n]+")
+_ENDS = frozenset("\n,]}")
 
 
 def key_lines(text: str) -> Mapping[KeyPath, int]:
@@ -170,115 +169,87 @@ def dotted(path: KeyPath) -> str:
 
 
 class _Scanner:
+    """Takes the tokens of a valid text one by one, and notes where keys and elements begin."""
+
     def __init__(self, text: str) -> None:
-        self._text = text
-        self._at = 0
         self._lines: dict[KeyPath, int] = {}
-        self._arrays: dict[KeyPath, int] = {}
+        self._arrays: dict[KeyPath, int] = {}  # of tables: the position of the latest element
+        self._tokens: deque[tuple[str, int]] = deque()
+        line = 1
+        for token in _TOKEN.findall(text):
+            if token[0] not in "# \t\r":
+                self._tokens.append((token, line))
+            line += token.count("\n")
 
     def run(self) -> Mapping[KeyPath, int]:
         table: KeyPath = ()
-        self._skip(_GAP)
-        while self._at < len(self._text):
-            table = self._header() if self._peek() == "[" else self._pair(table)
-            self._skip(_GAP)
+        while self._tokens:
+            if self._next_is("["):
+                table = self._header()
+            elif not self._next_is("\n"):
+                self._pair(table)
         return self._lines
 
     def _header(self) -> KeyPath:
-        line, double = self._line(), self._text.startswith("[[", self._at)
-        self._at += 2 if double else 1
-        path = self._resolved(self._key())
-        if double:
-            position = self._arrays.get(path, -1) + 1
-            self._arrays[path] = position
-            self._note((), path, line)
-            path = (*path, position)
-        self._note((), path, line)
-        self._at += 2 if double else 1
-        return path
-
-    def _resolved(self, key: tuple[str, ...]) -> KeyPath:
-        """A header below an array of tables means its latest element."""
+        """Return the table of a header; one below an array of tables means its latest element."""
+        is_element = self._next_is("[")
+        line, (*above, name) = self._tokens[0][1], self._key("]")
         path: KeyPath = ()
-        for place, part in enumerate(key):
+        for part in above:
             path = (*path, part)
-            if path in self._arrays and place < len(key) - 1:
+            if path in self._arrays:
                 path = (*path, self._arrays[path])
+        path = (*path, name)
+        self._note((), path, line)
+        if is_element:
+            self._next_is("]")
+            self._arrays[path] = self._arrays.get(path, -1) + 1
+            path = (*path, self._arrays[path])
+            self._note((), path, line)
         return path
 
-    def _pair(self, table: KeyPath) -> KeyPath:
-        line = self._line()
-        path = (*table, *self._key())
+    def _pair(self, table: KeyPath) -> None:
+        line = self._tokens[0][1]
+        path = (*table, *self._key("="))
         self._note(table, path, line)
-        self._at += 1  # the equals sign
-        self._skip(_BLANK)
         self._value(path)
-        return table
 
     def _value(self, path: KeyPath) -> None:
-        opening = self._peek()
-        if opening == "{":
-            self._members("}", lambda _: self._pair(path))
-        elif opening == "[":
-            self._members("]", lambda position: self._element((*path, position)))
-        elif opening in "\"'":
-            self._take(_STRING)
-        else:
-            self._take(_SCALAR)
-
-    def _element(self, path: KeyPath) -> None:
-        self._note((), path, self._line())
-        self._value(path)
-
-    def _members(self, closing: str, member: _Member) -> None:
-        self._at += 1
         position = 0
-        self._skip(_GAP)
-        while self._peek() != closing:
-            member(position)
-            position += 1
-            self._skip(_GAP)
-            if self._peek() == ",":
-                self._at += 1
-                self._skip(_GAP)
-        self._at += 1
+        if self._next_is("{"):
+            while not self._next_is("}"):
+                if not (self._next_is(",") or self._next_is("\n")):
+                    self._pair(path)
+        elif self._next_is("["):
+            while not self._next_is("]"):
+                if self._next_is(","):
+                    position += 1
+                elif not self._next_is("\n"):
+                    self._note(path, (*path, position), self._tokens[0][1])
+                    self._value((*path, position))
+        else:
+            while self._tokens and self._tokens[0][0] not in _ENDS:
+                self._tokens.popleft()
 
-    def _key(self) -> tuple[str, ...]:
+    def _key(self, end: str) -> list[str]:
+        """Return the parts of a dotted key that the token `end` follows."""
+        written = ""
+        while not self._next_is(end):
+            written += self._tokens.popleft()[0]
         parts: list[str] = []
-        while True:
-            self._skip(_BLANK)
-            if self._peek() in "\"'":
-                quoted = self._take(_STRING)
-                parts.append(tomllib.loads(f"key = {quoted}")["key"])
-            else:
-                parts.append(self._take(_BARE_KEY))
-            self._skip(_BLANK)
-            if self._peek() != ".":
-                return tuple(parts)
-            self._at += 1
+        inside: object = tomllib.loads(f"{written} = 0")
+        while isinstance(inside, dict):
+            ((part, inside),) = inside.items()
+            parts.append(part)
+        return parts
+
+    def _next_is(self, token: str) -> bool:
+        """Whether the next token is this one, which is then taken."""
+        if not self._tokens or self._tokens[0][0] != token:
+            return False
+        self._tokens.popleft()
+        return True
 
     def _note(self, table: KeyPath, path: KeyPath, line: int) -> None:
         for length in range(len(table) + 1, len(path) + 1):
             self._lines.setdefault(path[:length], line)
-
-    def _peek(self) -> str:
-        if self._at >= len(self._text):
-            msg = "not a valid TOML text"
-            raise ValueError(msg)
-        return self._text[self._at]
-
-    def _line(self) -> int:
-        return self._text.count("\n", 0, self._at) + 1
-
-    def _take(self, pattern: re.Pattern[str]) -> str:
-        found = pattern.match(self._text, self._at)
-        if found is None:
-            msg = f"not a valid TOML text at line {self._line()}"
-            raise ValueError(msg)
-        self._at = found.end()
-        return found.group()
-
-    def _skip(self, pattern: re.Pattern[str]) -> None:
-        found = pattern.match(self._text, self._at)
-        if found is not None:
-            self._at = found.end()

@@ -11,12 +11,15 @@ import shutil
 import sys
 import time
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from copy import deepcopy
 from pathlib import Path
 from typing import Any
 
 from tillbridge.config.toml import KeyPath, dotted
 from tillbridge.core.errors import ConfigError
+from tillbridge.core.files import create_new
 from tillbridge.core.i18n import _
 from tillbridge.core.redaction import MASK, masked_value
 
@@ -59,7 +62,7 @@ def edited(text: str, changes: Changes) -> str:
 
 def changed(document: Mapping[str, Any], changes: Changes) -> dict[str, Any]:
     """Return what the file says once these keys are changed."""
-    new = _copied(document)
+    new = deepcopy(dict(document))
     for path, value in changes.items():
         table = new
         *parents, key = map(str, path)
@@ -68,15 +71,8 @@ def changed(document: Mapping[str, Any], changes: Changes) -> dict[str, Any]:
         if value is None:
             table.pop(key, None)
         else:
-            table[key] = _copied(value) if isinstance(value, Mapping) else value
+            table[key] = value
     return new
-
-
-def _copied(document: Mapping[str, Any]) -> dict[str, Any]:
-    return {
-        key: _copied(value) if isinstance(value, Mapping) else value
-        for key, value in document.items()
-    }
 
 
 def _put(document: Any, path: KeyPath, value: Any) -> None:  # noqa: ANN401 -- tomlkit's own kinds
@@ -144,23 +140,23 @@ def replace_file(path: Path, text: str) -> Path | None:
 
     Raises ConfigError where that cannot be done; the file is then as it was.
     """
-    target = path.resolve()  # what a link names is changed, not the link
-    beside = target.with_name(f".{target.name}.new")
-    try:
+    fix = _("Let the bridge's user write there, or change the file by hand as shown.")
+    with _put_in_place(path, fix) as (target, beside):
         copy = _back_up(target)
-        _write(beside, text.encode())
+        with os.fdopen(create_new(beside, 0o600), "wb") as stream:
+            stream.write(text.encode())
+            stream.flush()
+            os.fsync(stream.fileno())
         if copy is not None:
             shutil.copymode(target, beside)
-            _copy_owner(target, beside)
-        beside.replace(target)
-        _sync_folder(target.parent)
-    except OSError as failure:
-        beside.unlink(missing_ok=True)
-        raise ConfigError(
-            _("{path} cannot be written: {why}.").format(path=path, why=failure.strerror),
-            fix=_("Let the bridge's user write there, or change the file by hand as shown."),
-        ) from failure
     return copy
+
+
+def put_back(path: Path, copy: Path) -> None:
+    """Put a copy that `replace_file` made back in place. Raises ConfigError."""
+    fix = _("Put {copy} in its place by hand.").format(copy=copy)
+    with _put_in_place(path, fix) as (_target, beside):
+        shutil.copy2(copy, beside)
 
 
 def may_be_replaced(path: Path) -> bool:
@@ -169,19 +165,24 @@ def may_be_replaced(path: Path) -> bool:
     return os.access(target.parent, os.W_OK | os.X_OK) and os.access(target, os.W_OK)
 
 
-def put_back(path: Path, copy: Path) -> None:
-    """Put a copy that `replace_file` made back in place. Raises ConfigError."""
-    target = path.resolve()
+@contextmanager
+def _put_in_place(path: Path, fix: str) -> Iterator[tuple[Path, Path]]:
+    """Yield the file that is meant, and a new one beside it, which then takes its place.
+
+    Raises ConfigError where that cannot be done; the file is then as it was.
+    """
+    target = path.resolve()  # what a link names is changed, not the link
     beside = target.with_name(f".{target.name}.new")
     try:
-        shutil.copy2(copy, beside)
+        yield target, beside
         if target.exists():
             _copy_owner(target, beside)
         beside.replace(target)
+        _sync_folder(target.parent)
     except OSError as failure:
+        beside.unlink(missing_ok=True)
         raise ConfigError(
-            _("{path} cannot be written: {why}.").format(path=path, why=failure.strerror),
-            fix=_("Put {copy} in its place by hand.").format(copy=copy),
+            _("{path} cannot be written: {why}.").format(path=path, why=failure.strerror), fix=fix
         ) from failure
 
 
@@ -197,15 +198,6 @@ def _back_up(target: Path) -> Path | None:
     shutil.copy2(target, copy)  # its mode too: it may hold secrets
     _copy_owner(target, copy)
     return copy
-
-
-def _write(path: Path, content: bytes) -> None:
-    path.unlink(missing_ok=True)
-    file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-    with os.fdopen(file, "wb") as stream:
-        stream.write(content)
-        stream.flush()
-        os.fsync(stream.fileno())
 
 
 def _copy_owner(target: Path, beside: Path) -> None:
