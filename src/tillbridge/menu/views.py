@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
+from typing import Any
 
 from sqlalchemy import Connection
 
@@ -252,7 +253,7 @@ def is_item(connection: Connection, store: str, external_id: str) -> bool:
     )
 
 
-def _found(item: FoundItem, currency: str) -> Answer:
+def _found(item: FoundItem, currency: str) -> dict[str, Any]:
     return {
         "external_id": item.external_id,
         "item_id": item.item_id,
