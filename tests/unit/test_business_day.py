@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tillbridge.model.hours import OpeningHours, Span, next_day_opens
+from tillbridge.model.restaurant import OpeningHours, Span, next_day_opens
 
 BERLIN = ZoneInfo("Europe/Berlin")
 DAY = (Span(11 * 60, 14 * 60), Span(17 * 60, 22 * 60))

@@ -6,8 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tillbridge.communities.hours import digest, hours_body, local_date
-from tillbridge.model.hours import WEEKDAYS, DatedHours, OpeningHours, Span, week_json
 from tillbridge.model.instant import from_iso
+from tillbridge.model.restaurant import WEEKDAYS, DatedHours, OpeningHours, Span, week_json
 from tillbridge.sandbox.bodies import Hours
 from tillbridge.sandbox.hours import check_hours
 

@@ -1,8 +1,8 @@
 """A menu in a few numbers: what an owner looks at before it is sold for the first time."""
 
 from tillbridge.adapter import AddOn, AddOnGroup, BadRow, Catalogue, Category, Item, Variant
+from tillbridge.model.catalogue import MenuSummary, Priced
 from tillbridge.model.export_facts import ExportFacts, FileEncoding, LeftOut
-from tillbridge.model.menu_summary import MenuSummary, Priced
 
 SIZES = (Variant("s", "Small", 300), Variant("l", "Large", 0))
 MENU = Catalogue.of(

@@ -7,7 +7,7 @@ from zoneinfo import ZoneInfo
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tillbridge.model.hours import (
+from tillbridge.model.restaurant import (
     DAY_MINUTES,
     DatedHours,
     OpeningHours,

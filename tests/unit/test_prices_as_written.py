@@ -7,15 +7,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tillbridge.adapter.prices import BadPrice, PriceReader
-from tillbridge.model.amount_text import (
+from tillbridge.model.money import (
     THREE_DECIMALS,
     DecimalSign,
     DoubtfulAmount,
     ForeignAmount,
     decimal_sign_of,
+    exponent,
     read_amount,
+    to_major,
+    to_minor,
 )
-from tillbridge.model.money import exponent, to_major, to_minor
 
 DOUBTFUL = (
     ("25.000", "COP"),

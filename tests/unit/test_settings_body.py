@@ -6,8 +6,7 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tillbridge.model.hours import Span
-from tillbridge.model.restaurant import Address, DeliveryTerms, Restaurant
+from tillbridge.model.restaurant import Address, DeliveryTerms, Restaurant, Span
 from tillbridge.stores.settings import changed_part, no_longer_given, settings_body
 
 FULL = Restaurant(

@@ -10,7 +10,7 @@ from tillbridge.config import ConfigFaults
 from tillbridge.config.hours import HoursFile, read_hours_file
 from tillbridge.config.restaurant import StoreFiles, read_store_files
 from tillbridge.core.errors import ConfigError
-from tillbridge.model.hours import DatedHours, Span
+from tillbridge.model.restaurant import DatedHours, Span
 
 ROOT = Path(__file__).resolve().parents[2]
 TODAY = date(2026, 11, 21)

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tillbridge.config.hours import pause_faults, read_pauses
-from tillbridge.model.hours import DatedHours, OpeningHours, PlannedPause, Span
+from tillbridge.model.restaurant import DatedHours, OpeningHours, PlannedPause, Span
 from tillbridge.stores.closure import Schedule, planned_at
 
 ROME = "Europe/Rome"

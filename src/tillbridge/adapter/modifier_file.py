@@ -14,10 +14,9 @@ from tillbridge.adapter.csv_export import CsvExport, CsvTable
 from tillbridge.adapter.failures import ExportUnreadable, RowError
 from tillbridge.adapter.prices import PriceReader
 from tillbridge.adapter.texts import one_line
-from tillbridge.model.amount_text import DecimalSign
-from tillbridge.model.catalogue import AddOn, AddOnGroup, BadRow
+from tillbridge.model.catalogue import AddOn, AddOnGroup, BadRow, costs_something
 from tillbridge.model.export_facts import ExportFacts, ExportWarning
-from tillbridge.model.menu_summary import costs_something
+from tillbridge.model.money import DecimalSign
 
 COLUMNS = ("modifier", "option", "price", "min", "max")
 NOT_OFFERED = "-"

@@ -14,13 +14,16 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from tillbridge.adapter.failures import RowError
-from tillbridge.model.amount_text import (
+from tillbridge.model.money import (
+    MAX_PRICE,
     DecimalSign,
     DoubtfulAmount,
     ForeignAmount,
     decimal_sign_of,
+    has_cents,
+    to_major,
+    to_minor,
 )
-from tillbridge.model.money import MAX_PRICE, has_cents, to_major, to_minor
 
 _EXAMPLE = "4.5"
 _WHOLE_EXAMPLE = "12500"

@@ -19,9 +19,15 @@ from pydantic import Field
 from tillbridge.adapter.failures import ExportUnreadable
 from tillbridge.adapter.registration import AdapterOptions
 from tillbridge.adapter.texts import one_line
-from tillbridge.model.catalogue import AddOn, AddOnGroup, Item, Variant
+from tillbridge.model.catalogue import (
+    AddOn,
+    AddOnGroup,
+    Item,
+    Variant,
+    costs_something,
+    has_priced_choice,
+)
 from tillbridge.model.export_facts import ExportFacts, ExportWarning, LeftOut
-from tillbridge.model.menu_summary import costs_something, has_priced_choice
 
 T = TypeVar("T")
 

@@ -25,7 +25,7 @@ from tillbridge.core.i18n import _
 from tillbridge.core.log import get_logger
 from tillbridge.core.problems import Found
 from tillbridge.ledger.facts import get_fact, put_fact
-from tillbridge.model.hours import DatedHours, OpeningHours, Span, week_json, zone_of
+from tillbridge.model.restaurant import DatedHours, OpeningHours, Span, week_json, zone_of
 
 log = get_logger()
 

@@ -26,7 +26,7 @@ from tillbridge.config.toml import ConfigFaults, Fault, KeyPath, key_lines, read
 from tillbridge.config.translate import did_you_mean, faults_of
 from tillbridge.config.values import Section, Text, invalid
 from tillbridge.core.i18n import _
-from tillbridge.model.hours import (
+from tillbridge.model.restaurant import (
     DAY_MINUTES,
     WEEKDAYS,
     DatedHours,

@@ -23,9 +23,8 @@ from tillbridge.config.translate import faults_of
 from tillbridge.config.values import FilledText, Section, Text, invalid
 from tillbridge.core.errors import ConfigError
 from tillbridge.core.i18n import _
-from tillbridge.model.hours import OpeningHours, Span
 from tillbridge.model.money import to_minor
-from tillbridge.model.restaurant import Address, DeliveryTerms, Restaurant
+from tillbridge.model.restaurant import Address, DeliveryTerms, OpeningHours, Restaurant, Span
 
 _FARTHEST_KM = 20_000
 

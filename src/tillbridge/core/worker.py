@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Never
 
 from tillbridge.core.clock import Clock
 from tillbridge.core.log import get_logger
-from tillbridge.model.texts import printable
+from tillbridge.model.numbers import printable
 
 if TYPE_CHECKING:
     from tillbridge.ledger.problems import ProblemTracker

@@ -22,7 +22,7 @@ from tillbridge.ledger.facts import get_fact, put_fact
 from tillbridge.ledger.ledger import Ledger, Storage, published
 from tillbridge.ledger.models import PastProblem, ProblemRow, all_rows, json_text, upsert
 from tillbridge.ledger.snapshot import ACKNOWLEDGED, by_problem, row_of
-from tillbridge.model.texts import is_storable, printable
+from tillbridge.model.numbers import is_storable, printable
 
 # -- problems that are over, for the history of a day
 

@@ -30,7 +30,7 @@ from tillbridge.ledger.pushes import get_hold
 from tillbridge.menu.diff import AVAILABILITY, Diff, ItemChange, diff
 from tillbridge.menu.guard import FEW, Source, Totals, left_by_category, plain, wanted_counts
 from tillbridge.model.catalogue import Availability, BadRow, Catalogue, CatalogueChanges, Item
-from tillbridge.model.texts import printable
+from tillbridge.model.numbers import printable
 
 SOURCE = "menu_source"  # the fact: what the accepted menu was read from
 _LONGEST_PLACE = 200

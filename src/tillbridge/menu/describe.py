@@ -8,9 +8,8 @@ from pydantic_core import to_jsonable_python
 from tillbridge.core.i18n import _, ngettext
 from tillbridge.core.spans import short_span
 from tillbridge.menu.diff import PART_KINDS, Diff, ItemChange
-from tillbridge.model.catalogue import BadRow, Catalogue, Item
+from tillbridge.model.catalogue import BadRow, Catalogue, Item, MenuSummary, Priced
 from tillbridge.model.export_facts import LeftOut
-from tillbridge.model.menu_summary import MenuSummary, Priced
 from tillbridge.model.money import to_major
 
 _SHOWN = 20  # names in one category of a summary

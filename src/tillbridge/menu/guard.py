@@ -16,9 +16,8 @@ from tillbridge.config import AssumptionSettings, MenuSettings
 from tillbridge.core.i18n import _, ngettext
 from tillbridge.menu.describe import listed
 from tillbridge.menu.diff import Diff
-from tillbridge.model.catalogue import AddOnGroup, Item, ItemTax
+from tillbridge.model.catalogue import AddOnGroup, Item, ItemTax, has_priced_choice, prices_of
 from tillbridge.model.export_facts import FileEncoding
-from tillbridge.model.menu_summary import has_priced_choice, prices_of
 from tillbridge.model.money import to_major
 
 FEW = 5  # so many items are a day's work, whatever the percentage

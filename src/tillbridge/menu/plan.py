@@ -31,9 +31,8 @@ from tillbridge.menu.compare import Comparison, availability_of
 from tillbridge.menu.describe import summary_of
 from tillbridge.menu.diff import AVAILABILITY, ContentDigest, Diff, ItemChange, apply
 from tillbridge.menu.guard import Rules, findings
-from tillbridge.model.catalogue import Availability, Catalogue, Item, ItemTax, Menu
+from tillbridge.model.catalogue import Availability, Catalogue, Item, ItemTax, Menu, MenuSummary
 from tillbridge.model.instant import to_iso
-from tillbridge.model.menu_summary import MenuSummary
 
 T = TypeVar("T")
 

@@ -33,8 +33,7 @@ from tillbridge.menu.lane import (
 )
 from tillbridge.menu.plan import Assessment, Kind, availability_alone, guard_and_plan, plan
 from tillbridge.menu.push import PushResult, push, settle_push
-from tillbridge.model.catalogue import Catalogue, CatalogueChanges
-from tillbridge.model.menu_summary import MenuSummary
+from tillbridge.model.catalogue import Catalogue, CatalogueChanges, MenuSummary
 
 log = get_logger()
 

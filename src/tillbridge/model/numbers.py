@@ -1,4 +1,4 @@
-"""Numbers that come from outside: read only where they are of a size that a number can have.
+"""Numbers and texts that come from outside, made fit to be stored, calculated with and shown.
 
 `int(Decimal("1e999999999"))` and `format(..., "f")` build a billion digits, in C code that lets no
 other thread run meanwhile. What is read here is safe to convert, to format and to calculate with.
@@ -66,3 +66,25 @@ def parse_finite_float(text: str) -> float | None:
 def _shown(text: str, what: str) -> str:
     shown = text if len(text) <= _MAX_SHOWN else f"{text[:_MAX_SHOWN]}..."
     return f"{shown!r} {what}"
+
+
+def printable(text: str, *, most: int) -> str:
+    """Return one line of at most `most` characters that every encoding of Unicode can hold.
+
+    Half a character (a lone surrogate, as `os.fsdecode` makes of bytes that are no UTF-8) and
+    control characters become `?` and blanks.
+    """
+    clean = text[: most + 1].encode("utf-8", "replace").decode()
+    line = " ".join("".join(each if each.isprintable() else " " for each in clean).split())
+    return line if len(line) <= most else f"{line[: most - 1]}\u2026"
+
+
+def is_storable(text: str) -> bool:
+    """Return whether the text can be encoded: it holds no half of a character."""
+    if text.isascii():
+        return True
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 async def next_opening(bridge: "Bridge", store: str) -> int:
     """Return when the store opens on its next day, in ms since the epoch."""
     from tillbridge.ledger.facts import get_fact
-    from tillbridge.model.hours import hours_from_json, next_day_opens
+    from tillbridge.model.restaurant import hours_from_json, next_day_opens
 
     hours = await bridge.ledger.read(
         lambda connection: hours_from_json(get_fact(connection, store, "store_hours"))

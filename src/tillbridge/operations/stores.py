@@ -151,7 +151,7 @@ async def tax(bridge: "Bridge", store: StoreName) -> Answer:
 def _settings(found: "StoreServices") -> Answer | None:
     from datetime import UTC, datetime
 
-    from tillbridge.model.hours import zone_of
+    from tillbridge.model.restaurant import zone_of
 
     flow = found.settings_flow
     if flow is None:

@@ -27,7 +27,7 @@ from tillbridge.adapter.conformance.cases import read_all, reading_json
 from tillbridge.adapter.registration import home_of
 from tillbridge.core.errors import ConfigError
 from tillbridge.core.i18n import _
-from tillbridge.model.menu_summary import MenuSummary
+from tillbridge.model.catalogue import MenuSummary
 from tillbridge.pos.loader import find_adapter
 
 

@@ -58,8 +58,7 @@ from tillbridge.core.problems import Found
 from tillbridge.model.export_facts import ExportFacts, ExportWarning, FileEncoding, LeftOut
 from tillbridge.model.instant import EARLIEST_MS, LATEST_MS, is_never
 from tillbridge.model.money import MAX_PRICE
-from tillbridge.model.numbers import parse_decimal
-from tillbridge.model.texts import is_storable, printable
+from tillbridge.model.numbers import is_storable, parse_decimal, printable
 from tillbridge.pos.loader import first_fault
 
 T = TypeVar("T")

@@ -610,7 +610,7 @@ def _hours_today(kept: object, now_ms: int) -> list[str] | None:
     """Return today's spans; None where no file tells hours."""
     if kept is None:
         return None
-    from tillbridge.model.hours import hours_from_json, zone_of  # noqa: PLC0415 -- few stores have
+    from tillbridge.model.restaurant import hours_from_json, zone_of  # noqa: PLC0415 -- few stores have
 
     hours = hours_from_json(kept)
     if hours is None:

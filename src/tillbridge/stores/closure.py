@@ -4,7 +4,7 @@ A store is open when nothing and nobody keeps it closed. Each reason counts by i
 undoes another: the POS's return ends the bridge's pause and not a person's, a person who opens the
 store ends a person's pause and not the bridge's. What others do at the service counts as a person's
 act. See docs/store.md. The schedule closes a store outside its hours and in planned pauses; its
-times are the store's local time, see `tillbridge.model.hours` for days on which clocks change.
+times are the store's local time, see `tillbridge.model.restaurant` for days on which clocks change.
 """
 
 from collections.abc import Sequence
@@ -16,7 +16,8 @@ from typing import Annotated, Any, Literal
 from pydantic import AfterValidator, Field, TypeAdapter, ValidationError
 
 from tillbridge.core.i18n import _
-from tillbridge.model.hours import (
+from tillbridge.model.instant import end_or_never
+from tillbridge.model.restaurant import (
     DatedHours,
     OpeningHours,
     PlannedPause,
@@ -24,7 +25,6 @@ from tillbridge.model.hours import (
     openings,
     zone_of,
 )
-from tillbridge.model.instant import end_or_never
 
 Status = Literal["active", "inactive"]
 End = Annotated[int | None, AfterValidator(end_or_never)]

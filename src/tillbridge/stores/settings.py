@@ -30,15 +30,15 @@ from tillbridge.core.i18n import _
 from tillbridge.core.log import get_logger
 from tillbridge.core.worker import Worker
 from tillbridge.ledger.facts import get_fact, put_fact
-from tillbridge.model.hours import (
+from tillbridge.model.money import to_major
+from tillbridge.model.restaurant import (
     OpeningHours,
+    Restaurant,
     Span,
     hours_from_json,
     hours_to_json,
     week_json,
 )
-from tillbridge.model.money import to_major
-from tillbridge.model.restaurant import Restaurant
 from tillbridge.service.answers import NOT_INTEGRATED
 from tillbridge.stores.closure import Planned, Schedule, planned_at
 

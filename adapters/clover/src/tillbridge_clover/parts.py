@@ -9,7 +9,7 @@ from tillbridge.adapter import BadRow, Category, TaxComponent
 from tillbridge.adapter.prices import PriceReader
 from tillbridge.adapter.sale_options import chosen_taxes
 from tillbridge.adapter.xlsx_export import Sheet
-from tillbridge.model.amount_text import DecimalSign
+from tillbridge.model.money import DecimalSign
 from tillbridge.model.numbers import parse_decimal
 from tillbridge_clover.groups import Groups, groups_of
 from tillbridge_clover.options import CloverOptions

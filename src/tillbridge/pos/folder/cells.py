@@ -12,8 +12,7 @@ from zoneinfo import ZoneInfo
 from tillbridge.adapter.failures import RowError
 from tillbridge.adapter.prices import BadPrice, PriceReader
 from tillbridge.adapter.texts import without_markup
-from tillbridge.model.amount_text import DoubtfulAmount
-from tillbridge.model.money import MAX_PRICE, to_minor
+from tillbridge.model.money import MAX_PRICE, DoubtfulAmount, to_minor
 
 MAX_TEXT = 500
 """No name of a dish is longer; what is, is a quotation mark that was never closed."""

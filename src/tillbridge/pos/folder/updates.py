@@ -25,7 +25,7 @@ from tillbridge.adapter import (
 )
 from tillbridge.adapter.folders import write_new
 from tillbridge.adapter.sharing import read_shared
-from tillbridge.model.texts import is_storable, printable
+from tillbridge.model.numbers import is_storable, printable
 from tillbridge.pos.folder.orders import Pruning, failed
 
 _MAX_BYTES = 1 << 20
