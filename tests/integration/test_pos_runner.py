@@ -480,7 +480,7 @@ async def test_a_call_that_hangs_is_a_problem_until_it_returns(
     run: Run, faults: Faults, operation: str
 ) -> None:
     till = Stuck()
-    pos = run(till, timeout_s=0.02, hangs_after_s=0.1)
+    pos = run(till, timeout_s=0.25, hangs_after_s=0.1)
     asked = asyncio.ensure_future(_CALLS[operation](pos))
     waits = asyncio.ensure_future(_CALLS[operation](pos))  # behind it: it does not hang itself
     await eventually(lambda: faults.hanging == [operation])

@@ -78,8 +78,6 @@ Report = Callable[[Scope, Iterable[Found]], None]
 
 _AT_ONCE_S = 1.0
 _LET_GO_S = 3.0  # a program is asked to end first, and then ended
-_CALL_CODES = frozenset({"adapter.failed", "adapter.hangs"})
-_OWN_CODES = frozenset({"adapter.keeps_dying"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -204,13 +202,11 @@ class PosRunner:
         self._adapter = adapter
         self._ticket_timeout_s = ticket_timeout_s
         self._report = report
-        # What is wrong with an operation, "" where it works. One that is not here is not known:
-        # a problem may stand in the ledger from before a restart.
-        self._faults: dict[str, str] = {}
-        self._hanging: dict[str, str] = {}  # operation -> since when, for people
+        # What is wrong, by problem code and subject; empty where nothing is. What is not here is
+        # not known: a problem may stand in the ledger from before a restart.
+        self._reported: dict[tuple[str, str], dict[str, str]] = {}
         self._closed = False
         self._trouble = ""
-        self._reported_trouble = None if isinstance(pos, ReportsFaults) else ""
         self._listeners: list[Callable[[Change], None]] = []
         self._reading = self._call_thread("reading", hangs_after_s)
         self._tickets = self._call_thread("tickets", hangs_after_s)
@@ -362,7 +358,7 @@ class PosRunner:
 
         It is waited for once; until it has returned, it is not called again.
         """
-        if operation in self._hanging:
+        if self._reported.get(("adapter.hangs", self._subject(operation))):
             return otherwise
         thread = CallThread(f"{self._store}-{operation}")
         made = thread.submit(call)
@@ -391,13 +387,12 @@ class PosRunner:
         if self._closed:
             return
         if ran_s is None:
-            self._hanging.pop(operation, None)
             get_logger().info("adapter.returned", **self._place(operation))
+            self._set("adapter.hangs", self._subject(operation))
         else:
-            began = datetime.now(UTC) - timedelta(seconds=ran_s)
-            self._hanging[operation] = f"{began:%Y-%m-%d %H:%M} UTC"
             get_logger().error("adapter.hangs", **self._place(operation), ran_s=round(ran_s))
-        self._report_operation(operation)
+            since = f"{datetime.now(UTC) - timedelta(seconds=ran_s):%Y-%m-%d %H:%M} UTC"
+            self._set("adapter.hangs", self._subject(operation), operation=operation, since=since)
 
     def _defect(self, operation: str, failure: Exception, policy: _Policy) -> Exception:
         text = self._note(operation, failure)
@@ -409,41 +404,32 @@ class PosRunner:
     def _note(self, operation: str, failure: BaseException | None = None) -> str:
         """Take note that an operation works, or of what an adapter should not do.
 
-        Return that in words. It is logged each time, and reported where something has changed.
+        Return that in words. It is logged each time, and reported as it was the first time.
         """
-        detail = ""
+        subject, detail = self._subject(operation), ""
+        fault: dict[str, str] = {}
         if failure is not None:
             detail = f"{operation}: {describe(failure)}"
             get_logger().error("adapter.failed", **self._place(operation), exc_info=failure)
-        known = self._faults.get(operation)
-        if known is None or bool(known) != bool(detail):
-            self._faults[operation] = detail
-            self._report_operation(operation)
-        if self._trouble != self._reported_trouble:
-            self._report_trouble()
+            fault = self._reported.get(("adapter.failed", subject)) or {"detail": detail}
+        self._set("adapter.failed", subject, **fault)
+        self._set("adapter.hangs", subject)
+        if isinstance(self._pos, ReportsFaults):
+            trouble = {"detail": self._trouble} if self._trouble else {}
+            self._set("adapter.keeps_dying", self._adapter, **trouble)
         return _("The adapter {adapter} failed ({detail}).").format(
             adapter=self._adapter, detail=detail
         )
 
-    def _report_operation(self, operation: str) -> None:
-        """Report what follows from the state of one operation."""
-        subject, found = f"{self._adapter}.{operation}", []
-        if detail := self._faults.get(operation):
-            detail_of = {"adapter": self._adapter, "detail": detail}
-            found.append(Found("adapter.failed", subject, detail_of))
-        if since := self._hanging.get(operation):
-            hang = {"adapter": self._adapter, "operation": operation, "since": since}
-            found.append(Found("adapter.hangs", subject, hang))
-        self._report(Scope(self._store, _CALL_CODES, subject), found)
+    def _set(self, code: str, subject: str, **detail: str) -> None:
+        """Report that a problem is open, or without details that it is not, where that is new."""
+        if self._reported.get((code, subject)) != detail:
+            self._reported[code, subject] = detail
+            found = [Found(code, subject, {"adapter": self._adapter, **detail})] if detail else []
+            self._report(Scope(self._store, frozenset({code}), subject), found)
 
-    def _report_trouble(self) -> None:
-        """Report what the adapter states of itself, where that has changed."""
-        self._reported_trouble = trouble = self._trouble
-        found = Found(
-            "adapter.keeps_dying", self._adapter, {"adapter": self._adapter, "detail": trouble}
-        )
-        scope = Scope(self._store, _OWN_CODES, self._adapter)
-        self._report(scope, [found] if trouble else [])
+    def _subject(self, operation: str) -> str:
+        return f"{self._adapter}.{operation}"
 
     def _place(self, operation: str) -> dict[str, str]:
         return {"store": self._store, "adapter": self._adapter, "operation": operation}
