@@ -85,12 +85,11 @@ def sample_options(root: Path) -> dict[str, Any]:
     Raises Violation.
     """
     try:
-        content = tomllib.loads((root / "sample.toml").read_text("utf-8"))
-    except (OSError, tomllib.TOMLDecodeError) as failure:
+        options = _first_options(read_toml(root / "sample.toml"))
+    except ConfigError as failure:
         raise Violation(
-            f"sample.toml: {failure}", fix="Write one that a restaurant can start from."
+            failure.text, fix="Write one that a restaurant can start from."
         ) from failure
-    options = _first_options(content)
     if options is None:
         raise Violation(
             "sample.toml has no [stores.NAME.pos] with an adapter.",
@@ -104,12 +103,17 @@ def options_of_sample(path: Path) -> dict[str, Any]:
 
     Raises ConfigError.
     """
-    try:
-        content = tomllib.loads(path.read_text("utf-8"))
-    except (OSError, tomllib.TOMLDecodeError) as failure:
-        raise ConfigError(f"{path}: {failure}", fix=_("Correct the file.")) from failure
+    content = read_toml(path)
     options = _first_options(content)
     return {k: v for k, v in content.items() if k != "adapter"} if options is None else options
+
+
+def read_toml(path: Path) -> dict[str, Any]:
+    """Return the tables of a TOML file. Raises ConfigError."""
+    try:
+        return tomllib.loads(path.read_text("utf-8"))
+    except (OSError, tomllib.TOMLDecodeError) as failure:
+        raise ConfigError(f"{path}: {failure}", fix=_("Correct the file.")) from failure
 
 
 def _first_options(content: Mapping[str, Any]) -> dict[str, Any] | None:
@@ -138,12 +142,7 @@ def _program(folder: Path) -> Kit:
 def _entry_point(folder: Path) -> str:
     """Return `module:ATTR` of a package's folder, which need not be installed."""
     path = folder / "pyproject.toml"
-    try:
-        project = tomllib.loads(path.read_text("utf-8")).get("project", {})
-    except (OSError, tomllib.TOMLDecodeError) as failure:
-        raise ConfigError(
-            f"{path}: {failure}", fix=_("Correct the file, or name another folder.")
-        ) from failure
+    project = read_toml(path).get("project", {})
     entries = project.get("entry-points", {}).get("tillbridge.adapters", {})
     if not entries:
         raise ConfigError(

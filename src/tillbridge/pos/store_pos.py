@@ -7,8 +7,9 @@ The store then goes on with a POS that is offline and says why; all other stores
 import asyncio
 from concurrent.futures import Future
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import NoReturn
 
 from tillbridge.adapter import AdapterContext, Closes, Health, PosOffline
 from tillbridge.config import StoreSettings
@@ -85,55 +86,81 @@ class NotOpened:
     read_catalogue = write_ticket = find_ticket = write_marked_ticket = _refuse
 
 
-class AdapterOpening:
-    """The opening of one adapter of a store. Used from the event loop."""
+class StoreOpening:
+    """Opens all adapters of a store, beside each other. Used from the event loop."""
 
-    def __init__(
-        self, adapter: str, options: dict[str, Any], context: AdapterContext, *, table: str
-    ) -> None:
-        self.adapter = adapter
-        self._options = options
-        self._context = context
-        self._table = table
-        self._thread = CallThread(f"{context.store} {table} opens")
-        self._attempt = self._begin()
-
-    def _begin(self) -> Future[object]:
-        return self._thread.submit(
-            lambda: open_adapter(self.adapter, self._options, self._context, table=self._table)
+    def __init__(self, store: str, settings: StoreSettings, base_dir: Path) -> None:
+        self._context = AdapterContext(
+            store=store,
+            currency=settings.currency,
+            location_id=settings.location_id,
+            base_dir=base_dir,
         )
+        self._settings = settings
+        self._adapters = {table: (name, options) for table, name, options in settings.adapters}
+        self._attempts = {table: self._begin(table) for table in self._adapters}
+        self._missing: list[str] = []  # the tables of what was not open in time
 
-    async def opened(self, within_s: float) -> object:
+    def _begin(self, table: str) -> Future[object]:
+        """Open an adapter in a thread of its own: it may hang."""
+        adapter, options = self._adapters[table]
+        thread = CallThread(f"{self._context.store} {table} opens")
+        attempt = thread.submit(partial(open_adapter, adapter, options, self._context, table=table))
+        thread.close()
+        return attempt
+
+    async def pos(self, within_s: float, report: Report) -> StorePos:
+        """Return the store's POS; an adapter that is not open in time is offline in it.
+
+        Raises ConfigError.
+        """
+        store, settings = self._context.store, self._settings
+        opened = [asyncio.wrap_future(attempt) for attempt in self._attempts.values()]
+        for each in opened:
+            each.add_done_callback(lambda late: late.cancelled() or late.exception())
+        await asyncio.wait(opened, timeout=within_s)
+        by_table = {
+            table: PosRunner(
+                self._opened(table, attempt),
+                store=store,
+                adapter=self._adapters[table][0],
+                ticket_timeout_s=settings.orders.write_timeout_s,
+                hangs_after_s=settings.pos.hangs_after_s,
+                report=report,
+            )
+            for table, attempt in self._attempts.items()
+        }
+        menu = by_table["pos"]
+        pos = StorePos(menu, by_table.get("orders", menu), by_table.get("fallback"))
+        check_duties(
+            store,
+            orders=pos.orders.adapter,
+            takes_orders=pos.orders.writes_tickets,
+            stands_in=pos.fallback is None or pos.fallback.marks_tickets,
+        )
+        return pos
+
+    def _opened(self, table: str, attempt: Future[object]) -> object:
         """Return the adapter's object, or NotOpened for one that hangs or breaks.
 
         Raises ConfigError where its options are wrong.
         """
-        opened = asyncio.wrap_future(self._attempt)
-        opened.add_done_callback(lambda late: late.cancelled() or late.exception())
-        await asyncio.wait([opened], timeout=within_s)
-        if not self._attempt.done():
-            return self._not_opened(
-                _("The adapter {adapter} does not get ready: opening it hangs.").format(
-                    adapter=self.adapter
-                )
+        adapter, _options = self._adapters[table]
+        if not attempt.done():
+            detail = _("The adapter {adapter} does not get ready: opening it hangs.").format(
+                adapter=adapter
             )
-        failure = self._attempt.exception()
-        if failure is None:
-            self._thread.close()
-            return self._attempt.result()
-        if isinstance(failure, ConfigError) and not isinstance(failure, AdapterNotLoaded):
+        elif (failure := attempt.exception()) is None:
+            return attempt.result()
+        elif isinstance(failure, ConfigError) and not isinstance(failure, AdapterNotLoaded):
             raise failure
-        text = failure.text if isinstance(failure, ConfigError) else str(failure)
-        return self._not_opened(
-            _("The adapter {adapter} cannot be opened: {detail}").format(
-                adapter=self.adapter, detail=f"{type(failure).__name__}: {text}"
+        else:
+            text = failure.text if isinstance(failure, ConfigError) else str(failure)
+            detail = _("The adapter {adapter} cannot be opened: {detail}").format(
+                adapter=adapter, detail=f"{type(failure).__name__}: {text}"
             )
-        )
-
-    def _not_opened(self, detail: str) -> NotOpened:
-        log.error(
-            "adapter.not_opened", store=self._context.store, adapter=self.adapter, detail=detail
-        )
+        self._missing.append(table)
+        log.error("adapter.not_opened", store=self._context.store, adapter=adapter, detail=detail)
         return NotOpened(
             detail,
             _(
@@ -142,75 +169,6 @@ class AdapterOpening:
             ),
         )
 
-    def can_be_opened(self) -> bool:
-        """Whether an attempt has succeeded meanwhile; one that has failed is begun again."""
-        if not self._attempt.done():
-            return False
-        failure = self._attempt.exception()
-        if failure is not None:
-            self._attempt = self._begin()
-            return False
-        return True
-
-    def close(self) -> None:
-        """Close what an attempt has opened and nobody has taken."""
-        self._thread.close()
-        if not self._attempt.done():
-            self._attempt.cancel()
-        elif self._attempt.exception() is None:
-            adapter = self._attempt.result()
-            if isinstance(adapter, Closes):
-                adapter.close()
-
-
-class StoreOpening:
-    """Opens all adapters of a store, beside each other. Used from the event loop."""
-
-    def __init__(self, store: str, settings: StoreSettings, base_dir: Path) -> None:
-        context = AdapterContext(
-            store=store,
-            currency=settings.currency,
-            location_id=settings.location_id,
-            base_dir=base_dir,
-        )
-        self._store = store
-        self._settings = settings
-        self._openings = {
-            table: AdapterOpening(adapter, options, context, table=table)
-            for table, adapter, options in settings.adapters
-        }
-        self._missing: list[AdapterOpening] = []
-
-    async def pos(self, within_s: float, report: Report) -> StorePos:
-        """Return the store's POS; an adapter that is not open in time is offline in it.
-
-        Raises ConfigError.
-        """
-        settings, by_table = self._settings, {}
-        ends = asyncio.get_running_loop().time() + within_s
-        for table, opening in self._openings.items():
-            left_s = max(0.0, ends - asyncio.get_running_loop().time())
-            adapter = await opening.opened(left_s)
-            if isinstance(adapter, NotOpened):
-                self._missing.append(opening)
-            by_table[table] = PosRunner(
-                adapter,
-                store=self._store,
-                adapter=opening.adapter,
-                ticket_timeout_s=settings.orders.write_timeout_s,
-                hangs_after_s=settings.pos.hangs_after_s,
-                report=report,
-            )
-        menu = by_table["pos"]
-        pos = StorePos(menu, by_table.get("orders", menu), by_table.get("fallback"))
-        check_duties(
-            self._store,
-            orders=pos.orders.adapter,
-            takes_orders=pos.orders.writes_tickets,
-            stands_in=pos.fallback is None or pos.fallback.marks_tickets,
-        )
-        return pos
-
     @property
     def is_complete(self) -> bool:
         """Whether all adapters were open in time."""
@@ -218,10 +176,20 @@ class StoreOpening:
 
     def can_be_complete(self) -> bool:
         """Whether all that were not could be opened meanwhile; begins those again that failed."""
-        ready = [opening.can_be_opened() for opening in self._missing]
-        return all(ready)
+        ready = True
+        for table in self._missing:
+            attempt = self._attempts[table]
+            if not attempt.done():
+                ready = False
+            elif attempt.exception() is not None:
+                ready = False
+                self._attempts[table] = self._begin(table)
+        return ready
 
     def close(self) -> None:
-        """Let go of what was opened too late."""
-        for opening in self._missing:
-            opening.close()
+        """Let go of what was opened too late, and nobody has taken."""
+        for attempt in (self._attempts[table] for table in self._missing):
+            if attempt.done() and attempt.exception() is None:
+                adapter = attempt.result()
+                if isinstance(adapter, Closes):
+                    adapter.close()

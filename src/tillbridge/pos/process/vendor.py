@@ -7,7 +7,6 @@ quality.toml and tests/cases/ are as with every adapter.
 import os
 import threading
 import time
-import tomllib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -30,6 +29,7 @@ from tillbridge.adapter.normalised import item_json, table_json
 from tillbridge.core.errors import ConfigError
 from tillbridge.core.i18n import _
 from tillbridge.model.money import exponent
+from tillbridge.pos.kit import read_toml
 from tillbridge.pos.loader import first_fault
 from tillbridge.pos.process.adapter import ProcessAdapter, ProcessOptions, Word
 from tillbridge.pos.process.program import (
@@ -366,14 +366,12 @@ def vendor_folder(folder: Path) -> VendorFolder:
     home = folder.resolve()
     path = home / FILE
     keys = _("It has name, summary, command and rig.")
+    table = read_toml(path)
     try:
-        table = tomllib.loads(path.read_text("utf-8"))
         if strange := sorted(table.keys() - VendorFile.model_fields.keys()):
             text = _("{path}: {key} is no key of it.").format(path=path, key=strange[0])
             raise ConfigError(text, fix=keys)
         content = VendorFile.model_validate(table)
-    except (OSError, tomllib.TOMLDecodeError) as failure:
-        raise ConfigError(f"{path}: {failure}", fix=_("Correct the file.")) from failure
     except ValidationError as failure:
         raise ConfigError(f"{path}: {first_fault(failure)}", fix=keys) from failure
     adapter = Adapter(
