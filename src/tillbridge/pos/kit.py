@@ -130,13 +130,13 @@ def _program(folder: Path) -> Kit:
     # Only where there is one.
     from tillbridge.pos.process.vendor import vendor_folder  # noqa: PLC0415 -- (as above)
 
-    found = vendor_folder(folder)
+    adapter, rig = vendor_folder(folder)
     home = folder.resolve()
     try:
         documented = tuple(sample_options(home).get("options", ()))
     except Violation:  # the check of the sample tells
         documented = ()
-    return Kit(found.adapter, home, found.rig, _quality(home), home, documented)
+    return Kit(adapter, home, rig, _quality(home), home, documented)
 
 
 def _entry_point(folder: Path) -> str:

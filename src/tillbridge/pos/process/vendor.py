@@ -353,34 +353,21 @@ class VendorOpening:
         return ProcessAdapter(options, context)
 
 
-@dataclass(frozen=True, slots=True)
-class VendorFolder:
-    """An adapter in a folder, with its rig if it has one."""
-
-    adapter: Adapter
-    rig: type[ProcessRig] | None
-
-
-def vendor_folder(folder: Path) -> VendorFolder:
-    """Read a folder with process.toml. Raises ConfigError."""
+def vendor_folder(folder: Path) -> tuple[Adapter, type[ProcessRig] | None]:
+    """Return the adapter in a folder with process.toml, and its rig. Raises ConfigError."""
     home = folder.resolve()
     path = home / FILE
-    keys = _("It has name, summary, command and rig.")
-    table = read_toml(path)
     try:
-        if strange := sorted(table.keys() - VendorFile.model_fields.keys()):
-            text = _("{path}: {key} is no key of it.").format(path=path, key=strange[0])
-            raise ConfigError(text, fix=keys)
-        content = VendorFile.model_validate(table)
+        content = VendorFile.model_validate(read_toml(path))
     except ValidationError as failure:
-        raise ConfigError(f"{path}: {first_fault(failure)}", fix=keys) from failure
+        raise ConfigError(
+            f"{path}: {first_fault(failure)}", fix=_("It has name, summary, command and rig.")
+        ) from failure
     adapter = Adapter(
         name=content.name,
         summary=content.summary,
         options=VendorOptions,
         open=VendorOpening(content.command, home),
     )
-    if not content.rig:
-        return VendorFolder(adapter, None)
     members: dict[str, Any] = {"adapter": adapter, "command": content.rig, "home": home}
-    return VendorFolder(adapter, type("VendorRig", (ProcessRig,), members))
+    return adapter, type("VendorRig", (ProcessRig,), members) if content.rig else None
