@@ -28,7 +28,7 @@ from tillbridge.adapter.registration import home_of
 from tillbridge.core.errors import ConfigError
 from tillbridge.core.i18n import _
 from tillbridge.model.catalogue import MenuSummary
-from tillbridge.pos.loader import find_adapter
+from tillbridge.pos.loader import find_adapter, read_toml
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,14 +106,6 @@ def options_of_sample(path: Path) -> dict[str, Any]:
     content = read_toml(path)
     options = _first_options(content)
     return {k: v for k, v in content.items() if k != "adapter"} if options is None else options
-
-
-def read_toml(path: Path) -> dict[str, Any]:
-    """Return the tables of a TOML file. Raises ConfigError."""
-    try:
-        return tomllib.loads(path.read_text("utf-8"))
-    except (OSError, tomllib.TOMLDecodeError) as failure:
-        raise ConfigError(f"{path}: {failure}", fix=_("Correct the file.")) from failure
 
 
 def _first_options(content: Mapping[str, Any]) -> dict[str, Any] | None:

@@ -186,6 +186,14 @@ def _did_you_mean(word: str, known: Collection[str]) -> str:
     return _("Did you mean {name}?").format(name=near) if near else ""
 
 
+def read_toml(path: Path) -> dict[str, Any]:
+    """Return the tables of a TOML file. Raises ConfigError."""
+    try:
+        return tomllib.loads(path.read_text("utf-8"))
+    except (OSError, tomllib.TOMLDecodeError) as failure:
+        raise ConfigError(f"{path}: {failure}", fix=_("Correct the file.")) from failure
+
+
 def first_fault(failure: ValidationError, whole: str = "") -> str:
     """Return what is wrong first, with its place; never a value, which may be a customer's.
 

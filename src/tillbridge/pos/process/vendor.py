@@ -29,8 +29,7 @@ from tillbridge.adapter.normalised import item_json, table_json
 from tillbridge.core.errors import ConfigError
 from tillbridge.core.i18n import _
 from tillbridge.model.money import exponent
-from tillbridge.pos.kit import read_toml
-from tillbridge.pos.loader import first_fault
+from tillbridge.pos.loader import first_fault, read_toml
 from tillbridge.pos.process.adapter import ProcessAdapter, ProcessOptions, Word
 from tillbridge.pos.process.program import (
     Limits,
@@ -357,12 +356,16 @@ def vendor_folder(folder: Path) -> tuple[Adapter, type[ProcessRig] | None]:
     """Return the adapter in a folder with process.toml, and its rig. Raises ConfigError."""
     home = folder.resolve()
     path = home / FILE
-    try:
-        content = VendorFile.model_validate(read_toml(path))
-    except ValidationError as failure:
+    keys = _("It has name, summary, command and rig.")
+    table = read_toml(path)
+    if strange := sorted(table.keys() - VendorFile.model_fields.keys()):
         raise ConfigError(
-            f"{path}: {first_fault(failure)}", fix=_("It has name, summary, command and rig.")
-        ) from failure
+            _("{path}: {key} is no key of it.").format(path=path, key=strange[0]), fix=keys
+        )
+    try:
+        content = VendorFile.model_validate(table)
+    except ValidationError as failure:
+        raise ConfigError(f"{path}: {first_fault(failure)}", fix=keys) from failure
     adapter = Adapter(
         name=content.name,
         summary=content.summary,
