@@ -131,7 +131,8 @@ lines = st.fixed_dictionaries(
 @given(st.lists(lines))
 def test_no_order_is_too_odd_to_be_checked(odd: list[dict]) -> None:
     placed = parse_order({"id": "ord_1", "items": odd})
-    for phrase in (*(found := findings(placed, MENU, "USD")).unknown_items, *found.prices):
+    found = findings(placed, MENU, "USD") or Findings()
+    for phrase in (*found.unknown_items, *found.prices):
         assert phrase.isprintable()
     for external_id in named_ids(placed):
         external_id.encode()

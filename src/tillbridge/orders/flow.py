@@ -21,6 +21,7 @@ from tillbridge.ledger import orders
 from tillbridge.ledger.models import OrderRow, TicketState
 from tillbridge.ledger.orders import UNWRITTEN, is_on_paper
 from tillbridge.model.order import OrderState, ReasonCode
+from tillbridge.orders import state
 from tillbridge.orders.intake import Intake, TakenIn
 from tillbridge.orders.notifier import ServiceNotifier
 from tillbridge.orders.reasons import ByPerson, cancellation
@@ -34,17 +35,6 @@ from tillbridge.orders.repository import (
     display_name,
     end_what_is_over,
 )
-from tillbridge.orders.state import (
-    CANCELLED_UNSEEN,
-    FINAL,
-    ByHand,
-    Call,
-    CancelWanted,
-    Change,
-    Handled,
-    Retried,
-    next_call,
-)
 from tillbridge.orders.ticket_writer import TicketWriter
 
 if TYPE_CHECKING:
@@ -56,6 +46,7 @@ log = get_logger()
 _TIDY_EVERY_S = 600.0
 _FALLBACK_EVERY_S = 60.0
 _FALLBACK_OFFLINE = "fallback.offline"
+_LOOK = _("Look at it with: tillbridge orders show {order}")
 
 
 class OrdersFlow:
@@ -138,7 +129,7 @@ class OrdersFlow:
 
     # -- what follows from what was committed
 
-    def _dispatch(self, change: Change) -> None:
+    def _dispatch(self, change: state.Change) -> None:
         """Let the workers take their next work from a change; where that fails, again later."""
         order_id = change.after.order_id
         try:
@@ -154,7 +145,7 @@ class OrdersFlow:
         for order_id in self._aside.due():
             row = await self._orders.order(order_id)
             if row is not None:
-                self._dispatch(Change(row, row))
+                self._dispatch(state.Change(row, row))
         return self._aside.due_in()
 
     async def _take_up(self) -> None:
@@ -163,7 +154,7 @@ class OrdersFlow:
         if self._paper is None:  # there may have been one, perhaps in trouble
             self._orders.report(_FALLBACK_OFFLINE)
         for row in rows:
-            self._dispatch(Change(row, row))
+            self._dispatch(state.Change(row, row))
         if any(_is_cancelled_for_prices(row) for row in rows):
             # The process may have ended before the menu was synchronised: rather twice than never.
             await self._effects.price_mismatch()
@@ -180,7 +171,7 @@ class OrdersFlow:
             taken = self._taken.popleft()
             try:
                 event = None if taken.change is None else taken.change.event
-                if isinstance(event, CancelWanted):
+                if isinstance(event, state.CancelWanted):
                     await self._presence.cancelled(event)
                 self._effects.taken_in(taken)
             except BaseException:
@@ -196,32 +187,27 @@ class OrdersFlow:
         BridgeError where there is nothing to try.
         """
         row = await self._known(order_id)
-        order = display_name(row)
         if row.service_state is OrderState.CANCELLED:
-            raise BridgeError(
-                _("Order {order} is cancelled at the service.").format(order=order),
-                fix=_("Ask the customer to order again."),
-            )
+            fix = _("Ask the customer to order again.")
+            raise _refusal(row, _("Order {order} is cancelled at the service."), fix)
         if row.service_state is OrderState.COMPLETED:
-            raise BridgeError(_("Order {order} is completed.").format(order=order))
-        cancel_again = Call.CANCEL in row.refused
+            raise _refusal(row, _("Order {order} is completed."))
+        cancel_again = state.Call.CANCEL in row.refused
         if row.ticket is TicketState.WITHDRAWN and not cancel_again:
-            raise BridgeError(
-                _("The ticket of order {order} was taken back out of the till.").format(
-                    order=order
-                ),
-                fix=_("Write it by hand if it is still wanted."),
-            )
-        reported = is_on_paper(row) or next_call(row.service_state, row.desired_state) is None
+            text = _("The ticket of order {order} was taken back out of the till.")
+            raise _refusal(row, text, _("Write it by hand if it is still wanted."))
+        reported = is_on_paper(row) or not state.next_call(row.service_state, row.desired_state)
         if row.closed_at is not None and row.ticket is TicketState.WRITTEN and reported:
-            raise BridgeError(_("Nothing is left to do for order {order}.").format(order=order))
-        change = await self._orders.commit(order_id, Retried(by))
+            raise _refusal(row, _("Nothing is left to do for order {order}."))
+        change = await self._orders.commit(order_id, state.Retried(by))
         after = row if change is None else change.after
         if cancel_again:
-            return _("The service is asked once more to cancel order {order}.").format(order=order)
-        if after.ticket in UNWRITTEN:
-            return _("Order {order} is being written to the till.").format(order=order)
-        return _("Order {order} is being told to the service.").format(order=order)
+            text = _("The service is asked once more to cancel order {order}.")
+        elif after.ticket in UNWRITTEN:
+            text = _("Order {order} is being written to the till.")
+        else:
+            text = _("Order {order} is being told to the service.")
+        return text.format(order=display_name(row))
 
     async def cancel(self, order_id: str, code: ReasonCode, *, by: str = "staff") -> str:
         """Cancel the order, in the POS too where it can; return a sentence for whoever asked.
@@ -229,14 +215,14 @@ class OrdersFlow:
         Raises BridgeError where the service has finished it already.
         """
         row = await self._known(order_id)
-        if row.service_state in FINAL:
-            raise _over(row)
+        if row.service_state in state.FINAL:
+            raise _refusal(row, _("Order {order} is over already."), _LOOK)
         wanted = cancellation(ByPerson(code, by))
         await self._presence.cancelled(wanted)
         await self._orders.commit(order_id, wanted)
         return _("Order {order} is being cancelled.").format(order=display_name(row))
 
-    async def done(self, order_id: str, how: ByHand, *, by: str = "staff") -> str:
+    async def done(self, order_id: str, how: state.ByHand, *, by: str = "staff") -> str:
         """Stop trying: `by` has typed the order into the till, or settled it in some other way.
 
         Returns a sentence for whoever asked. Raises BridgeError where it is over already, or the
@@ -245,14 +231,11 @@ class OrdersFlow:
         row = await self._known(order_id)
         on_paper = is_on_paper(row)
         if row.closed_at is not None and not on_paper and not row.unseen:
-            raise _over(row)
+            raise _refusal(row, _("Order {order} is over already."), _LOOK)
         waits = (row.ticket in UNWRITTEN and row.closed_at is None) or on_paper
         if how == "typed" and (not waits or row.desired_state is OrderState.CANCELLED):
-            raise BridgeError(
-                _("Order {order} does not wait for the till.").format(order=display_name(row)),
-                fix=_fix(row),
-            )
-        await self._orders.commit(order_id, Handled(how, by))
+            raise _refusal(row, _("Order {order} does not wait for the till."), _LOOK)
+        await self._orders.commit(order_id, state.Handled(how, by))
         if how == "typed":
             text = _("Order {order} counts as written by hand; the service is told.")
         else:
@@ -302,14 +285,8 @@ class OrdersFlow:
 
 def _is_cancelled_for_prices(row: OrderRow) -> bool:
     """Return whether the policy has cancelled the order, and the service may not know it yet."""
-    return bool(row.unseen.get(CANCELLED_UNSEEN, {}).get("cause") == "price_differs")
+    return bool(row.unseen.get(state.CANCELLED_UNSEEN, {}).get("cause") == "price_differs")
 
 
-def _over(row: OrderRow) -> BridgeError:
-    return BridgeError(
-        _("Order {order} is over already.").format(order=display_name(row)), fix=_fix(row)
-    )
-
-
-def _fix(row: OrderRow) -> str:
-    return _("Look at it with: tillbridge orders show {order}").format(order=row.order_id)
+def _refusal(row: OrderRow, text: str, fix: str = "") -> BridgeError:
+    return BridgeError(text.format(order=display_name(row)), fix=fix.format(order=row.order_id))

@@ -38,7 +38,7 @@ from tillbridge.model.order import (
     unclear_quantities,
 )
 from tillbridge.orders.reasons import ChecksFailed, cancellation
-from tillbridge.orders.repository import OrderRepository, SetAside, commit, insert, report_unknown
+from tillbridge.orders.repository import OrderRepository, SetAside, commit, insert
 from tillbridge.orders.state import Change, Delivered, decide
 
 log = get_logger()
@@ -165,9 +165,6 @@ class Findings:
     currency: str = ""
     quantities: tuple[str, ...] = ()
 
-    def __bool__(self) -> bool:
-        return bool(self.unknown_items or self.prices or self.currency or self.quantities)
-
     def entry(self) -> dict[str, object]:
         """Return all that was found, for the order's log."""
         always = {"unknown_items": self.unknown_items, "prices": self.prices}
@@ -175,24 +172,27 @@ class Findings:
         return {**always, **{name: what for name, what in found.items() if what}}
 
 
-def findings(order: Order, prices: Prices | None, currency: str) -> Findings:
-    """Return what does not fit the menu; without one (a fresh ledger) only the currency can."""
+def findings(order: Order, prices: Prices | None, currency: str) -> Findings | None:
+    """Return what does not fit the menu, None where all does.
+
+    Without a menu (a fresh ledger) only quantities and the currency can be checked.
+    """
     lines, prices = ((), {}) if prices is None else (order.lines, prices)
     differing: list[str] = []
     unknown: list[str] = []
     for line in lines:
         for thing, priced_by in _priced(line):
-            name, external_id = _short(thing.product_name), thing.external_id
-            if external_id is None:
-                unknown.append(_("{name} (no external_id)").format(name=name))
-            elif external_id not in prices:
-                unknown.append(f"{name} ({_short(external_id)})")
+            if thing.external_id is None:
+                nameless = _("{name} (no external_id)")
+                unknown.append(nameless.format(name=_short(thing.product_name)))
+            elif thing.external_id not in prices:
+                unknown.append(f"{_short(thing.product_name)} ({_short(thing.external_id)})")
             shown = prices.get(priced_by or "")
             if thing.unit_price is not None and shown and thing.unit_price not in shown:
                 differs = _("{name} ({id}) was ordered for {ordered}, the menu said {shown}")
                 differing.append(
                     differs.format(
-                        name=name,
+                        name=_short(thing.product_name),
                         id=_short(priced_by or ""),
                         ordered=_money(thing.unit_price, currency),
                         shown=" / ".join(_money(price, currency) for price in sorted(shown)),
@@ -203,6 +203,8 @@ def findings(order: Order, prices: Prices | None, currency: str) -> Findings:
             unknown.append(f"{_short(line.product_name)} ({_short(variant)})")
     other = _short(order.currency) if order.currency not in {"", currency} else ""
     unclear = tuple(map(_short, unclear_quantities(order)))
+    if not (unknown or differing or other or unclear):
+        return None
     return Findings(tuple(unknown), tuple(differing), other, unclear)
 
 
@@ -345,10 +347,11 @@ def _created(
         prices = {each: shown for each, shown in around.items() if shown}
         is_known = bool(prices) or menu.item_count(connection, store) > 0
         found = findings(order, prices if is_known else None, settings.currency)
-        if found:
+        failed = None
+        if found is not None:
             row = row.replace(unseen=unseen_of(found, settings.currency, now_ms))
             entries.append(("order.check_found", found.entry()))
-        failed = verdict(found, settings.orders.unknown_item, settings.orders.price_differs)
+            failed = verdict(found, settings.orders.unknown_item, settings.orders.price_differs)
         if failed is not None:
             begun = decide(row, cancellation(failed), now_ms)
         elif _may_be_in_pos(connection, order, received_at):
@@ -359,7 +362,6 @@ def _created(
     change = Change(None, begun.after, tuple(entries), begun.event, for_ticket(order))
     if not insert(connection, change, now_ms):
         return TakenIn("duplicate", delivery.event_type, logged={"order": order.id})
-    report_unknown(connection, store, order.id, now_ms, unknown=False)
     return TakenIn(outcome, delivery.event_type, change, logged)
 
 

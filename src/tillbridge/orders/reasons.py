@@ -18,6 +18,7 @@ from tillbridge.adapter import (
     TicketUpdate,
 )
 from tillbridge.core.i18n import _
+from tillbridge.ledger.models import OrderRow
 from tillbridge.model.order import ReasonCode
 from tillbridge.orders.state import CancelWanted
 
@@ -159,7 +160,7 @@ def cancellation(cause: Cause, *, pos_has_none: bool = False) -> CancelWanted:
             message = _("The POS could not be reached in time.")
         case Lapsed(lapse=Lapse.NOT_WRITTEN):
             code, name = ReasonCode.OTHER, "not_written"
-            message = words_of(cause.note) or _("The POS did not take the order in time.")
+            message = cause.note.partition(": ")[2] or _("The POS did not take the order in time.")
         case Lapsed():
             code, name = cause.unconfirmed_reason, "not_confirmed"
             message = _("The POS did not confirm the order in time.")
@@ -206,9 +207,10 @@ def failure_note(failure: PosFailure) -> str:
     return f"{note}: {_trimmed(failure.message)}" if failure.message else note
 
 
-def words_of(note: str) -> str:
-    """Return the POS's own words of a note, "" where it has none."""
-    return note.partition(": ")[2]
+def why_not_written(row: OrderRow) -> str:
+    """Return why the till did not take the order, in its own words where it gave some."""
+    note = row.last_failure
+    return note.partition(": ")[2] or note or _("it did not answer")
 
 
 def may_pass(failure: PosFailure) -> bool:

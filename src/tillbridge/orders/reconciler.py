@@ -29,29 +29,23 @@ from tillbridge.core.context import StoreContext
 from tillbridge.core.errors import LedgerError
 from tillbridge.core.i18n import _
 from tillbridge.core.log import get_logger
-from tillbridge.core.problems import Found
+from tillbridge.core.problems import Found, Scope
 from tillbridge.core.worker import Worker
 from tillbridge.ledger import orders
 from tillbridge.ledger.facts import put_fact
 from tillbridge.ledger.models import LogEntry, OrderRow, TicketState
 from tillbridge.ledger.orders import BY_HAND, is_on_paper
+from tillbridge.ledger.problems import report
 from tillbridge.model.order import OrderState
+from tillbridge.orders import state
 from tillbridge.orders.intake import order_of
 from tillbridge.orders.reasons import cancellation, customer_text, failure_note, may_pass
 from tillbridge.orders.repository import (
+    UNKNOWN,
     OrderRepository,
     SetAside,
     commit,
     display_name,
-    report_unknown,
-)
-from tillbridge.orders.state import (
-    CancelWanted,
-    Change,
-    TicketLeft,
-    TicketMoved,
-    TicketTakenBack,
-    is_to_be_withdrawn,
 )
 
 if TYPE_CHECKING:
@@ -136,7 +130,7 @@ class PosPresence:
             self._orders.report("pos.setup", *found)
         self.on_there()
 
-    async def cancelled(self, cancel: CancelWanted) -> None:
+    async def cancelled(self, cancel: state.CancelWanted) -> None:
         """Bring about elsewhere what follows from a cancel.
 
         Called before the cancel is committed: after a crash between the two the POS refuses again,
@@ -221,20 +215,23 @@ def commit_update(
     connection: Connection,
     store: str,
     update: TicketUpdate,
-    cancelled: CancelWanted | None,
+    cancelled: state.CancelWanted | None,
     now_ms: int,
-) -> tuple[Change, bool] | None:
+) -> tuple[state.Change, bool] | None:
     """Commit what the POS reports, and whether it is new; None where the order is not known."""
     order_id = update.order_id
     if orders.get_order(connection, store, order_id) is None:
-        report_unknown(connection, store, order_id, now_ms, unknown=True)
+        found = Found(UNKNOWN, order_id, {"order": order_id})
+        report(connection, Scope(store, frozenset({UNKNOWN}), order_id), [found], now_ms)
         return None
     name = f"ticket.{update.status}"
     news = not orders.has_event(connection, store, order_id, name)
     if news:
         why = {"reason": update.reason, "message": update.message} if update.reason else {}
         orders.log_event(connection, store, order_id, name, now_ms, **why)
-    change = commit(connection, store, order_id, cancelled or TicketMoved(update.status), now_ms)
+    change = commit(
+        connection, store, order_id, cancelled or state.TicketMoved(update.status), now_ms
+    )
     return None if change is None else (change, news)
 
 
@@ -319,7 +316,7 @@ def surplus_of(
     """
     if row.desired_state is not OrderState.CANCELLED:
         return Surplus(tuple(live[1:]), _("the till has carried out a write twice"))
-    if is_to_be_withdrawn(row):
+    if state.is_to_be_withdrawn(row):
         return Surplus(())
     ended = [each.detail.get("how") for each in log_of_order if each.event == "order.withdrawn"]
     left = live[1:] if ended and ended[-1] == "left_to_person" else live
@@ -485,12 +482,14 @@ class TicketReconciler:
             if may_pass(failure):
                 raise
             return failure
-        taken_back = TicketTakenBack(ticket.reference, ticket.record, why)
+        taken_back = state.TicketTakenBack(ticket.reference, ticket.record, why)
         await self._orders.commit(row.order_id, taken_back)
         return None
 
     async def _left_in_pos(self, row: OrderRow, failure: PosFailure | None = None) -> None:
         """Report it to a person, once: whoever has seen it does not hear of it again."""
         if not await self._orders.read(orders.has_event, row.order_id, "ticket.left"):
-            words = TicketLeft(failure.message, failure.fix) if failure else TicketLeft()
+            words = (
+                state.TicketLeft(failure.message, failure.fix) if failure else state.TicketLeft()
+            )
             await self._orders.commit(row.order_id, words)

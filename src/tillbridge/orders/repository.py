@@ -27,7 +27,7 @@ from tillbridge.ledger.orders import is_on_paper
 from tillbridge.ledger.problems import report
 from tillbridge.model.money import to_major
 from tillbridge.model.order import OrderState, parse_order
-from tillbridge.orders.reasons import CAUSES, EXPLAINED_BY_TILL, was_offline, words_of
+from tillbridge.orders.reasons import CAUSES, EXPLAINED_BY_TILL, was_offline, why_not_written
 from tillbridge.orders.state import (
     CANCELLED_UNSEEN,
     CLOSED_BY_SERVICE,
@@ -60,7 +60,8 @@ OF_ONE = frozenset(
     }
 )
 OF_SEVERAL = frozenset({CANCELLED_UNSEEN, "order.other_currency"})
-UNKNOWN = "pos.update_unknown"
+UNKNOWN = "pos.update_unknown"  # over once there is such an order
+_OF_NEW = OF_ONE | {UNKNOWN}
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -123,8 +124,8 @@ def _write_rest(connection: Connection, change: Change, now_ms: int) -> None:
     for name, detail in change.entries:
         orders.log_event(connection, after.store, after.order_id, name, now_ms, **detail)
     found = problems_of(after)
-    if found != ([] if before is None else problems_of(before)):
-        report(connection, Scope(after.store, OF_ONE, after.order_id), found, now_ms)
+    if before is None or found != problems_of(before):
+        report(connection, Scope(after.store, _OF_NEW, after.order_id), found, now_ms)
     unseen, unseen_before = (
         {code: row.unseen[code] for code in OF_SEVERAL & row.unseen.keys()} if row else {}
         for row in (after, before)
@@ -145,14 +146,6 @@ def report_all(connection: Connection, store: str, now_ms: int) -> None:
     found = [each for row in rows.values() for each in problems_of(row)]
     report(connection, Scope(store, OF_ONE), found, now_ms)
     _report_several(connection, store, now_ms)
-
-
-def report_unknown(
-    connection: Connection, store: str, order_id: str, now_ms: int, *, unknown: bool
-) -> None:
-    """Report whether the POS reports an order that is not known here."""
-    found = [Found(UNKNOWN, order_id, {"order": order_id})] if unknown else []
-    report(connection, Scope(store, frozenset({UNKNOWN}), order_id), found, now_ms)
 
 
 def see(connection: Connection, problems: Iterable[OpenProblem], now_ms: int, *, by: str) -> None:
@@ -206,15 +199,13 @@ def display_name(row: OrderRow) -> str:
 def problems_of(row: OrderRow) -> list[Found]:
     """Return what a person has to know of this one order now."""
     found: dict[str, dict[str, object]] = {}
-    cancelled = row.desired_state is OrderState.CANCELLED
-    words = words_of(row.last_failure) or row.last_failure
     if can_be_written(row):
         if is_held(row):
-            found["order.held"] = {"detail": words}
+            found["order.held"] = {"detail": why_not_written(row)}
         elif row.attempts > _FAILURES_ALLOWED and not was_offline(row.last_failure):
-            found["order.not_written"] = {"detail": words}
-    if is_on_paper(row) and not cancelled:
-        found["order.not_in_till"] = {"why": words or _("it did not answer")}
+            found["order.not_written"] = {"detail": why_not_written(row)}
+    if is_on_paper(row) and row.desired_state is not OrderState.CANCELLED:
+        found["order.not_in_till"] = {"why": why_not_written(row)}
     if row.refused:
         calls = sorted(row.refused)
         found["service.refused"] = {

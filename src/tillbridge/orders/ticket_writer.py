@@ -35,34 +35,10 @@ from tillbridge.core.worker import Worker, crash_backoff_s
 from tillbridge.ledger import orders
 from tillbridge.ledger.models import OrderRow, TicketState
 from tillbridge.ledger.orders import ON_PAPER, PERHAPS_ON_PAPER_ONLY
+from tillbridge.orders import reasons, state
 from tillbridge.orders.intake import order_of
-from tillbridge.orders.reasons import (
-    Cause,
-    Lapse,
-    Lapsed,
-    cancellation,
-    customer_text,
-    failure_note,
-    may_pass,
-    may_stand_in,
-    was_offline,
-    words_of,
-)
 from tillbridge.orders.reconciler import PosPresence
 from tillbridge.orders.repository import OrderRepository
-from tillbridge.orders.state import (
-    Change,
-    Held,
-    Phase,
-    Printed,
-    Retried,
-    Withdrawn,
-    WriteBegun,
-    WriteFailed,
-    Written,
-    can_be_written,
-    phase_of,
-)
 from tillbridge.orders.write_queue import (
     GRACE_S,
     QueuedOrder,
@@ -110,18 +86,18 @@ class TicketWriter:
         self.worker = Worker("writer", self._step, repository.supervisor, repository.clock)
         self.worker.wake()
 
-    def take(self, change: Change) -> None:
+    def take(self, change: state.Change) -> None:
         """Do what there is to do at the POS for the order as it is after this change.
 
         Its time counts from when it was received, or from now where a person has it tried again.
         """
         row, clock = change.after, self._clock
-        phase = phase_of(row, self._settings.accept)
+        phase = state.phase_of(row, self._settings.accept)
         if phase is None:
             self._queue.pop(row.order_id, None)
             return
         known = self._queue.get(row.order_id)
-        now, retried = clock.monotonic(), isinstance(change.event, Retried)
+        now, retried = clock.monotonic(), isinstance(change.event, state.Retried)
         if known is not None and not retried:
             self._queue.add(row, phase, known.deadline)
         else:
@@ -173,21 +149,23 @@ class TicketWriter:
         row = entry.row
         late = self._clock.monotonic() >= entry.deadline
         match entry.phase:
-            case Phase.WRITE if late:
+            case state.Phase.WRITE if late:
                 await self._give_up(entry, row)
-            case Phase.WRITE if self.paper is not None and await self._is_for_paper(
+            case state.Phase.WRITE if self.paper is not None and await self._is_for_paper(
                 self.paper, entry, row
             ):
                 pass
-            case Phase.WRITE:
+            case state.Phase.WRITE:
                 await self._write(entry, row)
-            case Phase.CONFIRM if late:
+            case state.Phase.CONFIRM if late:
                 entry.deadline = math.inf
-                lapsed = Lapsed(Lapse.NOT_CONFIRMED, self._settings.unconfirmed_reason)
+                lapsed = reasons.Lapsed(
+                    reasons.Lapse.NOT_CONFIRMED, self._settings.unconfirmed_reason
+                )
                 await self._cancel(row, lapsed, pos_has_none=False)
-            case Phase.CONFIRM:
+            case state.Phase.CONFIRM:
                 pass
-            case Phase.WITHDRAW:
+            case state.Phase.WITHDRAW:
                 await self._withdraw(entry, row)
 
     async def _write(self, entry: QueuedOrder, row: OrderRow) -> None:
@@ -234,35 +212,35 @@ class TicketWriter:
             return False
         minutes = (now_ms - placed_at) // 60_000
         note = _("It was {minutes} minutes old, and nobody asked for it.").format(minutes=minutes)
-        await self._orders.commit(row.order_id, Held(f"held: {note}"), minutes=minutes)
+        await self._orders.commit(row.order_id, state.Held(f"held: {note}"), minutes=minutes)
         return True
 
     async def _begins(self, row: OrderRow) -> bool:
         """Note that a write begins, before the POS is called (invariant 2); False where it ends."""
-        change = await self._orders.commit(row.order_id, WriteBegun())
-        return change is not None and can_be_written(change.after)
+        change = await self._orders.commit(row.order_id, state.WriteBegun())
+        return change is not None and state.can_be_written(change.after)
 
     async def _has_ticket(self, entry: QueuedOrder, row: OrderRow, ticket: Ticket) -> None:
         # First, as it happened: while the ticket is stored, the POS may be reported to be away.
         await self._pos_answered()
         entry.next_try, entry.failures, entry.offline = -math.inf, 0, False
         took_ms = self._clock.now_ms() - row.received_at
-        written = Written(ticket.reference, self._accepts)
+        written = state.Written(ticket.reference, self._accepts)
         await self._orders.commit(row.order_id, written, ms=took_ms)
         took_s = max(0.0, took_ms / 1000)  # a clock may be set back
         self._orders.metrics.time_to_ticket.labels(store=row.store).observe(took_s)
 
     async def _failed(self, entry: QueuedOrder, row: OrderRow, failure: PosFailure) -> None:
-        said_no = not may_pass(failure)
+        said_no = not reasons.may_pass(failure)
         if isinstance(failure, StoreClosed):
             self._presence.worker.wake()
         if said_no:
             await self._pos_answered()
-            if self.paper is None or not may_stand_in(failure):
+            if self.paper is None or not reasons.may_stand_in(failure):
                 await self._cancel(row, failure, pos_has_none=True)
                 return
         lands = isinstance(failure, MayStillLand)
-        failed = WriteFailed(failure_note(failure), counts=not lands)
+        failed = state.WriteFailed(reasons.failure_note(failure), counts=not lands)
         await self._orders.commit(row.order_id, failed)
         if isinstance(failure, TicketOutcomeUnknown) and not lands:
             entry.unsure = True
@@ -341,15 +319,15 @@ class TicketWriter:
             entry.maybe_on_paper = isinstance(failure, TicketOutcomeUnknown)
             entry.paper_failures += 1
             entry.paper_at = self._after(entry.paper_failures)
-            reason = failure_note(failure)
+            reason = reasons.failure_note(failure)
             log.warning("order.not_on_paper", store=row.store, order=key, reason=reason)
         else:
             await self._is_on_paper(row, perhaps_only=not surely_none)
 
     async def _is_on_paper(self, row: OrderRow, *, perhaps_only: bool) -> None:
         reference = PERHAPS_ON_PAPER_ONLY if perhaps_only else ON_PAPER
-        why = words_of(row.last_failure) or row.last_failure or _("it did not answer")
-        await self._orders.commit(row.order_id, Printed(reference, why, self._accepts))
+        printed = state.Printed(reference, reasons.why_not_written(row), self._accepts)
+        await self._orders.commit(row.order_id, printed)
 
     # -- time is up
 
@@ -363,9 +341,11 @@ class TicketWriter:
             return
         if self.paper is not None and entry.maybe_on_paper:
             surely_none = False  # the kitchen may have it: a slip says that it is off
-        offline = was_offline(row.last_failure) or not self._presence.online
-        lapse = Lapse.NOT_WRITTEN_OFFLINE if offline else Lapse.NOT_WRITTEN
-        await self._cancel(row, Lapsed(lapse, note=row.last_failure), pos_has_none=surely_none)
+        offline = reasons.was_offline(row.last_failure) or not self._presence.online
+        lapse = reasons.Lapse.NOT_WRITTEN_OFFLINE if offline else reasons.Lapse.NOT_WRITTEN
+        await self._cancel(
+            row, reasons.Lapsed(lapse, note=row.last_failure), pos_has_none=surely_none
+        )
 
     async def _in_till(self, entry: QueuedOrder, row: OrderRow) -> tuple[Ticket | None, bool]:
         """Return the ticket that the POS has, and whether it surely has none."""
@@ -376,13 +356,13 @@ class TicketWriter:
         try:
             ticket = await self._pos.find_ticket(row.order_id)
         except PosFailure as failure:
-            reason = failure_note(failure)
+            reason = reasons.failure_note(failure)
             log.info("order.wait", store=row.store, order=row.order_id, reason=reason)
             return None, False
         return ticket, ticket is None and not self._may_land(entry)
 
-    async def _cancel(self, row: OrderRow, cause: Cause, *, pos_has_none: bool) -> None:
-        wanted = cancellation(cause, pos_has_none=pos_has_none)
+    async def _cancel(self, row: OrderRow, cause: reasons.Cause, *, pos_has_none: bool) -> None:
+        wanted = reasons.cancellation(cause, pos_has_none=pos_has_none)
         await self._presence.cancelled(wanted)
         await self._orders.commit(row.order_id, wanted)
 
@@ -390,7 +370,7 @@ class TicketWriter:
 
     async def _withdraw(self, entry: QueuedOrder, row: OrderRow) -> None:
         """Take the ticket back if the POS has it, and can; the printer lets the kitchen know."""
-        key, on_paper, reason = row.order_id, False, customer_text(row.reason_code)
+        key, on_paper, reason = row.order_id, False, reasons.customer_text(row.reason_code)
         order = order_of(key, row.payload)
         try:
             if self.paper is not None and not await _surely_none(self.paper, key):
@@ -400,7 +380,7 @@ class TicketWriter:
             entry.failures += 1
             entry.next_try = self._after(entry.failures)
             return
-        ended = Withdrawn("taken_back")
+        ended = state.Withdrawn("taken_back")
         try:
             if row.ticket_reference == ON_PAPER:
                 pass
@@ -408,17 +388,17 @@ class TicketWriter:
                 if self._may_land(entry):
                     raise MayStillLand
                 await self._pos_answered()
-                ended = Withdrawn("taken_back" if on_paper else "never_written")
+                ended = state.Withdrawn("taken_back" if on_paper else "never_written")
             elif self._pos.cancels_tickets:
                 await self._pos.cancel_ticket(order, key, reason)
                 await self._pos_answered()
             else:
-                ended = Withdrawn("left_to_person")
+                ended = state.Withdrawn("left_to_person")
         except PosFailure as failure:
-            if may_pass(failure):
+            if reasons.may_pass(failure):
                 await self._back_off(entry, failure)
                 return
-            ended = Withdrawn("left_to_person", failure.message, failure.fix)
+            ended = state.Withdrawn("left_to_person", failure.message, failure.fix)
         await self._orders.commit(row.order_id, ended)
 
 
