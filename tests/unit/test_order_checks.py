@@ -10,6 +10,7 @@ from tillbridge.orders.intake import (
     OrderCreated,
     OrderDelivered,
     OtherEvent,
+    Prices,
     Unreadable,
     findings,
     in_short,
@@ -32,6 +33,10 @@ def order(*lines: dict, currency: str = "USD") -> Order:
     return parse_order({"id": "ord_1", "currency": currency, "items": list(lines)})
 
 
+def found_in(placed: Order, menu: Prices | None, currency: str) -> Findings:
+    return findings(placed, menu, currency) or Findings()
+
+
 def line(external_id: str | None = "soup", price: int | None = 450, **more: object) -> dict:
     thing = {"product_name": "Thing", "external_id": external_id, "unit_price": price}
     return thing | {"quantity": 1} | more
@@ -46,28 +51,28 @@ def test_an_order_of_the_menu_has_no_findings() -> None:
 
 
 def test_an_item_the_ledger_does_not_know_is_found() -> None:
-    found = findings(order(line("lobster", 9900)), MENU, "USD")
+    found = found_in(order(line("lobster", 9900)), MENU, "USD")
     assert found.unknown_items == ("Thing (lobster)",)
     assert found.prices == ()
 
 
 def test_a_line_or_an_option_without_an_id_is_found() -> None:
-    found = findings(order(line(None, 450), line(options=[line(None, 100)])), MENU, "USD")
+    found = found_in(order(line(None, 450), line(options=[line(None, 100)])), MENU, "USD")
     assert found.unknown_items == ("Thing (no external_id)",) * 2
 
 
 def test_another_price_than_the_menu_had_is_found() -> None:
-    found = findings(order(line(price=400)), MENU, "USD")
+    found = found_in(order(line(price=400)), MENU, "USD")
     assert found.prices == ("Thing (soup) was ordered for 4.00, the menu said 4.50",)
 
 
 def test_the_variants_price_counts_where_there_is_one() -> None:
-    found = findings(order(line("pizza", 900, variant_external_id="pizza-l")), MENU, "USD")
+    found = found_in(order(line("pizza", 900, variant_external_id="pizza-l")), MENU, "USD")
     assert len(found.prices) == 1
 
 
 def test_an_options_price_is_compared_too() -> None:
-    assert findings(order(line(options=[line("cheese", 90)])), MENU, "USD").prices
+    assert found_in(order(line(options=[line("cheese", 90)])), MENU, "USD").prices
 
 
 def test_around_a_change_either_price_is_right() -> None:
@@ -83,7 +88,7 @@ def test_a_fresh_ledger_finds_nothing() -> None:
 
 
 def test_another_currency_is_found_even_so() -> None:
-    found = findings(order(line(), currency="EUR"), None, "USD")
+    found = found_in(order(line(), currency="EUR"), None, "USD")
     assert (found.currency, found.prices) == ("EUR", ())
     assert unseen_of(found, "USD", 5) == {
         "order.other_currency": {"at": 5, "theirs": "EUR", "ours": "USD"}
@@ -131,7 +136,7 @@ lines = st.fixed_dictionaries(
 @given(st.lists(lines))
 def test_no_order_is_too_odd_to_be_checked(odd: list[dict]) -> None:
     placed = parse_order({"id": "ord_1", "items": odd})
-    found = findings(placed, MENU, "USD") or Findings()
+    found = found_in(placed, MENU, "USD")
     for phrase in (*found.unknown_items, *found.prices):
         assert phrase.isprintable()
     for external_id in named_ids(placed):
