@@ -18,7 +18,7 @@ def test_it_says_whether_it_worked_and_what_to_do(ok: bool, heading: str) -> Non
 def test_what_others_say_stays_text() -> None:
     page = callback_page(CallbackAnswer(ok=False, text="<script>\u202e\x07{heading}", fix="\"'&"))
     assert "<p>&lt;script&gt;\ufffd\ufffd{heading}</p>" in page
-    assert "<p>&quot;&#x27;&amp;</p>" in page
+    assert "<p>&#34;&#39;&amp;</p>" in page
 
 
 def test_its_head_is_that_of_the_other_pages() -> None:

@@ -6,21 +6,25 @@ that is no configuration changes nothing, and the page says what is wrong with i
 
 import asyncio
 from collections.abc import Callable, Collection, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
+
+from pydantic import BaseModel
 
 from tillbridge.config import LoadedSettings, Settings, load
 from tillbridge.core.clock import Clock
 from tillbridge.core.errors import ConfigError
 from tillbridge.core.log import get_logger
+from tillbridge.core.problems import Found, Scope
 from tillbridge.core.worker import Supervisor, Worker
 from tillbridge.ledger.problems import ProblemTracker
 
 log = get_logger()
 
 _LOOK_EVERY_S = 5.0
-_UNUSABLE, _RESTART = "config.unusable", "config.restart_needed"
+_UNUSABLE = Scope("", frozenset({"config.unusable"}))
+_FILE = Scope("", frozenset({"config.unusable", "config.restart_needed"}))
 
 # What counts at once. A name that ends with a dot: everything below it.
 LIVE = (
@@ -93,8 +97,7 @@ class Reloader:
         self._requested = False
         self.worker = Worker("configuration", self._look, Supervisor("", tracker), clock)
         self.worker.wake_in(_LOOK_EVERY_S)
-        for code in (_UNUSABLE, _RESTART):  # the last run's: this one has read the file
-            tracker.close(code)
+        tracker.report(_FILE, ())  # the last run's: this one has read the file
 
     def reload(self) -> None:
         """Read the file now."""
@@ -120,33 +123,27 @@ class Reloader:
                 self._apply(fresh, change)
         except ConfigError as failure:
             log.error("config.unusable", detail=failure.text)
-            self._tracker.open(_UNUSABLE, detail=failure.text, remedy=failure.fix)
+            found = Found("config.unusable", detail={"detail": failure.text, "remedy": failure.fix})
+            self._tracker.report(_UNUSABLE, [found])
             return
-        self._tracker.close(_UNUSABLE)
         if change.live:
             self._counts = _with(self._counts, fresh, change.live)
         waiting = compare(self._counts.settings, fresh.settings).restart
         log.info("config.read_anew", counts=change.live, after_restart=waiting)
-        if waiting:
-            self._tracker.open(_RESTART, keys=_shown(waiting))
-        else:
-            self._tracker.close(_RESTART)
+        found = Found("config.restart_needed", detail={"keys": _shown(waiting)})
+        self._tracker.report(_FILE, [found] if waiting else ())
 
 
 def _with(counts: LoadedSettings, fresh: LoadedSettings, keys: Collection[str]) -> LoadedSettings:
     """Return the settings that count, with these keys as they are in the fresh ones."""
-    tables = {key.partition(".")[0] for key in keys}
-    updated = {}
-    for table in tables:
-        old, new = getattr(counts.settings, table), getattr(fresh.settings, table)
-        names = {key.split(".")[1] for key in keys if key.startswith(f"{table}.")}
-        updated[table] = old.model_copy(update={name: getattr(new, name) for name in names})
-    return LoadedSettings(
-        settings=counts.settings.model_copy(update=updated),
-        path=counts.path,
-        base_dir=counts.base_dir,
-        lines=fresh.lines,
-    )
+    updated: dict[str, BaseModel] = {}
+    for key in keys:
+        table, name = key.split(".")[:2]
+        old = updated.get(table) or getattr(counts.settings, table)
+        value = getattr(getattr(fresh.settings, table), name)
+        updated[table] = old.model_copy(update={name: value})
+    settings = counts.settings.model_copy(update=updated)
+    return replace(counts, settings=settings, lines=fresh.lines)
 
 
 def _shown(keys: Collection[str], most: int = 5) -> str:

@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING
 from zlib import crc32
 
 from tillbridge.core.i18n import _, ngettext
-from tillbridge.core.spans import span
+from tillbridge.core.spans import short_span, span
+from tillbridge.model.money import to_major
 
 if TYPE_CHECKING:
     from jinja2 import Environment, Template
 from collections.abc import Awaitable, Callable, Mapping
-from html import escape
 
 from tillbridge.stores.consent import CallbackAnswer
 
@@ -56,6 +56,16 @@ def _harmless(value: object) -> object:
     return harmless(value) if type(value) is str else value
 
 
+def money(amount: int | None, currency: str) -> str:
+    """Return an amount with its currency, in minor units where that is not known; "" for none."""
+    if amount is None:
+        return ""
+    try:
+        return f"{to_major(amount, currency)} {currency}"
+    except (ArithmeticError, LookupError, ValueError):
+        return f"{amount} {currency}".strip()
+
+
 @lru_cache(maxsize=1)
 def _environment() -> "Environment":
     # Two megabytes that a bridge whose page nobody opens need not carry.
@@ -69,7 +79,9 @@ def _environment() -> "Environment":
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.globals.update(_=_, ngettext=ngettext, span=span, static=static_address)
+    environment.globals.update(
+        _=_, ngettext=ngettext, span=span, short=short_span, money=money, static=static_address
+    )
     return environment
 
 
@@ -92,47 +104,10 @@ HEADERS: Mapping[str, str] = {
 }
 
 
-# `templates/base.html` without Jinja: a bridge that was connected should not carry that for it.
-_CALLBACK = """\
-<!doctype html>
-<html lang="en">
-<head>
-<meta charset="utf-8">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<meta name="color-scheme" content="light dark">
-<title>{heading} · tillbridge</title>
-<link rel="icon" href="{icon}" type="image/svg+xml">
-<link rel="stylesheet" href="{style}">
-</head>
-<body>
-<main class="inner narrow">
-  <section class="verdict {level}" role="status">
-    <h1>{heading}</h1>
-    {paragraphs}
-  </section>
-  <p class="quiet">{close}</p>
-</main>
-</body>
-</html>
-"""
-
-
 # Takes the query of a request to redirect_uri (code and state, or error).
 OnCallback = Callable[[Mapping[str, str]], Awaitable[CallbackAnswer]]
 
 
 def callback_page(answer: CallbackAnswer) -> str:
     """Return what the merchant sees after consent."""
-    told = [answer.text, *([answer.fix] if answer.fix else [])]
-    return _CALLBACK.format(
-        heading=_escaped(_("Connected") if answer.ok else _("Not connected")),
-        icon=static_address("icon.svg"),
-        style=static_address("style.css"),
-        level="ok" if answer.ok else "down",
-        paragraphs="\n    ".join(f"<p>{_escaped(text)}</p>" for text in told),
-        close=_escaped(_("You can close this page.")),
-    )
-
-
-def _escaped(text: str) -> str:
-    return escape(harmless(text))
+    return template("callback.html").render(answer=answer)

@@ -2,7 +2,9 @@
 
 import base64
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
+from itertools import groupby
+from operator import itemgetter
 from typing import Any
 
 from aiohttp import web
@@ -10,7 +12,7 @@ from aiohttp import web
 from tillbridge.core.actor import Role
 from tillbridge.core.errors import BridgeError
 from tillbridge.core.i18n import _, ngettext
-from tillbridge.core.spans import local_second, short_span
+from tillbridge.core.spans import local_second
 from tillbridge.model.instant import from_iso
 from tillbridge.web.csv_export import csv_file
 from tillbridge.web.site.book import Action, Done, File, Filled, Page, Subject, Visit, performs
@@ -20,49 +22,26 @@ _LEVELS: Mapping[str, str] = {
     "warning": _("warnings and worse"),
     "error": _("errors"),
 }
-_LEVEL_KINDS: Mapping[str, str] = {"warning": "warn", "error": "bad", "critical": "bad"}
 _FEW, _MANY = 100, 500
 _LONGEST_VALUE = 400
 _LONGEST_TRACEBACK = 4000
-_RESULT_KINDS: Mapping[str, tuple[str, str]] = {
-    "ok": (_("works"), "good"),
-    "warning": (_("look here"), "warn"),
-    "failed": (_("broken"), "bad"),
-    "skipped": (_("not looked at"), ""),
-}
+_WRONG = ("failed", "warning")  # levels, the worst first
 
 
 async def _fill(visit: Visit) -> Filled:
-    told = await visit.perform("diagnostics.latest")
-    report = told["report"]
-    wrong, groups = _sorted([] if report is None else report["results"])
+    found = await visit.perform("diagnostics.latest")
+    results = [] if found["report"] is None else found["report"]["results"]
+    wrong = [each for each in results if each["level"] in _WRONG]
+    groups: list[tuple[str, list[Mapping[str, Any]]]] = []  # what is sound, by whose it is
+    for store, of_one in groupby(results, itemgetter("store")):
+        title = _("The machine") if groups else _("The bridge")
+        title = _("Store {name}").format(name=store) if store else title
+        groups.append((title, [each for each in of_one if each["level"] not in _WRONG]))
     return {
-        "report": report,
-        "began_at": told["began_at"],
-        "took": "" if report is None else short_span(report["took_ms"]),
-        "wrong": wrong,
-        "groups": groups,
-        "versions": told["versions"],
+        **found,
+        "wrong": sorted(wrong, key=lambda each: _WRONG.index(each["level"])),
+        "groups": [(title, sound) for title, sound in groups if sound],
     }
-
-
-def _sorted(
-    results: Sequence[Mapping[str, Any]],
-) -> tuple[list[Filled], list[tuple[str, list[Filled]]]]:
-    """Return what is wrong, the worst first, and the rest by whose it is: (title, results)."""
-    wrong: list[Filled] = []
-    groups: list[tuple[str, str, list[Filled]]] = []
-    for each in results:
-        if not groups or groups[-1][0] != each["store"]:
-            title = _("The machine") if groups else _("The bridge")
-            if each["store"]:
-                title = _("Store {name}").format(name=each["store"])
-            groups.append((each["store"], title, []))
-        words, kind = _RESULT_KINDS[each["level"]]
-        of_it = wrong if each["level"] in {"failed", "warning"} else groups[-1][2]
-        of_it.append({**each, "words": words, "kind": kind})
-    wrong.sort(key=lambda each: each["level"] != "failed")
-    return wrong, [(title, sound) for _store, title, sound in groups if sound]
 
 
 async def _examine(visit: Visit) -> Done:
@@ -101,7 +80,7 @@ def _line(line: Mapping[str, Any]) -> Filled:
     return {
         "at": _second(line.get("at")),
         "level": level,
-        "kind": _LEVEL_KINDS.get(level, ""),
+        "kind": {"warning": "warn", "error": "bad", "critical": "bad"}.get(level, ""),
         "event": str(line.get("event", "")),
         "fields": [
             (str(name), _cut(_value(value), _LONGEST_VALUE))
@@ -128,12 +107,7 @@ def _cut(text: str, most: int) -> str:
 
 
 async def _fill_bundle(visit: Visit) -> Filled:
-    told = await visit.perform("diagnostics.bundle_state")
-    return {
-        "told": told,
-        "files": [{**each, "size": _size(each["size"])} for each in told.get("files", [])],
-        "size": _size(told.get("size", 0)),
-    }
+    return {"bundle": await visit.perform("diagnostics.bundle_state"), "sized": _size}
 
 
 async def _give_bundle(visit: Visit) -> web.Response:

@@ -14,7 +14,6 @@ from tillbridge.web.site.book import Done, Filled, Page, Question, Subject, Visi
 _LATEST = 8
 _READ_AT_ONCE = 24
 _MOST_LINES = 500
-_KINDS = {"success": "good", "running": "", "partial": "warn", "failed": "bad", "lost": "warn"}
 
 
 async def _fill(visit: Visit) -> Filled:
@@ -28,10 +27,10 @@ async def _fill(visit: Visit) -> Filled:
                 **shown,
                 "name": name,
                 "hold": None if hold is None else _understood(hold),
-                "pushes": [_worded(each) for each in history["pushes"][:_LATEST]],
+                "pushes": history["pushes"][:_LATEST],
             }
         )
-    return {"stores": stores}
+    return {"stores": stores, "push_words": push_words}
 
 
 async def _fill_items(visit: Visit) -> Filled:
@@ -74,7 +73,8 @@ async def _fill_history(visit: Visit) -> Filled:
     found = await visit.perform("menu.history", store=store, before=visit.number("before"))
     return {
         "store": store,
-        "pushes": [_worded(each) for each in found["pushes"]],
+        "pushes": found["pushes"],
+        "push_words": push_words,
         "before": found["pushes"][-1]["id"] if found["more"] else None,
     }
 
@@ -87,12 +87,6 @@ def _understood(hold: Mapping[str, Any]) -> Filled:
         read += names
         categories.append({**each, "names": names, "open": read <= _READ_AT_ONCE})
     return {**hold, "lines": counted(hold["counts"]), "categories": categories}
-
-
-def _worded(push: Mapping[str, Any]) -> Filled:
-    what, told, took = push_words(push)
-    badge = _KINDS.get(push["state"], "")
-    return {**push, "what": what, "told": told, "took": took, "badge": badge}
 
 
 def _moment(text: str) -> int | None:

@@ -8,12 +8,13 @@ from aiohttp import web
 
 from tillbridge.core.actor import Role
 from tillbridge.core.i18n import _
-from tillbridge.core.spans import local_second, short_span
+from tillbridge.core.spans import local_second
 from tillbridge.ledger.orders import STATES
 from tillbridge.model.instant import from_iso
 from tillbridge.model.money import to_major
 from tillbridge.model.order import ReasonCode
 from tillbridge.web.csv_export import Cell, csv_file
+from tillbridge.web.rendering import money
 from tillbridge.web.site.book import (
     Done,
     Field,
@@ -72,7 +73,7 @@ async def _fill(visit: Visit) -> Filled:
         "stores": stores,
         "states": [(value, _STATE_WORDS[value]) for value in STATES],
         "figures": [
-            (name, _figures(part["orders"]["figures"][_SPAN]))
+            (name, part["orders"]["figures"][_SPAN])
             for name, part in status["stores"].items()
             if asked["store"] in {"", name}
         ],
@@ -130,17 +131,9 @@ def _amount(amount: int | None, currency: str) -> Cell:
 async def _fill_one(visit: Visit) -> Filled:
     order = await visit.perform("orders.show", order=visit.params["order"])
     may_read = visit.visitor.role >= Role.STAFF
-    ordered = order["ordered"]
-    life = [
-        {**each, "after": "" if each["after_ms"] is None else short_span(each["after_ms"])}
-        for each in order["life"]
-    ]
     return {
         "order": {**order, **_worded(order)},
-        "lines": _lines(ordered),
-        "total": "" if ordered is None else _money(ordered["total"], ordered["currency"]),
-        "instructions": ordered["instructions"] if ordered and may_read else "",
-        "life": life,
+        "then": _then,
         "may_read": may_read,
         "reason": _reason(order["reason_code"]),
     }
@@ -229,7 +222,6 @@ def _worded(order: Mapping[str, Any]) -> Filled:
         "kind": kind,
         "told": _("nothing yet") if state == "created" else stands,
         "to_tell": _STANDS.get(wanted, wanted) if wanted != state else "",
-        "worth": _money(order.get("total"), str(order.get("currency") or "")),
     }
 
 
@@ -247,23 +239,6 @@ def _reason(code: str | None) -> str:
     return "" if code is None else _REASONS[ReasonCode(code)]
 
 
-def _lines(ordered: Mapping[str, Any] | None) -> list[Filled]:
-    if ordered is None:
-        return []
-    return [
-        {
-            **line,
-            "price": _money(line["unit_price"], ordered["currency"]),
-            "then": _then(line, ordered["currency"]),
-            "options": [
-                {**option, "price": _money(option["unit_price"], ordered["currency"])}
-                for option in line["options"]
-            ],
-        }
-        for line in ordered["lines"]
-    ]
-
-
 def _then(line: Mapping[str, Any], currency: str) -> str:
     """Return how the menu of that moment differs from the line; "" where it does not."""
     menu = line["menu"]
@@ -275,37 +250,10 @@ def _then(line: Mapping[str, Any], currency: str) -> str:
     if line["name"] and not same:
         found.append(_("called {name}").format(name=menu["name"]))
     if line["unit_price"] is not None and menu["price"] != line["unit_price"]:
-        found.append(_("at {price}").format(price=_money(menu["price"], currency)))
+        found.append(_("at {price}").format(price=money(menu["price"], currency)))
     if not menu["on_sale"]:
         found.append(_("off sale"))
     return _("the menu had it then: {what}").format(what=", ".join(found)) if found else ""
-
-
-def _money(amount: int | None, currency: str) -> str:
-    if amount is None:
-        return ""
-    try:
-        return f"{to_major(amount, currency)} {currency}"
-    except (ArithmeticError, LookupError, ValueError):
-        return f"{amount} {currency}".strip()
-
-
-def _figures(figures: Mapping[str, Any]) -> Filled:
-    def both(times: Mapping[str, float] | None) -> tuple[str, str]:
-        if times is None:
-            return "-", ""
-        slow = _("95 of 100 within {span}").format(span=short_span(round(times["p95"] * 1000)))
-        return short_span(round(times["median"] * 1000)), slow
-
-    share = figures["needed_a_hand_share"]
-    return {
-        "ticket": both(figures["time_to_ticket_s"]),
-        "accept": both(figures["time_to_accept_s"]),
-        "by_hand": "-" if share is None else f"{share:.1%}",
-        "hands": figures["needed_a_hand"],
-        "orders": figures["orders"],
-        "lost": figures["lost"],
-    }
 
 
 SUBJECT = Subject(

@@ -123,22 +123,14 @@ def _span(span: Mapping[str, Any], begin: int) -> Filled:
 
 
 async def _fill(visit: Visit) -> Filled:
-    told = await visit.perform("status.overview")
-    problems = [
-        {
-            **each,
-            "remedies": remedies_of(each),
-            "words": PROBLEMS[each["code"]].fix_on_page,
-            "page": page_of(each),
-            "ends_when_seen": PROBLEMS[each["code"]].ends_when_seen,
-        }
-        for each in told["problems"]
-    ]
+    found = await visit.perform("status.overview")
     return {
-        **told,
-        "problems": problems,
-        "strip": drawn(told["day"]),
-        "community_blocks": blocks(told),
+        **found,
+        "kinds": PROBLEMS,
+        "remedies_of": remedies_of,
+        "page_of": page_of,
+        "strip": drawn(found["day"]),
+        "community_blocks": blocks(found),
     }
 
 

@@ -38,32 +38,18 @@ _SIGNUP: Mapping[str, str] = {
 async def _fill(visit: Visit) -> Filled:
     adapter = visit.query.get("adapter", "")
     answer = await visit.perform("setup.show", adapter=adapter)
-    running = answer["running"]
-    steps = [
-        {
-            **step,
-            "number": number,
-            "title": TITLES[step["name"]],
-            "shown": step["state"] == "open" and step["name"] != "order",
-            "changeable": step["state"] == "done"
-            and (step["name"] in _CHANGEABLE or (step["name"] == "store" and not running)),
-            # Choosing an adapter loads the page again: its form stays in sight.
-            "opened": step["name"] == "adapter" and bool(adapter),
-        }
-        for number, step in enumerate(answer["steps"], 1)
-    ]
+    arrived: list[Mapping[str, Any]] = []  # the latest orders of the store, the newest first
+    if answer["running"]:
+        arrived = (await visit.perform("orders.list", store=answer["store"]))["orders"][:3]
     return {
         "setup": answer,
-        "steps": steps,
-        "signup": [{"name": name, "label": label} for name, label in _SIGNUP.items()],
-        "arrived": await _arrived(visit, answer) if running else [],
+        "titles": TITLES,
+        "changeable": _CHANGEABLE if answer["running"] else (*_CHANGEABLE, "store"),
+        # Choosing an adapter loads the page again: its form stays in sight.
+        "opened": "adapter" if adapter else "",
+        "signup": _SIGNUP,
+        "arrived": arrived,
     }
-
-
-async def _arrived(visit: Visit, answer: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """Return the latest orders of the store, the newest first."""
-    found = await visit.perform("orders.list", store=answer["store"])
-    return list(found["orders"][:3])
 
 
 async def _service(visit: Visit) -> Done:

@@ -187,7 +187,6 @@ INTEGRATION = Subject(
 
 
 _ORDERS = 30
-_KINDS: Mapping[str, str] = {"delivered": "", "completed": "", "cancelled": "bad", "ready": "good"}
 
 
 def blocks(told: Mapping[str, Any]) -> list[Filled]:
@@ -225,17 +224,7 @@ async def _fill_community(visit: Visit) -> Filled:
         "name": name,
         "block": block,
         "availability": availability,
-        "orders": [
-            {
-                **each,
-                "kind": _KINDS.get(each["status"], "warn"),
-                "parts": [
-                    {**part, "kind": _KINDS.get(part["status"], "warn")}
-                    for part in each["children"]
-                ],
-            }
-            for each in orders["orders"]
-        ],
+        "orders": orders["orders"],
     }
 
 

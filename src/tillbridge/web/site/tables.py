@@ -25,23 +25,11 @@ _MOST_LINES = 40
 
 
 async def _fill(visit: Visit) -> Filled:
-    status = await visit.perform("status")
     stores = []
-    for name, part in status["stores"].items():
-        answer = await visit.perform("tables.list", store=name)
-        tables = answer["tables"]
-        stores.append(
-            {
-                "name": name,
-                "title": answer["title"],
-                "told": answer["told"],
-                "held": answer["held"],
-                "tables": tables,
-                "zones": sorted({each["zone"] for each in tables if each["zone"]}),
-                "dead": part.get("tables", {}).get("codes_changed", []),
-                "synced_at": part.get("tables", {}).get("last_synced_at"),
-            }
-        )
+    for name, part in (await visit.perform("status"))["stores"].items():
+        found = await visit.perform("tables.list", store=name)
+        zones = sorted({each["zone"] for each in found["tables"] if each["zone"]})
+        stores.append({**found, "name": name, "zones": zones, "status": part["tables"]})
     return {"stores": stores, "papers": PAPERS, "per_page": _PER_PAGE, "usual": _USUAL_PER_PAGE}
 
 
