@@ -60,7 +60,6 @@ from tillbridge.web.listener import redirect_listener
 
 if TYPE_CHECKING:
     from tillbridge.receiver.receiver import Echo
-    from tillbridge.service.tokens import AppTokenStore
 
 
 @asynccontextmanager
@@ -122,17 +121,12 @@ def _service_link(loaded: LoadedSettings, vault: Vault, clock: Clock) -> Service
     """Return the link to the service. Raises ConfigError where the app's secret cannot be had."""
     service = loaded.settings.service
 
-    def kept() -> str | None:
-        return client_secret_for(vault, service.base_url)
-
     def client_secret() -> str:
         # Read when it is sent, so that a rotated one counts without a restart.
-        secret = loaded.client_secret(kept).get_secret_value()
+        from_vault = partial(client_secret_for, vault, service.base_url)
+        secret = loaded.client_secret(from_vault).get_secret_value()
         learn_secret(secret)
         return secret
-
-    def token_store() -> "AppTokenStore":
-        return VaultAppTokens(vault, base_url=service.base_url, client_id=service.client_id)
 
     if loaded.is_set_up:
         client_secret()  # what is missing is found now
@@ -143,7 +137,7 @@ def _service_link(loaded: LoadedSettings, vault: Vault, clock: Clock) -> Service
             client_secret,
             service.redirect_uri,
             loaded.settings.assumptions.scope_field,
-            token_store,
+            partial(VaultAppTokens, vault, base_url=service.base_url, client_id=service.client_id),
             signup_with_secret=service.signup_auth == "basic",
         ),
         clock=clock,
