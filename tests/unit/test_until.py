@@ -97,13 +97,11 @@ def test_what_is_no_time_is_no_time_looking_back_either() -> None:
     ],
 )
 async def test_until_is_in_the_time_of_the_store(typed: str, wanted: str) -> None:
-    bridge = SimpleNamespace(
-        clock=StoppedClock(),
-        store=lambda _name: SimpleNamespace(settings=SimpleNamespace(timezone="Europe/Prague")),
-    )
+    bridge = SimpleNamespace(clock=StoppedClock())
+    store = SimpleNamespace(settings=SimpleNamespace(timezone="Europe/Prague"))
     resolve = OPERATIONS["item.86"].parameters["until"].argument.resolve
     assert resolve is not None
-    at = await resolve(cast("Bridge", bridge), {"store": "main"}, typed)
+    at = await resolve(cast("Bridge", bridge), {"store": store}, typed)
     assert to_iso(at) == wanted
     with pytest.raises(ConfigError, match="soon is no time"):
-        await resolve(cast("Bridge", bridge), {"store": "main"}, "soon")
+        await resolve(cast("Bridge", bridge), {"store": store}, "soon")

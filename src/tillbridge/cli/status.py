@@ -15,7 +15,7 @@ from tillbridge.cli.exits import CommandFailed
 from tillbridge.core.errors import LedgerError
 from tillbridge.core.i18n import _, ngettext
 from tillbridge.core.operation import Answer, Argument
-from tillbridge.operations.communities import Community
+from tillbridge.operations.communities import CommunityName
 
 if TYPE_CHECKING:
     from tillbridge.config import LoadedSettings
@@ -161,7 +161,7 @@ def _show_community(answer: "ShownCommunity", _given: Arguments) -> None:
 
 
 @command("community show", _show_community)
-def show_community(loaded: "LoadedSettings", name: Community) -> "ShownCommunity":
+def show_community(loaded: "LoadedSettings", name: CommunityName) -> "ShownCommunity":
     """Show how a community is: its catalogue here, its webhook, its orders.
 
     Example: tillbridge community show hall
@@ -191,7 +191,7 @@ def _show_hours(answer: Answer, _given: Arguments) -> None:
 @command("community hours", _show_hours)
 def community_hours(
     loaded: "LoadedSettings",
-    name: Community,
+    name: CommunityName,
     *,
     push: Annotated[
         bool, Argument(help=_("Push them now, whether they have changed or not."))

@@ -50,7 +50,7 @@ class Argument:
     `audit` says where it stands in an entry of the audit trail: as its "store", "community" or
     "target", or under this name among the details; "" for not at all, as with what may hold a
     customer's data or a secret. `resolve` turns the text that was typed into what the operation
-    takes.
+    takes: a store, an instant. It is given what the arguments before it were turned into.
     """
 
     metavar: str = ""
@@ -127,6 +127,7 @@ class Operation:
 
 
 OPERATIONS: dict[str, Operation] = {}
+_NAMES = {"store", "community", "target"}  # what is written down as it was given
 _MOST = 2**53  # the numbers that JSON carries exactly; SQLite takes a thousand times as much
 
 
@@ -185,12 +186,19 @@ class Dispatcher:
             return answer
 
     async def _run(self, found: Operation, arguments: dict[str, Any]) -> Answer:
+        """Run it with what `arguments` stand for; they stay as they go into the audit trail."""
+        taken: dict[str, Any] = {}
         for name, parameter in found.parameters.items():
-            resolve = parameter.argument.resolve
-            if resolve is not None and arguments[name] is not None:
-                typed = arguments.pop(name)  # what is not understood is not written down
-                arguments[name] = await resolve(self._bridge, arguments, typed)
-        return await found.run(self._bridge, **arguments)
+            argument, given = parameter.argument, arguments[name]
+            taken[name] = given
+            if argument.resolve is None or given is None:
+                continue
+            if argument.audit not in _NAMES:
+                del arguments[name]  # what is not understood is not written down
+            taken[name] = await argument.resolve(self._bridge, taken, given)
+            if argument.audit not in _NAMES:
+                arguments[name] = taken[name]
+        return await found.run(self._bridge, **taken)
 
 
 def parameters_of(function: Callable[..., object]) -> dict[str, Parameter]:
@@ -205,7 +213,7 @@ def _parameter(found: inspect.Parameter) -> Parameter:
         kind, *marks = get_args(kind)
         argument = next((each for each in marks if isinstance(each, Argument)), argument)
     if argument.resolve is not None:
-        kind = str | None
+        kind = str if found.default is inspect.Parameter.empty else str | None
     is_option = found.kind is inspect.Parameter.KEYWORD_ONLY
     return Parameter(found.name, kind, argument, found.default, is_option)
 

@@ -4,6 +4,7 @@ Specification: General conventions ("ISO 8601 UTC strings with milliseconds").
 """
 
 from datetime import UTC, datetime, timedelta
+from typing import overload
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MILLISECOND = timedelta(milliseconds=1)
@@ -31,11 +32,17 @@ def is_never(at_ms: int) -> bool:
     return LATEST_MS < at_ms < _YEAR_10000_MS
 
 
-def to_iso(at_ms: int) -> str:
-    """Return the instant as the service writes it: `2026-11-21T19:02:00.000Z`.
+@overload
+def to_iso(at_ms: int) -> str: ...
+@overload
+def to_iso(at_ms: int | None) -> str | None: ...
+def to_iso(at_ms: int | None) -> str | None:
+    """Return the instant as the service writes it: `2026-11-21T19:02:00.000Z`; None for none.
 
     Total: what lies before the year 1 or after 9999 is shown as its first or last days.
     """
+    if at_ms is None:
+        return None
     moment = _EPOCH + timedelta(milliseconds=min(max(at_ms, _FIRST_MS), _LAST_MS))
     return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")
 

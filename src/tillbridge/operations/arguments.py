@@ -1,33 +1,51 @@
 """Kinds of arguments that several operations take."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated, Any
 
-from tillbridge.core.errors import ConfigError
+from tillbridge.core.errors import BridgeError, ConfigError
 from tillbridge.core.i18n import _
 from tillbridge.core.operation import Argument
 
 if TYPE_CHECKING:
     from zoneinfo import ZoneInfo
 
+    from tillbridge.daemon.store_services import StoreServices
     from tillbridge.operations.bridge import Bridge
 
 
-async def next_opening(bridge: "Bridge", store: str) -> int:
+async def store_named(
+    bridge: "Bridge", _arguments: Mapping[str, Any], name: str
+) -> "StoreServices":
+    """Return a store. Raises ConfigError, which names those there are."""
+    return bridge.store(name)
+
+
+async def connected_store(
+    bridge: "Bridge", _arguments: Mapping[str, Any], name: str
+) -> "StoreServices":
+    """Return a store. Raises ConfigError as above, BridgeError where it is not connected."""
+    found = bridge.store(name)
+    if await found.connected_as() is None:
+        raise BridgeError(
+            _("The store {store} is not connected yet.").format(store=name),
+            fix=_("Run: tillbridge connect {store}").format(store=name),
+        )
+    return found
+
+
+async def next_opening(bridge: "Bridge", store: "StoreServices") -> int:
     """Return when the store opens on its next day, in ms since the epoch."""
-    from tillbridge.ledger.facts import get_fact
     from tillbridge.model.restaurant import hours_from_json, next_day_opens
 
-    hours = await bridge.ledger.read(
-        lambda connection: hours_from_json(get_fact(connection, store, "store_hours"))
-    )
-    return next_day_opens(hours, _zone(bridge, store), bridge.clock.now_ms())
+    hours = hours_from_json(await bridge.ledger.get_fact(store.name, "store_hours"))
+    return next_day_opens(hours, _zone(store.settings.timezone), bridge.clock.now_ms())
 
 
-def _zone(bridge: "Bridge", store: str) -> "ZoneInfo | None":
+def _zone(name: str | None) -> "ZoneInfo | None":
     from zoneinfo import ZoneInfo
 
-    name = bridge.store(store).settings.timezone
     return ZoneInfo(name) if name else None
 
 
@@ -36,18 +54,15 @@ async def until_of_store(bridge: "Bridge", arguments: Mapping[str, Any], typed: 
     store = arguments["store"]
     if typed.strip().lower() == "opening":
         return await next_opening(bridge, store)
-    return _until(bridge, typed, _zone(bridge, store))
+    return _until(bridge, typed, _zone(store.settings.timezone))
 
 
 async def until_of_community(bridge: "Bridge", arguments: Mapping[str, Any], typed: str) -> int:
     """Return the instant that was typed, in the time of the first store there. As above."""
-    from zoneinfo import ZoneInfo
-
     settings = bridge.settings
-    known = settings.communities.get(arguments["community"])
-    member = next(iter((known.stores if known else None) or settings.stores))
-    name = settings.stores[member].timezone
-    return _until(bridge, typed, ZoneInfo(name) if name else None)
+    known = settings.communities[arguments["community"].context.name]
+    member = next(iter(known.stores or settings.stores))
+    return _until(bridge, typed, _zone(settings.stores[member].timezone))
 
 
 def _until(bridge: "Bridge", typed: str, zone: "ZoneInfo | None") -> int:
@@ -72,10 +87,10 @@ async def _moment_ms(_bridge: "Bridge", _arguments: Mapping[str, Any], typed: st
         ) from None
 
 
-StoreName = Annotated[
-    str,
-    Argument("STORE", _("The store's name in bridge.toml."), complete="stores", audit="store"),
-]
+_STORE = Argument("STORE", _("The store's name in bridge.toml."), complete="stores", audit="store")
+StoreName = Annotated[str, _STORE]
+Store = Annotated["StoreServices", replace(_STORE, resolve=store_named)]
+ConnectedStore = Annotated["StoreServices", replace(_STORE, resolve=connected_store)]
 ItemId = Annotated[
     str,
     Argument(

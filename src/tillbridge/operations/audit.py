@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 from tillbridge.core.actor import Role
 from tillbridge.core.i18n import _, ngettext
 from tillbridge.core.operation import Answer, Argument, operation
+from tillbridge.model.instant import to_iso
 
 if TYPE_CHECKING:
     from tillbridge.ledger.models import AuditEntry
@@ -60,8 +61,6 @@ async def verify(bridge: "Bridge") -> Answer:
 
 
 def _listed(entry: "AuditEntry") -> Answer:
-    from tillbridge.model.instant import to_iso
-
     return {
         "id": entry.id,
         "at": to_iso(entry.at),

@@ -1,31 +1,45 @@
 """Communities: their catalogue, items off sale there, their orders, hours and webhook."""
 
-from typing import TYPE_CHECKING, Annotated
+from collections.abc import Mapping
+from dataclasses import asdict, replace
+from typing import TYPE_CHECKING, Annotated, Any
 
 from tillbridge.core.actor import Role, current_actor
 from tillbridge.core.errors import BridgeError, ConfigError, ServiceError
 from tillbridge.core.i18n import _
 from tillbridge.core.operation import Answer, Argument, operation
+from tillbridge.model.instant import to_iso
 from tillbridge.operations.arguments import until_of_community
 
 if TYPE_CHECKING:
     from sqlalchemy import Connection
 
     from tillbridge.communities.flow import CommunityFlow
-    from tillbridge.ledger.community import TiedChild
-    from tillbridge.ledger.models import CommunityOrder
-    from tillbridge.model.community import DeliveryAttempt, Record
+    from tillbridge.model.community import Record
     from tillbridge.operations.bridge import Bridge
 
-Community = Annotated[
-    str,
-    Argument(
-        "COMMUNITY",
-        _("The community's name in bridge.toml."),
-        complete="communities",
-        audit="community",
-    ),
-]
+
+async def _community(bridge: "Bridge", _arguments: Mapping[str, Any], name: str) -> "CommunityFlow":
+    found = bridge.communities.get(name)
+    if found is None:
+        there = ", ".join(bridge.communities)
+        raise ConfigError(
+            _("There is no community {name}.").format(name=name),
+            fix=_("There are: {names}.").format(names=there)
+            if there
+            else _("Add a table [communities.{name}]; see docs/communities.md.").format(name=name),
+        )
+    return found
+
+
+_COMMUNITY = Argument(
+    "COMMUNITY",
+    _("The community's name in bridge.toml."),
+    complete="communities",
+    audit="community",
+)
+CommunityName = Annotated[str, _COMMUNITY]
+Community = Annotated["CommunityFlow", replace(_COMMUNITY, resolve=_community)]
 Item = Annotated[
     str,
     Argument(
@@ -39,7 +53,7 @@ Item = Annotated[
 
 @operation("communities.items", role=Role.LOOK, reads=True, command="community items")
 async def items(
-    bridge: "Bridge",
+    _bridge: "Bridge",
     community: Community,
     *,
     off: Annotated[bool, Argument(help=_("Only those that the community does not sell now."))] = (
@@ -54,10 +68,9 @@ async def items(
     """
     from tillbridge.communities.catalogue import item_availability
 
-    flow = _flow(bridge, community)
-    records, overrides = await _records(flow), await flow.overrides.all()
+    records, overrides = await _records(community), await community.overrides.all()
     stores = {each.record_id: each.name for each in records if each.kind == "store"}
-    now = flow.context.clock.now_ms()
+    now = community.context.clock.now_ms()
     found = [
         {
             "item_id": each.record_id,
@@ -73,19 +86,18 @@ async def items(
         if each.kind == "item"
     ]
     return {
-        "as_of": (await flow.mirror.state()).get("as_of"),
+        "as_of": (await community.mirror.state()).get("as_of"),
         "items": [each for each in found if not off or each["available"] is False],
     }
 
 
 @operation("communities.availability", role=Role.LOOK, reads=True)
-async def availability(bridge: "Bridge", community: Community) -> Answer:
+async def availability(_bridge: "Bridge", community: Community) -> Answer:
     """Return what is off sale by this bridge's word, and when the service was last told."""
     from tillbridge.ledger.community import get_records
     from tillbridge.ledger.overrides import community_overrides
-    from tillbridge.model.instant import to_iso
 
-    context = _flow(bridge, community).context
+    context = community.context
 
     def read(connection: "Connection") -> Answer:
         words = community_overrides(connection, context.key).values()
@@ -101,9 +113,9 @@ async def availability(bridge: "Bridge", community: Community) -> Answer:
                     "item_id": each.external_id,
                     "name": names.get(each.external_id, ""),
                     "at": to_iso(each.at),
-                    "until": None if each.until is None else to_iso(each.until),
+                    "until": to_iso(each.until),
                     "by": each.by,
-                    "told_at": None if each.sent_at is None else to_iso(each.sent_at),
+                    "told_at": to_iso(each.sent_at),
                 }
                 for each in words
                 if not each.available
@@ -117,7 +129,7 @@ async def availability(bridge: "Bridge", community: Community) -> Answer:
 
 @operation("communities.sync", role=Role.TECHNICIAN, command="community sync")
 async def sync(
-    bridge: "Bridge",
+    _bridge: "Bridge",
     community: Community,
     *,
     full: Annotated[bool, Argument(help=_("All of it, not only changes."), audit="full")] = False,
@@ -126,8 +138,7 @@ async def sync(
 
     Example: tillbridge community sync hall --full
     """
-    flow = _flow(bridge, community)
-    state = await (flow.mirror.whole() if full else flow.mirror.round())
+    state = await (community.mirror.whole() if full else community.mirror.round())
     text = _("The catalogue is mirrored: {items} items of {stores} stores.").format(
         items=state["items"], stores=state["stores"]
     )
@@ -136,7 +147,7 @@ async def sync(
 
 @operation("communities.item_86", role=Role.STAFF, command="community 86")
 async def take_off(
-    bridge: "Bridge",
+    _bridge: "Bridge",
     community: Community,
     item: Item,
     *,
@@ -156,39 +167,37 @@ async def take_off(
 
     Example: tillbridge community 86 hall B1 --until 18:30
     """
-    from tillbridge.model.instant import to_iso
-
-    flow = _flow(bridge, community)
-    if until is not None and until <= flow.context.clock.now_ms():
+    if until is not None and until <= community.context.clock.now_ms():
         raise ConfigError(_("That time is over."), fix=_("Give a time to come, or none at all."))
-    record = await _item(flow, item)
+    record = await _item(community, item)
     by = current_actor().name
-    await flow.overrides.set(record.record_id, available=False, until=until, by=by)
+    await community.overrides.set(record.record_id, available=False, until=until, by=by)
     text = (
         _("{item} is off sale in the community until it is restored.")
         if until is None
         else _("{item} is off sale in the community until {until}.")
     )
     end = "" if until is None else to_iso(until)
-    return await _told(flow, text.format(item=record.name or item, until=end))
+    return await _told(community, text.format(item=record.name or item, until=end))
 
 
 @operation("communities.item_restore", role=Role.STAFF, command="community restore")
-async def restore(bridge: "Bridge", community: Community, item: Item) -> Answer:
+async def restore(_bridge: "Bridge", community: Community, item: Item) -> Answer:
     """Let the community sell an item again, and end its snooze.
 
     Example: tillbridge community restore hall B1
     """
-    flow = _flow(bridge, community)
-    record = await _item(flow, item)
-    await flow.overrides.set(record.record_id, available=True, until=None, by=current_actor().name)
+    record = await _item(community, item)
+    await community.overrides.set(
+        record.record_id, available=True, until=None, by=current_actor().name
+    )
     text = _("{item} is on sale in the community again, as far as its store sells it.")
-    return await _told(flow, text.format(item=record.name or item))
+    return await _told(community, text.format(item=record.name or item))
 
 
 @operation("communities.orders", role=Role.LOOK, reads=True, command="community orders")
 async def orders(
-    bridge: "Bridge",
+    _bridge: "Bridge",
     community: Community,
     *,
     limit: Annotated[int, Argument("N", _("How many, the newest first."), least=1, most=1000)] = 20,
@@ -197,30 +206,42 @@ async def orders(
 
     Example: tillbridge community orders hall --limit 5
     """
-    from functools import partial
-
     from tillbridge.ledger.community import latest_parents, tied_children
 
-    flow = _flow(bridge, community)
-    key, ledger = flow.context.key, flow.context.ledger
-    parents = await ledger.read(partial(latest_parents, community=key, limit=limit))
-    return {
-        "orders": [
-            _parent(
-                each,
-                await ledger.read(partial(tied_children, community=key, parent_id=each.order_id)),
-            )
-            for each in parents
+    key = community.context.key
+
+    def read(connection: "Connection") -> list[Answer]:
+        return [
+            {
+                "order_id": parent.order_id,
+                "order_number": parent.order_number,
+                "status": parent.status,
+                "received_at": to_iso(parent.received_at),
+                "updated_at": to_iso(parent.updated_at),
+                "children": [
+                    {
+                        "order_id": each.child.order_id,
+                        "store_id": each.child.store_id,
+                        "store_name": each.child.store_name,
+                        "status": each.child.status,
+                        "subtotal": each.child.subtotal,
+                        # our store that has the POS order, and what the service was told of it
+                        "store": each.local_store,
+                        "told": each.state,
+                    }
+                    for each in tied_children(connection, key, parent.order_id)
+                ],
+            }
+            for parent in latest_parents(connection, key, limit)
         ]
-    }
+
+    return {"orders": await community.context.ledger.read(read)}
 
 
 @operation("communities.hours", role=Role.LOOK, reads=True)
-async def hours(bridge: "Bridge", community: Community) -> Answer:
+async def hours(_bridge: "Bridge", community: Community) -> Answer:
     """Return the opening hours as the community is to have them."""
-    from tillbridge.model.instant import to_iso
-
-    listed = await _flow(bridge, community).hours.listed()
+    listed = await community.hours.listed()
     return {
         "ok": True,
         "text": ""
@@ -230,7 +251,7 @@ async def hours(bridge: "Bridge", community: Community) -> Answer:
             {
                 "store": each.store,
                 "hours": dict(each.body),
-                "pushed_at": None if each.pushed_at is None else to_iso(each.pushed_at),
+                "pushed_at": to_iso(each.pushed_at),
             }
             for each in listed
         ],
@@ -240,7 +261,7 @@ async def hours(bridge: "Bridge", community: Community) -> Answer:
 @operation("communities.push_hours", role=Role.TECHNICIAN)
 async def push_hours(bridge: "Bridge", community: Community) -> Answer:
     """Push the opening hours of every store, changed or not."""
-    await _flow(bridge, community).hours.push_all()
+    await community.hours.push_all()
     told = await hours(bridge, community)
     pushed = [each["store"] for each in told["stores"] if each["pushed_at"]]
     if not pushed:
@@ -255,32 +276,25 @@ async def webhook_test(bridge: "Bridge", community: Community) -> Answer:
 
     Example: tillbridge community webhook test hall
     """
-    flow = _flow(bridge, community)
-    tested = await flow.subscriber.test()
-    if tested is None:
-        raise _no_subscription(community)
-    if tested.ok:
-        return {"ok": True, "text": _("The test delivery arrived, and is on disk.")}
-    if tested.attempt is None:
-        fix = _("Look at: tillbridge community webhook deliveries {name}").format(name=community)
-        text = _("The service has not tried to deliver the test within twelve seconds.")
-        return {"ok": False, "text": text, "fix": fix}
     from tillbridge.communities.subscription import describe, remedy
 
-    if tested.attempt.succeeded:
+    tested = await community.subscriber.test()
+    if tested is None:
+        raise _no_subscription(community)
+    name, attempt = community.context.name, tested.attempt
+    if tested.ok:
+        return {"ok": True, "text": _("The test delivery arrived, and is on disk.")}
+    if attempt is None:
+        text = _("The service has not tried to deliver the test within twelve seconds.")
+        fix = _("Look at: tillbridge community webhook deliveries {name}").format(name=name)
+    elif attempt.succeeded:
         text = _("Something answered the test delivery, but it was not this bridge.")
-        return {
-            "ok": False,
-            "text": text,
-            "fix": bridge.later(_("Check public_url in [receiver].")),
-        }
-    return {
-        "ok": False,
-        "text": bridge.later(_("The test delivery failed. {what}")).format(
-            what=describe(tested.attempt)
-        ),
-        "fix": remedy(tested.attempt, community, flow.subscriber.wanted.url),
-    }
+        fix = bridge.later(_("Check public_url in [receiver]."))
+    else:
+        text = bridge.later(_("The test delivery failed. {what}"))
+        text = text.format(what=describe(attempt))
+        fix = remedy(attempt, name, community.subscriber.wanted.url)
+    return {"ok": False, "text": text, "fix": fix}
 
 
 @operation(
@@ -289,53 +303,50 @@ async def webhook_test(bridge: "Bridge", community: Community) -> Answer:
     reads=True,
     command="community webhook deliveries",
 )
-async def webhook_deliveries(bridge: "Bridge", community: Community) -> Answer:
+async def webhook_deliveries(_bridge: "Bridge", community: Community) -> Answer:
     """List the service's attempts to deliver, and what it was answered.
 
     Example: tillbridge community webhook deliveries hall
     """
-    flow = _flow(bridge, community)
-    if flow.subscriber.webhook_id is None:
+    if community.subscriber.webhook_id is None:
         raise _no_subscription(community)
-    return {"deliveries": [_attempt(each) for each in await flow.subscriber.deliveries()]}
+    return {
+        "deliveries": [
+            {
+                **asdict(each),
+                "attempted_at": to_iso(each.attempted_at),
+                "succeeded": each.succeeded,
+            }
+            for each in await community.subscriber.deliveries()
+        ]
+    }
 
 
 @operation("communities.webhook_remake", role=Role.TECHNICIAN, command="community webhook remake")
-async def webhook_remake(bridge: "Bridge", community: Community) -> Answer:
+async def webhook_remake(_bridge: "Bridge", community: Community) -> Answer:
     """Make a new subscription in place of the one there is, with a new signing secret.
 
     Example: tillbridge community webhook remake hall
     """
-    await _flow(bridge, community).subscriber.remake()
+    await community.subscriber.remake()
     return {"ok": True, "text": _("There is a new subscription, with a new signing secret.")}
 
 
-def _flow(bridge: "Bridge", name: str) -> "CommunityFlow":
-    found = bridge.communities.get(name)
-    if found is None:
-        there = ", ".join(bridge.communities)
-        raise ConfigError(
-            _("There is no community {name}.").format(name=name),
-            fix=_("There are: {names}.").format(names=there)
-            if there
-            else _("Add a table [communities.{name}]; see docs/communities.md.").format(name=name),
-        )
-    return found
-
-
-async def _records(flow: "CommunityFlow") -> "list[Record]":
+async def _records(community: "CommunityFlow") -> "list[Record]":
     from functools import partial
 
     from tillbridge.ledger.community import get_records
 
-    if not await flow.mirror.state():
-        await flow.mirror.whole()
-    return await flow.context.ledger.read(partial(get_records, community=flow.context.key))
+    if not await community.mirror.state():
+        await community.mirror.whole()
+    return await community.context.ledger.read(
+        partial(get_records, community=community.context.key)
+    )
 
 
-async def _item(flow: "CommunityFlow", item: str) -> "Record":
+async def _item(community: "CommunityFlow", item: str) -> "Record":
     """Find an item by its id in the community, or by the till's where only one has it."""
-    items = [each for each in await _records(flow) if each.kind == "item"]
+    items = [each for each in await _records(community) if each.kind == "item"]
     found = [each for each in items if each.record_id == item] or [
         each for each in items if each.external_id == item
     ]
@@ -343,7 +354,7 @@ async def _item(flow: "CommunityFlow", item: str) -> "Record":
         raise BridgeError(
             _("The community has no item {item}.").format(item=item),
             fix=_("See which there are with: tillbridge community items {name}").format(
-                name=flow.context.name
+                name=community.context.name
             ),
         )
     if len(found) > 1:
@@ -355,64 +366,23 @@ async def _item(flow: "CommunityFlow", item: str) -> "Record":
     return found[0]
 
 
-async def _told(flow: "CommunityFlow", text: str) -> Answer:
+async def _told(community: "CommunityFlow", text: str) -> Answer:
     import contextlib
 
     try:
-        await flow.overrides.push()
+        await community.overrides.push()
     except ServiceError as failure:
-        flow.soon("words")
+        community.soon("words")
         kept = _("It is noted, and the service is told as soon as it can be: {detail}")
         return {"ok": True, "told": False, "text": f"{text} {kept.format(detail=failure.text)}"}
     # The catalogue shows it from now on; if it cannot be read just now, the next round does.
     with contextlib.suppress(ServiceError):
-        await flow.mirror.round()
+        await community.mirror.round()
     return {"ok": True, "told": True, "text": text}
 
 
-def _parent(parent: "CommunityOrder", children: "list[TiedChild]") -> Answer:
-    from tillbridge.model.instant import to_iso
-
-    return {
-        "order_id": parent.order_id,
-        "order_number": parent.order_number,
-        "status": parent.status,
-        "received_at": to_iso(parent.received_at),
-        "updated_at": None if parent.updated_at is None else to_iso(parent.updated_at),
-        "children": [
-            {
-                "order_id": each.child.order_id,
-                "store_id": each.child.store_id,
-                "store_name": each.child.store_name,
-                "status": each.child.status,
-                "subtotal": each.child.subtotal,
-                # the store of this bridge that has the POS order, and what the service was told
-                "store": each.local_store,
-                "told": each.state,
-            }
-            for each in children
-        ],
-    }
-
-
-def _attempt(each: "DeliveryAttempt") -> Answer:
-    from tillbridge.model.instant import to_iso
-
-    return {
-        "event_type": each.event_type,
-        "delivery_id": each.delivery_id,
-        "attempted_at": None if each.attempted_at is None else to_iso(each.attempted_at),
-        "response_status": each.response_status,
-        "response_body": each.response_body,
-        "error": each.error,
-        "succeeded": each.succeeded,
-    }
-
-
-def _no_subscription(name: str) -> BridgeError:
+def _no_subscription(community: "CommunityFlow") -> BridgeError:
+    fix = _("The running bridge makes one; or run: tillbridge community webhook remake {name}")
     return BridgeError(
-        _("There is no subscription yet."),
-        fix=_(
-            "The running bridge makes one; or run: tillbridge community webhook remake {name}"
-        ).format(name=name),
+        _("There is no subscription yet."), fix=fix.format(name=community.context.name)
     )

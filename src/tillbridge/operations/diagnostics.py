@@ -8,6 +8,7 @@ from tillbridge.core.actor import Role
 from tillbridge.core.errors import BridgeError
 from tillbridge.core.i18n import _
 from tillbridge.core.operation import Answer, Argument, operation
+from tillbridge.model.instant import to_iso
 from tillbridge.operations.status import status
 
 if TYPE_CHECKING:
@@ -68,7 +69,6 @@ async def latest_result(bridge: "Bridge") -> Answer:
     Also `versions` of what runs here, by name.
     """
     from tillbridge.diagnostics.checks.bridge import versions
-    from tillbridge.model.instant import to_iso
 
     checkups = _running(bridge).checkups
     answer: dict[str, Any] = {"began_at": None, "report": None, "versions": versions()}
@@ -176,7 +176,6 @@ async def _packed(bridge: "Bridge", loaded: "LoadedSettings") -> _Packed:
     import asyncio
 
     from tillbridge.diagnostics.bundle import gather
-    from tillbridge.model.instant import to_iso
 
     # Whoever ends this does not end the examination for others.
     doctor = await asyncio.shield(_begun(bridge)[1])

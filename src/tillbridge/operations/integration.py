@@ -5,7 +5,8 @@ from typing import TYPE_CHECKING
 from tillbridge.core.actor import Role
 from tillbridge.core.i18n import _
 from tillbridge.core.operation import Answer, operation
-from tillbridge.operations.arguments import StoreName
+from tillbridge.model.instant import to_iso
+from tillbridge.operations.arguments import Store
 
 if TYPE_CHECKING:
     from tillbridge.daemon.store_services import StoreServices
@@ -15,7 +16,7 @@ if TYPE_CHECKING:
 
 
 @operation("integration.show", role=Role.LOOK, reads=True, command="integration show")
-async def show(bridge: "Bridge", store: StoreName) -> Answer:
+async def show(bridge: "Bridge", store: Store) -> Answer:
     """Show the integration as the ordering service has it, beside as it is configured.
 
     Example: tillbridge integration show main
@@ -24,13 +25,12 @@ async def show(bridge: "Bridge", store: StoreName) -> Answer:
     from tillbridge.ledger.orders import open_orders
     from tillbridge.stores.integration_plan import Kind, costs_of
 
-    found = bridge.store(store)
-    seen = await found.integrator.look()
+    seen = await store.integrator.look()
     told = await bridge.ledger.read(
         lambda db: (
-            get_fact(db, store, "webhook_secret") or {},
-            get_fact(db, store, "integration_removed") or {},
-            len(open_orders(db, store)),
+            get_fact(db, store.name, "webhook_secret") or {},
+            get_fact(db, store.name, "integration_removed") or {},
+            len(open_orders(db, store.name)),
         )
     )
     secret, removed, waiting = told
@@ -40,30 +40,30 @@ async def show(bridge: "Bridge", store: StoreName) -> Answer:
         "store_id": seen.store.store_id,
         "state": str(seen.plan.state),
         "secret": "known" if known else "unknown" if seen.now else "none",
-        "secret_since": _iso(secret.get("since_ms")) if known else None,
-        "old_secret_until": _iso(until),
+        "secret_since": to_iso(secret.get("since_ms")) if known else None,
+        "old_secret_until": to_iso(until),
         "service": None if seen.now is None else _as_told(seen.now),
         "configured": _as_wanted(seen.wanted),
         "plan": seen.plan.to_json(),
-        "removed_since": _iso(removed.get("at")),
+        "removed_since": to_iso(removed.get("at")),
         "open_orders": waiting,
         "rotation_costs": list(costs_of(Kind.ROTATE))
-        if found.integrator.new_secret_takes_new_integration
+        if store.integrator.new_secret_takes_new_integration
         else [],
     }
 
 
 @operation("integration.plan", role=Role.LOOK, reads=True, command="integration plan")
-async def plan(bridge: "Bridge", store: StoreName) -> Answer:
+async def plan(_bridge: "Bridge", store: Store) -> Answer:
     """Show what differs from the configuration, and what applying it costs; nothing is changed.
 
     Example: tillbridge integration plan main
     """
-    return (await bridge.store(store).integrator.look()).plan.to_json()
+    return (await store.integrator.look()).plan.to_json()
 
 
 @operation("integration.apply", role=Role.TECHNICIAN, command="integration apply")
-async def apply(bridge: "Bridge", store: StoreName) -> Answer:
+async def apply(_bridge: "Bridge", store: Store) -> Answer:
     """Bring the integration in line with the configuration; only what differs is sent.
 
     The running bridge does this by itself (integration_changes). Another location, or a webhook
@@ -73,11 +73,10 @@ async def apply(bridge: "Bridge", store: StoreName) -> Answer:
     """
     from tillbridge.stores.integration_plan import Kind
 
-    found = bridge.store(store)
-    before = await found.integrator.look()
+    before = await store.integrator.look()
     if before.plan.kind is Kind.WAIT:
         return {"ok": False, "text": _waits(before), "changed": []}
-    done = await found.integrator.apply(frozenset(Kind) - {Kind.WAIT})
+    done = await store.integrator.apply(frozenset(Kind) - {Kind.WAIT})
     if done is None:
         return {"ok": False, "text": _waits(before), "changed": []}
     if done.created:
@@ -86,57 +85,54 @@ async def apply(bridge: "Bridge", store: StoreName) -> Answer:
         text = _("Changed: {changed}.")
     else:
         text = _("Nothing had to change: the service has it as configured.")
-    return await _after(found, done, text)
+    return await _after(store, done, text)
 
 
 @operation("integration.rotate_secret", role=Role.TECHNICIAN, command="integration rotate-secret")
-async def rotate_secret(bridge: "Bridge", store: StoreName) -> Answer:
+async def rotate_secret(_bridge: "Bridge", store: Store) -> Answer:
     """Get a new webhook secret; the old one is honoured for old_secret_s, and orders go on.
 
     Example: tillbridge integration rotate-secret main
     """
-    found = bridge.store(store)
-    done = await found.integrator.rotate()
+    done = await store.integrator.rotate()
     text = _("The webhook secret is new. Deliveries signed with the old one are still taken.")
-    return await _after(found, done, text)
+    return await _after(store, done, text)
 
 
 @operation("integration.remove", role=Role.TECHNICIAN, command="integration remove")
-async def remove(bridge: "Bridge", store: StoreName) -> Answer:
+async def remove(_bridge: "Bridge", store: Store) -> Answer:
     """Take a store off this bridge, at the ordering service and here.
 
     The bridge goes on with its other stores. tillbridge connect brings the store back.
 
     Example: tillbridge integration remove main
     """
-    found = bridge.store(store)
-    await found.integrator.remove()
-    found.integrating.look()
+    await store.integrator.remove()
+    store.integrating.look()
     text = _(
         "The store {store} is taken off this bridge: no orders arrive, and nothing is pushed. "
         "Bring it back with: tillbridge connect {store}"
     )
-    return {"ok": True, "text": text.format(store=store)}
+    return {"ok": True, "text": text.format(store=store.name)}
 
 
 @operation("integration.reintegrate", role=Role.TECHNICIAN, command="integration reintegrate")
-async def reintegrate(bridge: "Bridge", store: StoreName) -> Answer:
+async def reintegrate(_bridge: "Bridge", store: Store) -> Answer:
     """Remove the integration and make it anew; no new consent is needed while one lasts.
 
     Example: tillbridge integration reintegrate main
     """
-    found = bridge.store(store)
-    done = await found.integrator.reintegrate()
-    return await _after(found, done, _("The store {store} is integrated anew."))
+    done = await store.integrator.reintegrate()
+    return await _after(store, done, _("The store {store} is integrated anew."))
 
 
-async def _after(found: "StoreServices", done: "Integrated", text: str) -> Answer:
-    await found.connected()
-    found.integrating.look()
+async def _after(store: "StoreServices", done: "Integrated", text: str) -> Answer:
+    await store.connected()
+    store.integrating.look()
     changed = list(done.changed)
     return {
         "ok": True,
-        "text": text.format(store=found.name, changed=", ".join(changed)),
+        "text": text.format(store=store.name, changed=", ".join(changed)),
         "store_id": done.store_id,
         "created": done.created,
         "changed": changed,
@@ -159,7 +155,7 @@ def _as_told(now: "Integration") -> Answer:
         "external_store_id": now.external_store_id,
         "notification_email": now.notification_email,
         "status": now.status,
-        "connected_at": _iso(now.connected_at),
+        "connected_at": to_iso(now.connected_at),
     }
 
 
@@ -171,9 +167,3 @@ def _as_wanted(wanted: "IntegrationRequest") -> Answer:
         "external_store_id": wanted.external_store_id,
         "notification_email": wanted.notification_email,
     }
-
-
-def _iso(at_ms: int | None) -> str | None:
-    from tillbridge.model.instant import to_iso
-
-    return None if at_ms is None else to_iso(at_ms)

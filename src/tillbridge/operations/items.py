@@ -8,7 +8,7 @@ from tillbridge.core.errors import BridgeError, ConfigError
 from tillbridge.core.i18n import _
 from tillbridge.core.operation import Answer, Argument, operation
 from tillbridge.core.spans import clock_time, short_span
-from tillbridge.operations.arguments import ItemId, StoreName, Until, next_opening
+from tillbridge.operations.arguments import ItemId, Store, Until, next_opening
 
 if TYPE_CHECKING:
     from tillbridge.operations.bridge import Bridge
@@ -18,9 +18,7 @@ _MOST_FOUND = 40
 
 
 @operation("item.86", role=Role.STAFF, command="item 86")
-async def take_off(
-    bridge: "Bridge", store: StoreName, item: ItemId, *, until: Until = None
-) -> Answer:
+async def take_off(bridge: "Bridge", store: Store, item: ItemId, *, until: Until = None) -> Answer:
     """Take an item off sale, whatever the till says.
 
     Times are the store's local time; "tomorrow" is its next midnight, "opening" the first opening
@@ -30,35 +28,35 @@ async def take_off(
     """
     from tillbridge.menu.views import is_item, name_of_item
 
-    found, now = bridge.store(store), bridge.clock.now_ms()
-    if not await bridge.ledger.read(lambda connection: is_item(connection, store, item)):
+    now = bridge.clock.now_ms()
+    if not await bridge.ledger.read(lambda connection: is_item(connection, store.name, item)):
         raise BridgeError(
             _("The menu has no item {item}.").format(item=item),
             fix=_("Give its id in the till, which the export calls external_id."),
         )
     if until is not None and until <= now:
         raise ConfigError(_("That time is over."), fix=_("Give a time to come, or none at all."))
-    await found.menu.take_off(item, until=until, by=current_actor().who)
+    await store.menu.take_off(item, until=until, by=current_actor().who)
     text = (
         _("{item} is off sale until it is restored.")
         if until is None
         else _("{item} is off sale until {until}.")
     )
     end = "" if until is None else clock_time(until, now)
-    name = await bridge.ledger.read(lambda connection: name_of_item(connection, store, item))
+    name = await bridge.ledger.read(lambda connection: name_of_item(connection, store.name, item))
     return {"ok": True, "text": bridge.later(text).format(item=name, until=end)}
 
 
 @operation("item.restore", role=Role.STAFF, command="item restore")
-async def restore(bridge: "Bridge", store: StoreName, item: ItemId) -> Answer:
+async def restore(bridge: "Bridge", store: Store, item: ItemId) -> Answer:
     """Lift the staff's word on an item: what the till says counts again.
 
     Example: tillbridge item restore main B1
     """
     from tillbridge.menu.views import name_of_item
 
-    restored = await bridge.store(store).menu.restore(item)
-    name = await bridge.ledger.read(lambda connection: name_of_item(connection, store, item))
+    restored = await store.menu.restore(item)
+    name = await bridge.ledger.read(lambda connection: name_of_item(connection, store.name, item))
     if not restored:
         return {"ok": False, "text": _("{item} was not taken off sale here.").format(item=name)}
     text = bridge.later(_("{item} is again as the till says."))
@@ -66,16 +64,15 @@ async def restore(bridge: "Bridge", store: StoreName, item: ItemId) -> Answer:
 
 
 @operation("items.off", role=Role.LOOK, reads=True, command="item off")
-async def off(bridge: "Bridge", store: StoreName) -> Answer:
+async def off(bridge: "Bridge", store: Store) -> Answer:
     """List what is off sale: since when, until when, by whom, and when the storefront had it.
 
     Example: tillbridge item off main
     """
     from tillbridge.menu.views import items_off_sale
 
-    bridge.store(store)
     now = bridge.clock.now_ms()
-    items = await bridge.ledger.read(lambda connection: items_off_sale(connection, store, now))
+    items = await bridge.ledger.read(lambda connection: items_off_sale(connection, store.name, now))
     ends = {"opening_ms": await next_opening(bridge, store), "hour_ms": now + _HOUR_MS}
     return {"items": items, "ends": ends}
 
@@ -83,7 +80,7 @@ async def off(bridge: "Bridge", store: StoreName) -> Answer:
 @operation("items.find", role=Role.LOOK, reads=True, command="item find")
 async def find(
     bridge: "Bridge",
-    store: StoreName,
+    store: Store,
     text: Annotated[str, Argument("TEXT", _("Part of a name, its initials, or an id."))],
 ) -> Answer:
     """Find items of the menu by a few letters, with the id that item 86 takes.
@@ -92,9 +89,10 @@ async def find(
     """
     from tillbridge.menu.views import items_found
 
-    currency = bridge.store(store).settings.currency
     return await bridge.ledger.read(
-        lambda connection: items_found(connection, store, text, currency, limit=_MOST_FOUND)
+        lambda connection: items_found(
+            connection, store.name, text, store.settings.currency, limit=_MOST_FOUND
+        )
     )
 
 

@@ -3,10 +3,10 @@
 from typing import TYPE_CHECKING, Annotated
 
 from tillbridge.core.actor import Role, current_actor
-from tillbridge.core.errors import BridgeError
 from tillbridge.core.i18n import _
 from tillbridge.core.operation import Answer, Argument, operation
-from tillbridge.operations.arguments import Full, Moment, StoreName
+from tillbridge.model.instant import to_iso
+from tillbridge.operations.arguments import ConnectedStore, Full, Moment, Store
 
 if TYPE_CHECKING:
     from tillbridge.core.problems import OpenProblem
@@ -24,43 +24,36 @@ _IN_THE_WAY = (
 
 
 @operation("menu.show", role=Role.LOOK, reads=True)
-async def show(bridge: "Bridge", store: StoreName) -> Answer:
+async def show(bridge: "Bridge", store: Store) -> Answer:
     """Return how the menu stands: what the till says, what the service has, what waits."""
     from tillbridge.menu.views import menu_standing
 
-    bridge.store(store)
-    return await bridge.ledger.read(lambda connection: menu_standing(connection, store))
+    return await bridge.ledger.read(lambda connection: menu_standing(connection, store.name))
 
 
 @operation("menu.plan", role=Role.LOOK, reads=True, command="menu plan")
-async def plan(bridge: "Bridge", store: StoreName) -> Answer:
+async def plan(_bridge: "Bridge", store: Store) -> Answer:
     """Show what would be pushed now, as a difference; nothing is pushed.
 
     Example: tillbridge menu plan main
     """
-    return vars(await bridge.store(store).menu.plan_only())
+    return vars(await store.menu.plan_only())
 
 
 @operation("menu.push", role=Role.TECHNICIAN, command="menu push")
-async def push(bridge: "Bridge", store: StoreName, *, full: Full = False) -> Answer:
+async def push(bridge: "Bridge", store: ConnectedStore, *, full: Full = False) -> Answer:
     """Push the menu now, without waiting for the export to change.
 
     A change that is held stays held: release it with menu approve.
 
     Example: tillbridge menu push main --full
     """
-    found = bridge.store(store)
-    if found.service_store_id is None:
-        raise BridgeError(
-            _("The store {store} is not connected to the service yet.").format(store=store),
-            fix=_("Run: tillbridge connect {store}").format(store=store),
-        )
-    report = await (found.menu.push_full() if full else found.menu.push_again())
-    return _pushed(report, _open_problem(bridge, store))
+    report = await (store.menu.push_full() if full else store.menu.push_again())
+    return _pushed(report, _open_problem(bridge, store.name))
 
 
 @operation("menu.approve", role=Role.TECHNICIAN, command="menu approve")
-async def approve(bridge: "Bridge", store: StoreName) -> Answer:
+async def approve(bridge: "Bridge", store: Store) -> Answer:
     """Release the menu change that waits for a person.
 
     Only that very change: if the export changes meanwhile, it is looked at anew.
@@ -68,9 +61,8 @@ async def approve(bridge: "Bridge", store: StoreName) -> Answer:
     Example: tillbridge menu approve main
     """
     from tillbridge.menu.describe import counted
-    from tillbridge.model.instant import to_iso
 
-    hold = await bridge.store(store).menu.approve()
+    hold = await store.menu.approve()
     if hold is None:
         return {"ok": False, "text": _("No menu change waits for approval.")}
     counts = hold.summary.get("counts", {})
@@ -84,14 +76,14 @@ async def approve(bridge: "Bridge", store: StoreName) -> Answer:
 
 
 @operation("menu.dismiss", role=Role.TECHNICIAN, command="menu dismiss")
-async def dismiss(bridge: "Bridge", store: StoreName) -> Answer:
+async def dismiss(_bridge: "Bridge", store: Store) -> Answer:
     """Dismiss the menu change that waits: the storefront stays as it is.
 
     This very change is not offered again; what the till tells next is looked at anew.
 
     Example: tillbridge menu dismiss main
     """
-    hold = await bridge.store(store).menu.dismiss(by=current_actor().who)
+    hold = await store.menu.dismiss(by=current_actor().who)
     if hold is None:
         return {"ok": False, "text": _("No menu change waits for approval.")}
     text = _(
@@ -102,21 +94,20 @@ async def dismiss(bridge: "Bridge", store: StoreName) -> Answer:
 
 
 @operation("menu.history", role=Role.LOOK, reads=True, command="menu history")
-async def history(bridge: "Bridge", store: StoreName, *, before: int | None = None) -> Answer:
+async def history(bridge: "Bridge", store: Store, *, before: int | None = None) -> Answer:
     """List the latest pushes: what was told, how it ended, how long it took.
 
     Example: tillbridge menu history main
     """
     from tillbridge.menu.views import pushes_page
 
-    bridge.store(store)
-    return await bridge.ledger.read(lambda connection: pushes_page(connection, store, before))
+    return await bridge.ledger.read(lambda connection: pushes_page(connection, store.name, before))
 
 
 @operation("menu.items", role=Role.LOOK, reads=True, command="menu items")
 async def items(
     bridge: "Bridge",
-    store: StoreName,
+    store: Store,
     text: Annotated[str, Argument("[TEXT]", _("Part of a name, its initials, or an id."))] = "",
     *,
     at: Moment = None,
@@ -128,9 +119,10 @@ async def items(
     """
     from tillbridge.menu.views import items_page
 
-    currency = bridge.store(store).settings.currency
     return await bridge.ledger.read(
-        lambda connection: items_page(connection, store, text, currency, page=page, at_ms=at)
+        lambda connection: items_page(
+            connection, store.name, text, store.settings.currency, page=page, at_ms=at
+        )
     )
 
 

@@ -5,8 +5,8 @@ they are how that bridge does, and what is said here changes its configuration.
 """
 
 from collections.abc import Callable
-from dataclasses import asdict
-from functools import partial
+from dataclasses import asdict, dataclass
+from functools import partial, wraps
 from typing import TYPE_CHECKING
 
 from tillbridge.core.actor import Role
@@ -62,12 +62,47 @@ class Setup:
             await self._sign_in.close()
 
 
+@dataclass(frozen=True, slots=True)
+class _Work:
+    """What a step works on: the running bridge, its set-up, and the answers so far."""
+
+    bridge: "Bridge"
+    setup: Setup
+    place: "SetupContext"
+    draft: "Draft"
+
+    @property
+    def is_running(self) -> bool:
+        """Whether a bridge serves a store already: then only what could be written is kept."""
+        return self.bridge.is_set_up
+
+    def after(self, earlier: object) -> None:
+        """Raise ConfigError where an earlier step has not given this answer."""
+        if not earlier:
+            raise ConfigError(
+                _("An earlier step is not done yet."), fix=_("Take the steps in their order.")
+            )
+
+
 def _step(name: str, *, reads: bool = False) -> Callable[[Function], Function]:
-    return operation(f"setup.{name}", role=Role.TECHNICIAN, reads=reads, before_setup=True)
+    """Declare a step of setting up, which is given its work in the place of the bridge."""
+
+    def declare(step: Function) -> Function:
+        @wraps(step)
+        async def run(bridge: "Bridge", **given: object) -> Answer:
+            if bridge.setup is None:
+                raise not_running()
+            place = bridge.setup.context
+            return await step(_Work(bridge, bridge.setup, place, await place.draft()), **given)
+
+        operation(f"setup.{name}", role=Role.TECHNICIAN, reads=reads, before_setup=True)(run)
+        return step
+
+    return declare
 
 
 @_step("show", reads=True)
-async def show(bridge: "Bridge", adapter: str = "") -> Answer:
+async def show(work: _Work, adapter: str = "") -> Answer:
     """Return how far it is: `steps` and `next`, what the forms hold, and what would be written.
 
     Of the forms there are `service`, `sign_in`, `choice`, `till` (with `preview`) and `address`.
@@ -83,8 +118,8 @@ async def show(bridge: "Bridge", adapter: str = "") -> Answer:
     from tillbridge.setup.draft import findings_of, next_step, steps_of
     from tillbridge.setup.proposal import LISTEN, proposed
 
-    setup, place, draft = await _begun(bridge)
-    running, sign_in = bridge.is_set_up, setup.sign_in
+    bridge, setup, place, draft = work.bridge, work.setup, work.place, work.draft
+    running, sign_in = work.is_running, setup.sign_in
     findings = draft.findings()
     if running:
         stores = bridge.settings.stores
@@ -120,7 +155,7 @@ async def show(bridge: "Bridge", adapter: str = "") -> Answer:
         if asks_for_store
         else service.choice_of(draft),
         "till": await setup.till.show(draft, adapter, all_adapters=bool(adapter) or not running),
-        "storefront": await _storefront(bridge, draft),
+        "storefront": await _storefront(work),
         "address": {
             "listen": draft.listen or LISTEN,
             "public_url": draft.public_url,
@@ -135,27 +170,27 @@ async def show(bridge: "Bridge", adapter: str = "") -> Answer:
 
 
 @_step("service")
-async def service(bridge: "Bridge", base_url: str = "") -> Answer:
+async def service(work: _Work, base_url: str = "") -> Answer:
     """Test whether the ordering service answers there."""
     from tillbridge.setup.service import checked_url, reached
 
-    _setup, place, draft = await _begun(bridge)
+    place, draft = work.place, work.draft
     url = checked_url(base_url)
     found = await reached(url)
     if found.done:
         await place.keep(draft.passed("service", found.text, base_url=url))
-    elif not bridge.is_set_up:  # beside a bridge that serves only what could be written is kept
+    elif not work.is_running:  # beside a bridge that serves only what could be written is kept
         await place.keep(draft.failed("service", base_url=url))
     return _answer(found)
 
 
 @_step("sign_in")
-async def sign_in(bridge: "Bridge", client_id: str = "", client_secret: str = "") -> Answer:
+async def sign_in(work: _Work, client_id: str = "", client_secret: str = "") -> Answer:
     """Test the app's id and secret, which goes into the vault; an empty one stays as it is."""
     from tillbridge.setup.service import ASSUMED, known
 
-    setup, place, draft = await _begun(bridge)
-    _in_order(draft.base_url)
+    setup, place, draft = work.setup, work.place, work.draft
+    work.after(draft.base_url)
     app_id, secret = client_id.strip(), client_secret.strip()
     if not app_id or not (secret or setup.sign_in.has_secret(draft.base_url)):
         raise ConfigError(
@@ -177,26 +212,26 @@ async def sign_in(bridge: "Bridge", client_id: str = "", client_secret: str = ""
     await setup.sign_in.close()
     text = _("The service knows this app.")
     draft = draft.passed("app", text)
-    if bridge.is_set_up:
+    if work.is_running:
         draft = draft.passed("sign_in", text)
     await place.keep(draft)
     return {"ok": True, "text": text}
 
 
 @_step("allow")
-async def allow(bridge: "Bridge", email: str = "") -> Answer:
+async def allow(work: _Work, email: str = "") -> Answer:
     """Begin the merchant's consent; return the `url` that the merchant opens."""
-    setup, _place, draft = await _begun(bridge)
-    _in_order(draft.found.get("app"))
+    setup, draft = work.setup, work.draft
+    work.after(draft.found.get("app"))
     request = await setup.sign_in.begin(draft, email.strip())
     return {"ok": True, "url": request.url, "text": _("Let the merchant open this address.")}
 
 
 @_step("sign_up")
-async def sign_up(bridge: "Bridge", form: dict[str, str]) -> Answer:
+async def sign_up(work: _Work, form: dict[str, str]) -> Answer:
     """Make a merchant and a store at the service; return the `url` to go on."""
-    setup, _place, draft = await _begun(bridge)
-    _in_order(draft.found.get("app"))
+    setup, draft = work.setup, work.draft
+    work.after(draft.found.get("app"))
     request = await setup.sign_in.sign_up(draft, form)
     text = (
         _("A merchant with this e-mail exists already, and signs in instead.")
@@ -208,7 +243,7 @@ async def sign_up(bridge: "Bridge", form: dict[str, str]) -> Answer:
 
 @_step("choose")
 async def choose(
-    bridge: "Bridge",
+    work: _Work,
     store: StoreName = "",
     store_id: StoreId = "",
     location_id: str = "",
@@ -217,8 +252,8 @@ async def choose(
     """Say which of the merchant's stores this is; `store` is what it is called here."""
     from tillbridge.setup.service import chosen
 
-    setup, place, draft = await _begun(bridge)
-    _in_order(draft.found.get("sign_in"))
+    setup, place, draft = work.setup, work.place, work.draft
+    work.after(draft.found.get("sign_in"))
     with_store = await chosen(
         draft,
         setup.sign_in,
@@ -233,12 +268,12 @@ async def choose(
 
 
 @_step("till")
-async def till(bridge: "Bridge", adapter: str, form: dict[str, str]) -> Answer:
+async def till(work: _Work, adapter: str, form: dict[str, str]) -> Answer:
     """Try an adapter with these options, and keep them where it reads what it should."""
     from tillbridge.setup.pos import finding_of, takes_orders
 
-    setup, place, draft = await _begun(bridge)
-    _in_order(draft.currency)
+    setup, place, draft = work.setup, work.place, work.draft
+    work.after(draft.currency)
     pos = await setup.till.said(adapter, form, draft.pos)
     preview = await setup.till.look(pos, draft)
     found = finding_of(adapter, preview)
@@ -256,12 +291,12 @@ async def till(bridge: "Bridge", adapter: str, form: dict[str, str]) -> Answer:
 
 
 @_step("orders")
-async def orders(bridge: "Bridge", adapter: str, form: dict[str, str]) -> Answer:
+async def orders(work: _Work, adapter: str, form: dict[str, str]) -> Answer:
     """Let another adapter write the orders, where that of the till does not."""
     from tillbridge.setup.pos import takes_orders
 
-    setup, place, draft = await _begun(bridge)
-    _in_order(draft.pos)
+    setup, place, draft = work.setup, work.place, work.draft
+    work.after(draft.pos)
     writer = await setup.till.said(adapter, form, draft.orders)
     if not await takes_orders(writer, draft, place.base_dir):
         raise ConfigError(
@@ -276,13 +311,13 @@ async def orders(bridge: "Bridge", adapter: str, form: dict[str, str]) -> Answer
 
 @_step("address")
 async def address(
-    bridge: "Bridge", listen: str = "", public_url: str = "", *, anyway: bool = False
+    work: _Work, listen: str = "", public_url: str = "", *, anyway: bool = False
 ) -> Answer:
     """Send a nonce through the public address; `anyway` goes on where nobody can tell."""
     from tillbridge.setup.proposal import LISTEN, judged, note_address, proposed
 
-    _setup, place, draft = await _begun(bridge)
-    _in_order(draft.pos)
+    place, draft = work.place, work.draft
+    work.after(draft.pos)
     url = public_url.strip().rstrip("/")
     draft = draft.said(listen=listen.strip() or LISTEN, public_url=url)
     proposal = await proposed(place, draft)
@@ -290,7 +325,7 @@ async def address(
         raise ConfigError(proposal.faults[0], fix=_("Correct it."))
     judgement = await judged(place, proposal, draft.listen)
     if not (judgement.reachable or (judgement.reachable is None and anyway)):
-        if not bridge.is_set_up:
+        if not work.is_running:
             await place.keep(draft.failed("address"))
         return {"ok": False, "text": judgement.text, "fix": judgement.fix}
     await place.keep(draft.passed("address", judgement.text))
@@ -300,29 +335,29 @@ async def address(
 
 
 @_step("order")
-async def order(bridge: "Bridge") -> Answer:
+async def order(work: _Work) -> Answer:
     """Place an order at the practice service, as a guest would."""
     from tillbridge.setup.service import is_practice, place_order
 
-    _setup, _place, draft = await _begun(bridge)
-    if not bridge.is_set_up:
+    draft = work.draft
+    if not work.is_running:
         raise ConfigError(_("The bridge does not run yet."), fix=_("Finish the steps before."))
     if not is_practice(draft.base_url):
         raise ConfigError(
             _("That would be a real order."), fix=_("Order something small at the storefront.")
         )
-    return _answer(await place_order(draft.base_url, await _store_id(bridge, draft)))
+    return _answer(await place_order(draft.base_url, await _store_id(work)))
 
 
 @_step("write")
-async def write(bridge: "Bridge", digest: str = "") -> Answer:
+async def write(work: _Work, digest: str = "") -> Answer:
     """Write the difference of that digest into the file, and begin anew with it."""
     import asyncio
 
     from tillbridge.config.writing import replace_file
     from tillbridge.setup.proposal import begin_anew, proposed, take_back
 
-    _setup, place, draft = await _begun(bridge)
+    place, draft = work.place, work.draft
     proposal = await proposed(place, draft)
     if proposal.digest != digest:
         raise ConfigError(
@@ -333,7 +368,7 @@ async def write(bridge: "Bridge", digest: str = "") -> Answer:
         raise ConfigError("\n".join(proposal.faults), fix=_("Mend it in the steps above."))
     copy = await asyncio.to_thread(replace_file, place.path, proposal.new)
     undo = partial(take_back, place.path, copy)
-    await begin_anew(place, draft, proposal.new, undo, connect=_to_connect(bridge, draft))
+    await begin_anew(place, draft, proposal.new, undo, connect=_to_connect(work))
     text = _("{file} is written, and the bridge starts anew with it.")
     kept = _("The file as it was is kept as {copy}.")
     return {
@@ -344,14 +379,14 @@ async def write(bridge: "Bridge", digest: str = "") -> Answer:
 
 
 @_step("text")
-async def text(bridge: "Bridge") -> Answer:
+async def text(work: _Work) -> Answer:
     """Return `file`, the whole `text` as it would be, `lines`, `faults` and its `digest`.
 
     For a command whose user may write the file: it may hold secrets of others.
     """
     from tillbridge.setup.proposal import digest_of, proposed
 
-    _setup, place, draft = await _begun(bridge)
+    place, draft = work.place, work.draft
     proposal = await proposed(place, draft)
     return {
         "file": str(place.path.resolve()),
@@ -363,64 +398,49 @@ async def text(bridge: "Bridge") -> Answer:
 
 
 @_step("written")
-async def written(bridge: "Bridge", digest: str) -> Answer:
+async def written(work: _Work, digest: str) -> Answer:
     """Take note that such a command has written the text of that digest, and begin anew with it."""
     import asyncio
 
     from tillbridge.setup.proposal import begin_anew, cannot_take_back, digest_of
 
-    _setup, place, draft = await _begun(bridge)
+    place, draft = work.place, work.draft
     found, _document = await asyncio.to_thread(place.document)
     if digest_of(found) != digest:
         raise ConfigError(
             _("The file is not what was to be written."), fix=_("Look at it, and try again.")
         )
-    connect = _to_connect(bridge, draft)
+    connect = _to_connect(work)
     await begin_anew(place, draft, found, cannot_take_back, connect=connect)
     return {"ok": True, "text": _("It is written, and the bridge starts anew with it.")}
 
 
 @_step("forget")
-async def forget(bridge: "Bridge") -> Answer:
+async def forget(work: _Work) -> Answer:
     """Forget what was said here and is not written."""
-    setup, place, _draft = await _begun(bridge)
+    setup, place = work.setup, work.place
     await place.forget()
     setup.till.forget()
     return {"ok": True, "text": _("Forgotten: everything is as the file says.")}
 
 
-async def _begun(bridge: "Bridge") -> "tuple[Setup, SetupContext, Draft]":
-    """Return the set-up of a running bridge, with the answers so far."""
-    if bridge.setup is None:
-        raise not_running()
-    return bridge.setup, bridge.setup.context, await bridge.setup.context.draft()
+def _to_connect(work: _Work) -> str:
+    return "" if work.is_running else work.draft.store
 
 
-def _in_order(before: object) -> None:
-    """Raise ConfigError where an earlier step has not given this answer."""
-    if not before:
-        raise ConfigError(
-            _("An earlier step is not done yet."), fix=_("Take the steps in their order.")
-        )
-
-
-def _to_connect(bridge: "Bridge", draft: "Draft") -> str:
-    return "" if bridge.is_set_up else draft.store
-
-
-async def _storefront(bridge: "Bridge", draft: "Draft") -> str:
+async def _storefront(work: _Work) -> str:
     """Return where a guest orders at the practice service; "" where it is a real one."""
     from tillbridge.setup.service import is_practice, storefront_of
 
-    if not bridge.is_set_up or not is_practice(draft.base_url):
+    if not work.is_running or not is_practice(work.draft.base_url):
         return ""
-    store_id = await _store_id(bridge, draft)
-    return storefront_of(draft.base_url, store_id) if store_id else ""
+    store_id = await _store_id(work)
+    return storefront_of(work.draft.base_url, store_id) if store_id else ""
 
 
-async def _store_id(bridge: "Bridge", draft: "Draft") -> str:
-
-    found = draft.store_id or await bridge.ledger.get_fact(draft.store, "service_store_id")
+async def _store_id(work: _Work) -> str:
+    draft = work.draft
+    found = draft.store_id or await work.bridge.ledger.get_fact(draft.store, "service_store_id")
     return str(found or "")
 
 

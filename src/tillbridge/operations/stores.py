@@ -8,7 +8,8 @@ from tillbridge.core.errors import BridgeError, ServiceError
 from tillbridge.core.i18n import _, ngettext
 from tillbridge.core.operation import Answer, Argument, operation
 from tillbridge.core.spans import clock_time
-from tillbridge.operations.arguments import Full, StoreName, until_of_store
+from tillbridge.model.instant import to_iso
+from tillbridge.operations.arguments import ConnectedStore, Full, Store, until_of_store
 
 if TYPE_CHECKING:
     from tillbridge.daemon.store_services import StoreServices
@@ -22,23 +23,22 @@ By = Annotated[str | None, Argument("NAME", _("Who says so; else this machine's 
 
 
 @operation("store.show", role=Role.LOOK, reads=True, command="store show")
-async def show(bridge: "Bridge", store: StoreName) -> Answer:
+async def show(_bridge: "Bridge", store: Store) -> Answer:
     """Show whether a store takes orders, who says so, its hours today and its taxes.
 
     Example: tillbridge store show main
     """
-    found = bridge.store(store)
-    status = found.store_status
+    status = store.store_status
     return {
         **_standing(await status.closure()),
-        "next_change_at": _iso(status.next_change_ms()),
-        "settings": _settings(found),
-        "tax": _tax(await found.taxes.known()),
+        "next_change_at": to_iso(status.next_change_ms()),
+        "settings": _settings(store),
+        "tax": _tax(await store.taxes.known()),
     }
 
 
 @operation("store.plan", role=Role.LOOK, reads=True, command="store plan")
-async def plan(bridge: "Bridge", store: StoreName, *, full: Full = False) -> Answer:
+async def plan(_bridge: "Bridge", store: Store, *, full: Full = False) -> Answer:
     """Show what of the store's settings would be sent, in words; nothing is sent.
 
     With --json also the body as the ordering service gets it.
@@ -47,23 +47,22 @@ async def plan(bridge: "Bridge", store: StoreName, *, full: Full = False) -> Ans
     """
     from tillbridge.stores.settings import settings_lines
 
-    found = bridge.store(store)
-    plan = await _flow(found).plan(full=full)
+    plan = await _flow(store).plan(full=full)
     return {
         "body": plan.part,
-        "lines": settings_lines(plan.part, plan.accepted, found.settings.currency),
+        "lines": settings_lines(plan.part, plan.accepted, store.settings.currency),
         "unsaid": list(plan.unsaid),
         "notes": list(plan.notes),
     }
 
 
 @operation("store.push", role=Role.TECHNICIAN, command="store push")
-async def push(bridge: "Bridge", store: StoreName, *, full: Full = False) -> Answer:
+async def push(_bridge: "Bridge", store: ConnectedStore, *, full: Full = False) -> Answer:
     """Send the store's settings that have changed, now; with --full all of them.
 
     Example: tillbridge store push main --full
     """
-    plan = await _flow(await _connected(bridge, store)).push(full=full)
+    plan = await _flow(store).push(full=full)
     if not plan.part:
         text = _("Nothing had to be sent: the service has what the files say.")
     else:
@@ -80,7 +79,7 @@ async def push(bridge: "Bridge", store: StoreName, *, full: Full = False) -> Ans
 @operation("store.pause", role=Role.STAFF, command="store pause")
 async def pause(
     bridge: "Bridge",
-    store: StoreName,
+    store: ConnectedStore,
     *,
     reason: Annotated[str, Argument("TEXT", _("Why, for whoever looks later."))] = "",
     until: Annotated[
@@ -100,7 +99,7 @@ async def pause(
 
     Example: tillbridge store pause main --until 18:30 --reason "too busy"
     """
-    status = (await _connected(bridge, store)).store_status
+    status = store.store_status
     who = by or current_actor().name
     try:
         stands = await status.pause(by=who, reason=reason, until_ms=until)
@@ -115,7 +114,7 @@ async def pause(
 
 
 @operation("store.resume", role=Role.STAFF, command="store resume")
-async def resume(bridge: "Bridge", store: StoreName, *, by: By = None) -> Answer:
+async def resume(_bridge: "Bridge", store: ConnectedStore, *, by: By = None) -> Answer:
     """Let a store take orders again, whoever paused it; against its schedule until that changes.
 
     While the till is away the store stays closed, and opens by itself when the till is back.
@@ -125,11 +124,10 @@ async def resume(bridge: "Bridge", store: StoreName, *, by: By = None) -> Answer
     """
     from tillbridge.stores.closure import Who
 
-    found = await _connected(bridge, store)
-    status = found.store_status
+    status = store.store_status
     try:
         stands = await status.resume(by=by or current_actor().name)
-        await found.pos_pause.opened_by_person()
+        await store.pos_pause.opened_by_person()
         stands = await status.closure() if stands.who is Who.POS_AWAY else stands
     except ServiceError as failure:
         return {**_not_told(failure), **_standing(await status.closure())}
@@ -137,14 +135,14 @@ async def resume(bridge: "Bridge", store: StoreName, *, by: By = None) -> Answer
 
 
 @operation("store.tax", role=Role.TECHNICIAN, reads=True, command="store tax")
-async def tax(bridge: "Bridge", store: StoreName) -> Answer:
+async def tax(_bridge: "Bridge", store: Store) -> Answer:
     """Compare the taxes of the till's items and of the latest orders with the service's, now.
 
     Ends with 1 where they differ.
 
     Example: tillbridge store tax main
     """
-    found = _tax(await bridge.store(store).taxes.check())
+    found = _tax(await store.taxes.check())
     return {"ok": not found["differences"], **found}
 
 
@@ -175,16 +173,6 @@ def _flow(found: "StoreServices") -> "SettingsFlow":
     return flow
 
 
-async def _connected(bridge: "Bridge", store: str) -> "StoreServices":
-    found = bridge.store(store)
-    if await found.connected_as() is None:
-        raise BridgeError(
-            _("The store {store} is not connected yet.").format(store=store),
-            fix=_("Run: tillbridge connect {store}").format(store=store),
-        )
-    return found
-
-
 def _resumed(stands: "StoreClosure") -> str:
     from tillbridge.stores.closure import Who
 
@@ -213,20 +201,14 @@ def _standing(stands: "StoreClosure") -> Answer:
         "paused_by": None if stands.who is None else str(stands.who),
         "by": stands.by,
         "reason": stands.reason,
-        "since": _iso(stands.since_ms),
-        "until": _iso(stands.until_ms),
+        "since": to_iso(stands.since_ms),
+        "until": to_iso(stands.until_ms),
     }
 
 
 def _tax(fact: "TaxFact") -> Answer:
     return {
-        "checked_at": _iso(fact.checked_at),
+        "checked_at": to_iso(fact.checked_at),
         "differences": fact.differences,
         "config": None if fact.config is None else asdict(fact.config),
     }
-
-
-def _iso(at_ms: int | None) -> str | None:
-    from tillbridge.model.instant import to_iso
-
-    return None if at_ms is None else to_iso(at_ms)

@@ -7,12 +7,13 @@ from tillbridge.core.actor import Role
 from tillbridge.core.errors import BridgeError
 from tillbridge.core.i18n import _, ngettext
 from tillbridge.core.operation import Answer, operation
-from tillbridge.operations.arguments import StoreName
+from tillbridge.model.instant import to_iso
+from tillbridge.operations.arguments import ConnectedStore, Store
 
 if TYPE_CHECKING:
     from tillbridge.daemon.store_services import StoreServices
     from tillbridge.ledger.models import AcceptedTable
-    from tillbridge.menu.tables import FloorPlan
+    from tillbridge.menu.tables import FloorPlan, TableSync
     from tillbridge.operations.bridge import Bridge
 
 
@@ -30,48 +31,42 @@ class TableView(TypedDict):
 
 
 @operation("tables.list", role=Role.LOOK, reads=True, command="tables list")
-async def accepted_tables(bridge: "Bridge", store: StoreName) -> Answer:
+async def accepted_tables(_bridge: "Bridge", store: Store) -> Answer:
     """List the tables that the ordering service has, with the addresses of their QR codes.
 
     Example: tillbridge tables list main
     """
-    found = bridge.store(store)
-    state = await found.menu.tables.state()
+    state = await store.menu.tables.state()
     hold = state.hold
     waits = hold is not None and not hold.approved
     return {
-        "title": await found.title(),
-        "told": found.menu.tables.pos_has_tables,
+        "title": await store.title(),
+        "told": store.menu.tables.pos_has_tables,
         "held": list(hold.reasons) if hold is not None and waits else [],
         "tables": [_listed(each, state.printed) for each in state.accepted],
     }
 
 
 @operation("tables.plan", role=Role.LOOK, reads=True, command="tables plan")
-async def plan(bridge: "Bridge", store: StoreName) -> Answer:
+async def plan(_bridge: "Bridge", store: Store) -> Answer:
     """Show what would be pushed now, as a difference; nothing is pushed.
 
     Example: tillbridge tables plan main
     """
-    plan = await _told(bridge, store).menu.tables.plan_only()
-    return plan.to_json()
+    plan = await _tables(store).plan_only()
+    answer: Answer = plan.to_json()
+    return answer
 
 
 @operation("tables.push", role=Role.TECHNICIAN, command="tables push")
-async def push(bridge: "Bridge", store: StoreName) -> Answer:
+async def push(_bridge: "Bridge", store: ConnectedStore) -> Answer:
     """Push the floor plan now, changed or not; tables that are missing from it are deactivated.
 
     A change that is held stays held: release it with tables approve.
 
     Example: tillbridge tables push main
     """
-    found = _told(bridge, store)
-    if await found.connected_as() is None:
-        raise BridgeError(
-            _("The store {store} is not connected yet.").format(store=store),
-            fix=_("Run: tillbridge connect {store}").format(store=store),
-        )
-    plan = await found.menu.tables.push_again()
+    plan = await _tables(store).push_again()
     if plan is None:
         text = _("The floor plan cannot be read; see: tillbridge status")
         return {"ok": False, "text": text}
@@ -79,22 +74,20 @@ async def push(bridge: "Bridge", store: StoreName) -> Answer:
         text = _(
             "The floor plan waits for a person: {reasons}. Release it with: "
             "tillbridge tables approve {store}"
-        ).format(reasons="; ".join(plan.reasons), store=store)
+        ).format(reasons="; ".join(plan.reasons), store=store.name)
         return {"ok": False, "text": text}
     return {"ok": True, "text": _pushed(plan)}
 
 
 @operation("tables.approve", role=Role.TECHNICIAN, command="tables approve")
-async def approve(bridge: "Bridge", store: StoreName) -> Answer:
+async def approve(bridge: "Bridge", store: Store) -> Answer:
     """Release the change of the floor plan that waits for a person.
 
     Only that very change: if the export changes meanwhile, it is looked at anew.
 
     Example: tillbridge tables approve main
     """
-    from tillbridge.model.instant import to_iso
-
-    hold = await bridge.store(store).menu.tables.approve()
+    hold = await store.menu.tables.approve()
     if hold is None:
         return {"ok": False, "text": _("No floor plan waits for approval.")}
     text = bridge.later(_("The floor plan of {since} is released."))
@@ -102,22 +95,20 @@ async def approve(bridge: "Bridge", store: StoreName) -> Answer:
 
 
 @operation("tables.printed", role=Role.STAFF)
-async def printed(bridge: "Bridge", store: StoreName, codes: dict[str, str]) -> Answer:
+async def printed(_bridge: "Bridge", store: Store, codes: dict[str, str]) -> Answer:
     """Take note that these codes (as `tables.list` names them, by external id) are printed."""
-    state = await bridge.store(store).menu.tables.printed(codes)
+    state = await store.menu.tables.printed(codes)
     return {"ok": True, "text": _("Noted."), "dead": list(state.dead)}
 
 
-def _told(bridge: "Bridge", store: str) -> "StoreServices":
-    found = bridge.store(store)
-    if not found.menu.tables.pos_has_tables:
+def _tables(store: "StoreServices") -> "TableSync":
+    if not store.menu.tables.pos_has_tables:
+        fix = _("Name the file of its tables in [stores.{store}.pos]; see docs/tables.md.")
         raise BridgeError(
-            _("The till of {store}, as configured, tells no tables.").format(store=store),
-            fix=_(
-                "Name the file of its tables in [stores.{store}.pos]; see docs/tables.md."
-            ).format(store=store),
+            _("The till of {store}, as configured, tells no tables.").format(store=store.name),
+            fix=fix.format(store=store.name),
         )
-    return found
+    return store.menu.tables
 
 
 def _listed(each: "AcceptedTable", printed: Mapping[str, str]) -> TableView:

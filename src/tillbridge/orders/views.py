@@ -175,10 +175,10 @@ def order_view(row: OrderRow, handled: LogEntry | None = None) -> OrderView:
         "ticket": row.ticket.value,
         "ticket_reference": row.ticket_reference,
         "on_paper": is_on_paper(row),
-        "placed_at": _iso(row.placed_at),
+        "placed_at": to_iso(row.placed_at),
         "received_at": to_iso(row.received_at),
-        "written_at": _iso(row.written_at),
-        "closed_at": _iso(row.closed_at),
+        "written_at": to_iso(row.written_at),
+        "closed_at": to_iso(row.closed_at),
         "attempts": row.attempts,
         "last_failure": row.last_failure,
         "reason_code": None if row.reason_code is None else row.reason_code.value,
@@ -273,10 +273,6 @@ def _option(thing: OrderLine | OrderOption) -> OrderedOption:
         "quantity": thing.quantity if thing.quantity_clear else UNCLEAR,
         "unit_price": thing.unit_price,
     }
-
-
-def _iso(at_ms: int | None) -> str | None:
-    return None if at_ms is None else to_iso(at_ms)
 
 
 # -- orders in the ledger
