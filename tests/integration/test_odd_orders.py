@@ -16,7 +16,7 @@ from sqlalchemy import Connection, create_engine
 from tests.support.page_harness import PageHarness, page_harness
 from tillbridge.adapter import AdapterContext
 from tillbridge.cli.orders import _show_order
-from tillbridge.cli.say import document
+from tillbridge.cli.say import document, lines
 from tillbridge.config import StoreSettings
 from tillbridge.ledger.models import Delivery, OrderRow, metadata
 from tillbridge.ledger.orders import find_called, open_deliveries, record
@@ -160,7 +160,7 @@ def test_no_page_breaks(harness: PageHarness, runner: asyncio.Runner) -> None:
 def test_no_command_breaks(data: dict[str, object]) -> None:
     with taken_in(data) as (connection, row), contextlib.redirect_stdout(utf8()) as out:
         order = views.whole_order(connection, row)
-        _show_order(order, {})
+        lines(_show_order(order, {}))
         document(order)
         out.flush()
 

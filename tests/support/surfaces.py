@@ -10,6 +10,7 @@ from typing import Any
 from tests.support.page_harness import TOKEN, PageHarness
 from tillbridge.alerts.episodes import Rules, due, follow, key_of
 from tillbridge.alerts.episodes import is_told as is_alerted
+from tillbridge.cli.say import lines
 from tillbridge.cli.status import LEVELS, show_status
 from tillbridge.core.clock import Clock
 from tillbridge.core.problems import OpenProblem
@@ -71,7 +72,7 @@ async def surfaces(
     doctor = await Checkup(checks, Clock(), open_problems).run()
     printed = io.StringIO()
     with contextlib.redirect_stdout(printed):
-        show_status(status, {})
+        lines(show_status(status, {}))
     page = (await harness.get("/")).text
     served = await harness.get("/api/status")
     assert served.status == 200

@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from tillbridge.cli import say
-from tillbridge.cli.answers import Arguments
 from tillbridge.cli.commands import call, command
+from tillbridge.cli.say import Arguments, Lines
 from tillbridge.core.errors import ConfigError
 from tillbridge.core.i18n import _
 from tillbridge.core.operation import Answer, Argument
@@ -21,12 +20,12 @@ _NAME = re.compile(r"[A-Za-z0-9._@-]{1,64}")
 _ROLES = ("look", "staff", "technician")
 
 
-def _show_user(answer: Answer, _given: Arguments) -> None:
+def _show_user(answer: Answer, _given: Arguments) -> Lines:
     name = answer["name"]
     table = name if re.fullmatch(r"[A-Za-z0-9_-]+", name) else f'"{name}"'
-    say.line(f"[status_page.users.{table}]")
-    say.line(f'role = "{answer["role"]}"')
-    say.line(f'password = "{answer["password"]}"')
+    yield f"[status_page.users.{table}]"
+    yield f'role = "{answer["role"]}"'
+    yield f'password = "{answer["password"]}"'
 
 
 @command("password", _show_user)
@@ -74,7 +73,7 @@ class Scope(StrEnum):
     CATALOGUE_WRITE = "catalogue.write"
 
 
-@command("token reporting", lambda answer, _given: say.line(str(answer["access_token"])))
+@command("token reporting", lambda answer, _given: [answer["access_token"]])
 def reporting(
     loaded: "LoadedSettings",
     *,

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Annotated, Any, get_args
 import typer
 
 from tillbridge.cli import say
-from tillbridge.cli.answers import Arguments
+from tillbridge.cli.answers import answer_table
 from tillbridge.cli.commands import Json, command, load_settings
+from tillbridge.cli.say import Arguments, Lines
 from tillbridge.core.errors import BridgeError, ConfigError
 from tillbridge.core.i18n import _, ngettext
 from tillbridge.core.operation import Answer, Argument
@@ -38,13 +39,9 @@ _OUTCOMES = {
 }
 
 
-def _show_list(answer: Answer, _given: Arguments) -> None:
-    columns: list[say.Column] = [
-        (_("NAME"), "name"),
-        (_("LEVEL"), "level"),
-        (_("WHAT IT IS"), "summary"),
-    ]
-    say.rows(columns, answer["adapters"])
+_show_list = answer_table(
+    "adapters", "", (_("NAME"), "name"), (_("LEVEL"), "level"), (_("WHAT IT IS"), "summary")
+)
 
 
 @command("adapter list", _show_list)
@@ -133,7 +130,7 @@ def check(
     if as_json:
         say.document(verdict.to_json())
     else:
-        _show_verdict(kit, verdict, whole=not only)
+        say.lines(_show_verdict(kit, verdict, whole=not only))
     raise typer.Exit(not verdict.passed)
 
 
@@ -143,28 +140,28 @@ def _progress(title: str) -> None:
         typer.echo(f"\r\x1b[K{title}" + ("..." if title else ""), nl=False, err=True)
 
 
-def _show_verdict(kit: "Kit", verdict: "KitVerdict", *, whole: bool) -> None:
+def _show_verdict(kit: "Kit", verdict: "KitVerdict", *, whole: bool) -> Lines:
     for result in verdict.report.results:
         outcome = verdict.standing(result)
         mark, level = _OUTCOMES[outcome]
         first, *more = (verdict.exemption(result.check) or result.text).splitlines() or [""]
-        text = "\n    ".join(map(say.clean, (first, *more)))
-        say.line(f"{mark} {result.title}: {text}", level=level)
+        yield f"{mark} {result.title}: {first}", level
+        yield from ((f"    {each}", level) for each in more)
         if outcome in {"failed", "todo"} and result.fix:
-            say.line(f"    {result.fix}")
+            yield f"    {result.fix}"
     for promise in verdict.broken:
-        say.line(f"x {promise}", level="down")
+        yield f"x {promise}", "down"
     if not whole:
         return
     count = len(verdict.failures) + len(verdict.broken)
     if count:
         text = ngettext("{count} thing is wrong.", "{count} things are wrong.", count)
-        say.line(text.format(count=count), level="down")
+        yield text.format(count=count), "down"
     elif verdict.quality is None:
         path = kit.package / "quality.toml"
-        say.line(_("Nothing is wrong. For a level, write {path}.").format(path=path))
+        yield _("Nothing is wrong. For a level, write {path}.").format(path=path)
     else:
-        say.line(_("Nothing is wrong. Level: {level}.").format(level=verdict.level), level="ok")
+        yield _("Nothing is wrong. Level: {level}.").format(level=verdict.level), "ok"
 
 
 # -- try
@@ -205,7 +202,7 @@ def try_adapter(
                 summary = None if trial.summary is None else trial.summary.to_json(currency)
                 say.document({**trial.readings, "summary": summary})
             else:
-                _show_trial(trial, currency)
+                say.lines(_show_trial(trial, currency))
 
 
 def _source(
@@ -237,46 +234,42 @@ def _source(
     )
 
 
-def _show_trial(trial: "Trial", currency: str) -> None:
+def _show_trial(trial: "Trial", currency: str) -> Lines:
     from tillbridge.menu.describe import summary_lines
 
     readings = trial.readings
     health = readings.get("health")
     if health is not None:
         text = _("The till answers.") if health["online"] else _("The till is away.")
-        text = f"{text} {say.clean(health['detail'])}".rstrip()
-        say.line(text, level="ok" if health["online"] else "down")
+        text = f"{text} {health['detail']}".rstrip()
+        yield text, "ok" if health["online"] else "down"
     menu = readings.get("catalogue")
     if menu is not None and "error" in menu:
-        say.line(say.clean(menu["error"]), level="down")
-        say.line(say.clean(menu["fix"]))
+        yield menu["error"], "down"
+        yield menu["fix"]
     elif menu is not None:
-        _show_items(menu["items"], currency)
+        yield from _show_items(menu["items"], currency)
     states = readings.get("availability", {}).get("items", {})
     off = [item for item, state in states.items() if not state["available"]]
     if off:
-        say.line(_("Sold out: {ids}").format(ids=say.clean(", ".join(off[:_MOST_SHOWN]))))
+        yield _("Sold out: {ids}").format(ids=", ".join(off[:_MOST_SHOWN]))
     tables = readings.get("tables", {}).get("tables", [])
     if tables:
-        names = say.clean(", ".join(each["name"] for each in tables[:_MOST_SHOWN]))
-        say.line(_("{count} tables: {names}").format(count=len(tables), names=names))
+        names = ", ".join(each["name"] for each in tables[:_MOST_SHOWN])
+        yield _("{count} tables: {names}").format(count=len(tables), names=names)
     for each in (menu or {}).get("warnings", ()):
-        say.line(
-            "! " + say.clean(f"{each['place']}: {each['text']} {each['fix']}"), level="warning"
-        )
+        yield f"! {each['place']}: {each['text']} {each['fix']}", "warning"
     for part in ("catalogue", "availability", "tables"):
         for row in readings.get(part, {}).get("bad_rows", ()):
             text = row["text"].rstrip()
             stop = "" if text.endswith((".", "!", "?", ":")) else "."
-            line = f"{row['place']}: {text}{stop} {row['fix']}"
-            say.line("? " + say.clean(line), level="warning")
+            yield f"? {row['place']}: {text}{stop} {row['fix']}", "warning"
     if trial.summary is not None:
-        say.line(_("In all:"))
-        for line in summary_lines(trial.summary, currency):
-            say.line(f"  {say.clean(line)}")
+        yield _("In all:")
+        yield from (f"  {line}" for line in summary_lines(trial.summary, currency))
 
 
-def _show_items(items: list[Mapping[str, Any]], currency: str) -> None:
+def _show_items(items: list[Mapping[str, Any]], currency: str) -> Lines:
     from tillbridge.model.money import to_major
 
     columns: list[say.Column] = [
@@ -285,9 +278,9 @@ def _show_items(items: list[Mapping[str, Any]], currency: str) -> None:
         (_("PRICE"), lambda each: to_major(each["price"], currency)),
         ("", lambda each: "" if each.get("available", True) else _("sold out")),
     ]
-    say.rows(columns, items[:_MOST_SHOWN])
+    yield from say.rows(columns, items[:_MOST_SHOWN])
     if (more := len(items) - _MOST_SHOWN) > 0:
-        say.line(_("... and {count} more (all with --json)").format(count=more))
+        yield _("... and {count} more (all with --json)").format(count=more)
 
 
 # -- modifiers
@@ -395,13 +388,12 @@ def _write(path: Path, text: str) -> None:
 # -- new, record, replay
 
 
-def _show_made(answer: Answer, _given: Arguments) -> None:
+def _show_made(answer: Answer, _given: Arguments) -> Lines:
     folder = answer["folder"]
-    for each in answer["files"]:
-        say.line(f"  {each}")
-    say.line(_("Made {folder}. Next:").format(folder=folder))
-    say.line(f"  tillbridge adapter check {folder}")
-    say.line(f"  tillbridge adapter try {folder} --once")
+    yield from (f"  {each}" for each in answer["files"])
+    yield _("Made {folder}. Next:").format(folder=folder)
+    yield f"  tillbridge adapter check {folder}"
+    yield f"  tillbridge adapter try {folder} --once"
 
 
 @command("adapter new", _show_made)
@@ -423,7 +415,19 @@ def new(
     return {"folder": str(made.folder), "files": [str(each) for each in made.files]}
 
 
-@command("adapter record")
+def _show_recorded(answer: Answer, given: Arguments) -> Lines:
+    yield from (f"  {file}" for file in answer["files"])
+    if answer["replies"]:
+        yield _("  {count} replies over HTTP").format(count=answer["replies"])
+    counts = ", ".join(f"{kind} {count}" for kind, count in answer["counts"].items())
+    yield _("Read: {counts}").format(counts=counts or _("nothing"))
+    yield from ((each, "warning") for each in answer["left_out"])
+    text = _("Made {folder}; {count} values are others now. Look through it, then:")
+    yield text.format(folder=answer["folder"], count=answer["redacted"])
+    yield f"  tillbridge adapter replay {answer['folder']} --adapter {given['name']}"
+
+
+@command("adapter record", _show_recorded)
 def record_adapter(
     context: typer.Context,
     name: Name,
@@ -436,8 +440,7 @@ def record_adapter(
         list[Path] | None,
         Argument("FILE", _("A file or folder that it reads besides; may be repeated."), "--with"),
     ] = None,
-    as_json: Json = False,
-) -> None:
+) -> Answer:
     """Record what an adapter sees and says, without secrets and customers' data, as a case folder.
 
     It reads once: files, and HTTP through a relay on this machine. It writes nothing into the
@@ -452,30 +455,15 @@ def record_adapter(
 
     configure("auto", "warning")
     _called, source = _source(context, name, store, sample, currency)
-    recorded = record(replace(source, more=more or ()), out)
-    if as_json:
-        say.document(recorded.to_json())
-        return
-    for file in recorded.files:
-        say.line(f"  {say.clean(file)}")
-    if recorded.replies:
-        say.line(_("  {count} replies over HTTP").format(count=recorded.replies))
-    counts = ", ".join(f"{kind} {count}" for kind, count in recorded.counts.items())
-    say.line(_("Read: {counts}").format(counts=counts or _("nothing")))
-    for line in recorded.left_out:
-        say.line(say.clean(line), level="warning")
-    text = _("Made {folder}; {count} values are others now. Look through it, then:")
-    say.line(text.format(folder=recorded.folder, count=recorded.redacted))
-    say.line(f"  tillbridge adapter replay {recorded.folder} --adapter {name}")
+    return record(replace(source, more=more or ()), out).to_json()
 
 
-def _show_difference(answer: Answer, _given: Arguments) -> None:
+def _show_difference(answer: Answer, _given: Arguments) -> Lines:
     if answer["same"]:
-        say.line(_("It is read as expected."), level="ok")
+        yield _("It is read as expected."), "ok"
         return
-    say.line(_("It is read differently:"), level="down")
-    for line in answer["difference"].splitlines():
-        say.line(say.clean(line))
+    yield _("It is read differently:"), "down"
+    yield from answer["difference"].splitlines()
 
 
 @command("adapter replay", _show_difference, exit_code=lambda answer: int(not answer["same"]))

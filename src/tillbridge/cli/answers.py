@@ -4,16 +4,15 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from tillbridge.cli import say
+from tillbridge.cli.say import Arguments, Lines, Show
 from tillbridge.core.i18n import _, ngettext
 from tillbridge.core.operation import Answer
 from tillbridge.operations import items
 
 if TYPE_CHECKING:
     from tillbridge.config import LoadedSettings
+    from tillbridge.status.document import ProblemView
 
-Arguments = Mapping[str, Any]
-# Prints an answer for people; it is given the arguments too.
-Show = Callable[[Any, Arguments], None]
 # What a person agrees to before an operation, nothing where nobody need be asked. It is given how
 # to ask the bridge about the same store.
 Effects = Callable[[Callable[[str], Answer], "LoadedSettings"], Sequence[str]]
@@ -21,14 +20,11 @@ Effects = Callable[[Callable[[str], Answer], "LoadedSettings"], Sequence[str]]
 _MOST_LINES = 50
 
 
-def _listed(of: str, empty: str, *columns: say.Column) -> Show:
+def answer_table(of: str, empty: str, *columns: say.Column) -> Show:
     """Return what shows the list `of` an answer as a table, or that it is `empty`."""
 
-    def show(answer: Answer, _given: Arguments) -> None:
-        if answer[of] or not empty:
-            say.rows(columns, answer[of])
-        else:
-            say.line(empty)
+    def show(answer: Answer, _given: Arguments) -> Lines:
+        return say.rows(columns, answer[of]) if answer[of] or not empty else [empty]
 
     return show
 
@@ -45,13 +41,84 @@ def _at(key: str, missing: str = "") -> Callable[[Answer], str]:
     return lambda each: say.local_time(each[key]) or missing
 
 
+# -- plans: of the menu, of the tables, of a store's settings
+
+
+def _plan(answer: Answer, texts: Mapping[str, str], *, nothing: bool) -> Lines:
+    """Show a plan; `texts` are its heads: where it is `held`, where `nothing` is to push, else."""
+    held = answer.get("held", ())
+    if held and answer.get("approved"):
+        yield _("This change is approved, and goes out with the next push:")
+    elif held:
+        yield texts["held"]
+    else:
+        yield texts["nothing" if nothing else "pushed"]
+    yield from _marked("!", held)
+    first = answer.get("first_import_lines", ())
+    if first:
+        yield _("  The storefront has no menu yet. This one comes to:")
+    yield from _marked("*", first, level="")
+    lines = answer.get("lines", ())
+    yield from (f"  {line}" for line in lines[:_MOST_LINES])
+    if (more := len(lines) - _MOST_LINES) > 0:
+        yield "  " + _("... and {n} more (--json shows all)").format(n=more)
+    rows = answer.get("bad_rows", ())
+    yield from _marked("?", (f"{each['place']}: {each['text']} {each['fix']}" for each in rows))
+
+
+def _menu_plan(answer: Answer, _given: Arguments) -> Lines:
+    calls = len(answer.get("calls", ()))
+    pushed = ngettext(
+        "This would be pushed, in {n} call:", "This would be pushed, in {n} calls:", calls
+    )
+    texts = {
+        "held": _("This change waits for a person (release it with: tillbridge menu approve):"),
+        "nothing": _("Nothing to push: the service has the menu as the till has it."),
+        "pushed": pushed.format(n=calls),
+    }
+    return _plan(answer, texts, nothing=not calls)
+
+
+def _tables_plan(answer: Answer, given: Arguments) -> Lines:
+    count = answer["tables"]
+    held = _("This change waits for a person (release it with: tillbridge tables approve {store}):")
+    pushed = ngettext(
+        "This would be pushed, a floor plan of {n} table:",
+        "This would be pushed, a floor plan of {n} tables:",
+        count,
+    )
+    texts = {
+        "held": held.format(store=given["store"]),
+        "nothing": _("Nothing to push: the service has the tables as the till has them."),
+        "pushed": pushed.format(n=count),
+    }
+    return _plan(answer, texts, nothing=not answer["lines"])
+
+
+def _store_plan(answer: Answer, _given: Arguments) -> Lines:
+    if answer["body"]:
+        yield _("This would be sent ({keys}):").format(keys=", ".join(sorted(answer["body"])))
+        yield from (f"  {line}" for line in answer["lines"])
+    else:
+        yield _("Nothing to send: the service has what the files say.")
+    if answer["unsaid"]:
+        keys = ", ".join(answer["unsaid"])
+        yield _("No longer said, and kept by the service: {keys}.").format(keys=keys)
+    for note in answer["notes"]:
+        yield _("Note: {note}").format(note=note), "warning"
+
+
+def _marked(mark: str, lines: Iterable[str], *, level: str = "warning") -> Lines:
+    return ((f"  {mark} {line}", level) for line in lines)
+
+
 # -- menu
 
 
-def _pushes(answer: Answer, given: Arguments) -> None:
+def _pushes(answer: Answer, given: Arguments) -> Lines:
     from tillbridge.menu.describe import push_words
 
-    _listed(
+    return answer_table(
         "pushes",
         _("Nothing was ever pushed."),
         (_("WHEN"), _at("started_at")),
@@ -62,78 +129,36 @@ def _pushes(answer: Answer, given: Arguments) -> None:
     )(answer, given)
 
 
-def _menu(answer: Answer, given: Arguments) -> None:
-    _listed(
+def _menu(answer: Answer, given: Arguments) -> Lines:
+    currency, count = answer["currency"], answer["items_count"]
+    yield from answer_table(
         "items",
         "",
         (_("ID"), "external_id"),
         (_("NAME"), _name),
-        (_("PRICE"), lambda each: f"{each['price']} {answer['currency']}"),
+        (_("PRICE"), lambda each: f"{each['price']} {currency}"),
         (_("ON SALE"), _yes_or_no("on_sale")),
     )(answer, given)
-    count = ngettext("{n} item", "{n} items", answer["items_count"])
-    say.line(
-        _("page {page} of {pages}, {n} in all").format(
-            page=answer["page"],
-            pages=answer["pages"],
-            n=count.format(n=answer["items_count"]),
-        )
-    )
-
-
-def _menu_plan(answer: Answer, _given: Arguments) -> None:
-    calls = len(answer.get("calls", ()))
-    if answer.get("held"):
-        head = (
-            _("This change is approved, and goes out with the next push:")
-            if answer.get("approved")
-            else _("This change waits for a person (release it with: tillbridge menu approve):")
-        )
-    elif not calls:
-        head = _("Nothing to push: the service has the menu as the till has it.")
-    else:
-        head = ngettext(
-            "This would be pushed, in {n} call:", "This would be pushed, in {n} calls:", calls
-        ).format(n=calls)
-    say.line(head)
-    _marked("!", answer.get("held", ()), level="warning")
-    first = answer.get("first_import_lines", ())
-    if first:
-        say.line(_("  The storefront has no menu yet. This one comes to:"))
-    _marked("*", first)
-    lines = answer.get("lines", [])
-    for line in lines[:_MOST_LINES]:
-        say.line("  " + say.clean(line))
-    if (more := len(lines) - _MOST_LINES) > 0:
-        say.line("  " + _("... and {n} more (--json shows all)").format(n=more))
-    _bad_rows(answer.get("bad_rows", ()))
-
-
-def _marked(mark: str, lines: Iterable[str], *, level: str = "") -> None:
-    for line in lines:
-        say.line(f"  {mark} " + say.clean(line), level=level)
-
-
-def _bad_rows(rows: Iterable[Answer]) -> None:
-    _marked("?", (f"{row['place']}: {row['text']} {row['fix']}" for row in rows), level="warning")
+    items_text = ngettext("{n} item", "{n} items", count).format(n=count)
+    text = _("page {page} of {pages}, {n} in all")
+    yield text.format(page=answer["page"], pages=answer["pages"], n=items_text)
 
 
 # -- tables
 
 
-def _tables(answer: Answer, given: Arguments) -> None:
-    _listed(
+def _tables(answer: Answer, given: Arguments) -> Lines:
+    yield from answer_table(
         "tables",
         no_tables(answer, given["store"]),
         (_("ID"), "external_id"),
         (_("NAME"), "name"),
-        (_("SEATS"), lambda each: "" if each["seats"] is None else str(each["seats"])),
+        (_("SEATS"), lambda each: "" if each["seats"] is None else each["seats"]),
         (_("ZONE"), "zone"),
         (_("QR CODE"), _qr_code),
     )(answer, given)
-    if answer["tables"]:
-        for reason in answer["held"]:
-            say.line(_("A change waits for a person: {reason}").format(reason=say.clean(reason)))
+    for reason in answer["held"] if answer["tables"] else ():
+        yield _("A change waits for a person: {reason}").format(reason=reason)
 
 
 def no_tables(answer: Answer, store: str) -> str:
@@ -152,49 +177,25 @@ def _qr_code(each: Answer) -> str:
     return f"{each['qr_url']}  {_('(print again)')}" if each["print_again"] else str(each["qr_url"])
 
 
-def _tables_plan(answer: Answer, given: Arguments) -> None:
-    if answer["held"] and answer["approved"]:
-        head = _("This change is approved, and goes out with the next push:")
-    elif answer["held"]:
-        head = _(
-            "This change waits for a person (release it with: tillbridge tables approve {store}):"
-        )
-    elif not answer["lines"]:
-        head = _("Nothing to push: the service has the tables as the till has them.")
-    else:
-        head = ngettext(
-            "This would be pushed, a floor plan of {n} table:",
-            "This would be pushed, a floor plan of {n} tables:",
-            answer["tables"],
-        )
-    say.line(head.format(store=given["store"], n=answer["tables"]))
-    _marked("!", answer["held"], level="warning")
-    for line in answer["lines"]:
-        say.line("  " + say.clean(line))
-    _bad_rows(answer["bad_rows"])
-
-
 # -- stores
 
 
-def _store(answer: Answer, _given: Arguments) -> None:
-    text, level = closure_line(answer)
-    say.line(say.clean(text), level=level)
+def _store(answer: Answer, _given: Arguments) -> Lines:
+    yield closure_line(answer)
     if answer["next_change_at"]:
         when = say.local_time(answer["next_change_at"])
-        say.line(_("The schedule changes that next at {when}.").format(when=when))
-    settings = answer["settings"]
+        yield _("The schedule changes that next at {when}.").format(when=when)
+    settings, tax = answer["settings"], answer["tax"]
     if settings and settings["hours_today"] is not None:
         hours = ", ".join(settings["hours_today"]) or _("closed")
-        say.line(say.clean(_("Hours today: {hours}").format(hours=hours)))
-    if answer["tax"]["checked_at"]:
-        differences = answer["tax"]["differences"]
-        when = say.local_time(answer["tax"]["checked_at"])
-        text = _("Taxes: compared at {when}").format(when=when)
+        yield _("Hours today: {hours}").format(hours=hours)
+    if tax["checked_at"]:
+        differences = tax["differences"]
+        text = _("Taxes: compared at {when}").format(when=say.local_time(tax["checked_at"]))
         if differences:
             text += f"; {len(differences)} !"
-        say.line(text, level="warning" if differences else "")
-        _marked("!", differences, level="warning")
+        yield text, "warning" if differences else ""
+        yield from _marked("!", differences)
 
 
 def closure_line(answer: Mapping[str, Any]) -> tuple[str, str]:
@@ -211,49 +212,31 @@ def closure_line(answer: Mapping[str, Any]) -> tuple[str, str]:
         "schedule": _("the schedule closes it"),
     }[answer["paused_by"]]
     reason = f" ({answer['reason']})" if answer["reason"] else ""
-    since = say.local_time(answer["since"])
-    text = _("The store takes no orders: {who}{reason}, since {since}").format(
-        who=who, reason=reason, since=since
-    )
+    text = _("The store takes no orders: {who}{reason}, since {since}")
+    text = text.format(who=who, reason=reason, since=say.local_time(answer["since"]))
     if answer["until"]:
         text += _(", until {until}").format(until=say.local_time(answer["until"]))
     return text + ".", "warning"
 
 
-def _store_plan(answer: Answer, _given: Arguments) -> None:
-    if answer["body"]:
-        say.line(_("This would be sent ({keys}):").format(keys=", ".join(sorted(answer["body"]))))
-        for line in answer["lines"]:
-            say.line("  " + say.clean(line))
-    else:
-        say.line(_("Nothing to send: the service has what the files say."))
-    if answer["unsaid"]:
-        keys = say.clean(", ".join(answer["unsaid"]))
-        say.line(_("No longer said, and kept by the service: {keys}.").format(keys=keys))
-    for note in answer["notes"]:
-        say.line(_("Note: {note}").format(note=say.clean(note)), level="warning")
-
-
-def _store_tax(answer: Answer, _given: Arguments) -> None:
-    config = answer["config"]
+def _store_tax(answer: Answer, _given: Arguments) -> Lines:
+    config, differences = answer["config"], answer["differences"]
     if config["enabled"]:
         modes = {"inclusive": _("prices include tax"), "exclusive": _("tax is added to prices")}
-        head = _("The service taxes by {level}; {mode}:").format(
-            level=config["level"] or "?", mode=modes.get(config["pricing_mode"], "?")
-        )
-        say.line(say.clean(head))
+        mode = modes.get(config["pricing_mode"], "?")
+        text = _("The service taxes by {level}; {mode}:")
+        yield text.format(level=config["level"] or "?", mode=mode)
         for each in config["taxes"]:
             parts = ", ".join(
                 f"{agency} {rate} %" + (_(" on top of the others") if compound else "")
                 for rate, compound, agency in each["components"]
             )
-            say.line(say.clean(f"  {each['name'] or each['tax_id']}: {parts or '0 %'}"))
+            yield f"  {each['name'] or each['tax_id']}: {parts or '0 %'}"
     else:
-        say.line(_("The service takes no tax."))
-    for difference in answer["differences"]:
-        say.line("! " + say.clean(difference), level="warning")
-    if not answer["differences"]:
-        say.line(_("Till, service and orders agree."), level="ok")
+        yield _("The service takes no tax.")
+    yield from ((f"! {each}", "warning") for each in differences)
+    if not differences:
+        yield _("Till, service and orders agree."), "ok"
 
 
 # -- integration
@@ -288,30 +271,28 @@ _NEXT = {
 }
 
 
-def _integration(answer: Answer, given: Arguments) -> None:
-    say.line(_STATES[answer["state"]])
+def _integration(answer: Answer, given: Arguments) -> Lines:
+    yield _STATES[answer["state"]]
     service, configured = answer["service"] or {}, answer["configured"]
-    say.table(
+    yield from say.table(
         (_("FIELD"), _("AT THE SERVICE"), _("CONFIGURED")),
         ((each, _value(service.get(each)), _value(configured.get(each))) for each in _FIELDS),
     )
-    say.line(_SECRETS[answer["secret"]].format(since=say.local_time(answer["secret_since"])))
+    yield _SECRETS[answer["secret"]].format(since=say.local_time(answer["secret_since"]))
     if answer["old_secret_until"]:
         until = say.local_time(answer["old_secret_until"])
-        say.line(_("Deliveries signed with the one before are taken until {at}.").format(at=until))
+        yield _("Deliveries signed with the one before are taken until {at}.").format(at=until)
     if answer["removed_since"]:
         since = say.local_time(answer["removed_since"])
-        say.line(_("It was taken off this bridge at {at}.").format(at=since))
+        yield _("It was taken off this bridge at {at}.").format(at=since)
     if answer["plan"]["kind"] != "nothing":
-        say.line(_NEXT[answer["plan"]["kind"]].format(store=given["store"]))
+        yield _NEXT[answer["plan"]["kind"]].format(store=given["store"])
 
 
-def _integration_plan(answer: Answer, given: Arguments) -> None:
-    for text in answer["lines"]:
-        say.line("  " + say.clean(text))
-    say.line(_NEXT[answer["kind"]].format(store=given["store"]))
-    for text in answer["costs"]:
-        say.line("  " + text)
+def _integration_plan(answer: Answer, given: Arguments) -> Lines:
+    yield from (f"  {text}" for text in answer["lines"])
+    yield _NEXT[answer["kind"]].format(store=given["store"])
+    yield from (f"  {text}" for text in answer["costs"])
 
 
 def _value(value: object) -> str:
@@ -378,56 +359,67 @@ def _own(each: Answer) -> str:
     return text if own["told"] else text + " " + _("(to be told)")
 
 
-def _community_orders(answer: Answer, _given: Arguments) -> None:
+def _community_orders(answer: Answer, _given: Arguments) -> Lines:
     if not answer["orders"]:
-        say.line(_("No orders yet."))
+        yield _("No orders yet.")
     for order in answer["orders"]:
         head = f"{order['order_id']}  {order['order_number']}  {order['status']}"
-        say.line(say.clean(f"{head}  {say.local_time(order['received_at'])}"))
+        yield f"{head}  {say.local_time(order['received_at'])}"
         for child in order["children"]:
             ours = f"  ({child['store']}: {child['told']})" if child["store"] else ""
             where = child["store_name"] or child["store_id"]
-            say.line(say.clean(f"  {child['order_id']}  {where}  {child['status']}{ours}"))
+            yield f"  {child['order_id']}  {where}  {child['status']}{ours}"
 
 
 # -- problems, and who is told of them
 
 
-def _problems(answer: Answer, _given: Arguments) -> None:
+def problem_lines(problem: "ProblemView") -> Lines:
+    """Show a problem: what is wrong, what to do, since when."""
+    where = f"{problem['store']}: " if problem["store"] else ""
+    first, *more = problem["text"].splitlines() or [""]
+    yield where + first, problem["severity"]
+    yield from ((f"  {each.strip()}", problem["severity"]) for each in more)
+    yield f"  {problem['fix']}"
+    since = say.local_time(problem["since"])
+    yield "  " + _("since {since} ({code})").format(since=since, code=problem["code"])
+    if noted := problem.get("acknowledged"):
+        yield "  " + _("acknowledged by {by}").format(by=noted["by"])
+
+
+def _problems(answer: Answer, _given: Arguments) -> Lines:
     if not answer["problems"]:
-        say.line(_("No problem is open."), level="ok")
+        yield _("No problem is open."), "ok"
     for place, problem in enumerate(answer["problems"]):
         if place:
-            say.line()
-        say.problem(problem)
+            yield ""
+        yield from problem_lines(problem)
 
 
-def _problem(answer: Answer, _given: Arguments) -> None:
-    say.line(say.clean(f"{answer['code']} ({answer['severity']})"), level=answer["severity"])
-    say.line(say.clean(answer["text"]))
-    say.line(say.clean(_("What to do: {fix}").format(fix=answer["fix"])))
-    say.line(say.clean(_("Ends: {ends}").format(ends=answer["ends"])))
-    say.line(say.clean(_("More: {docs}").format(docs=answer["docs"])))
+def _problem(answer: Answer, _given: Arguments) -> Lines:
+    yield f"{answer['code']} ({answer['severity']})", answer["severity"]
+    yield answer["text"]
+    yield _("What to do: {fix}").format(fix=answer["fix"])
+    yield _("Ends: {ends}").format(ends=answer["ends"])
+    yield _("More: {docs}").format(docs=answer["docs"])
     for problem in answer["open"]:
-        say.line()
-        say.problem(problem)
+        yield ""
+        yield from problem_lines(problem)
     if not answer["open"]:
-        say.line(_("It is not open."))
+        yield _("It is not open.")
 
 
-def _alerts_test(answer: Answer, _given: Arguments) -> None:
+def _alerts_test(answer: Answer, _given: Arguments) -> Lines:
     for each in answer["ways"]:
-        say.line(
-            say.clean(f"{each['way']:<10}{each['text']}"), level="ok" if each["ok"] else "down"
-        )
+        yield f"{each['way']:<10}{each['text']}", "ok" if each["ok"] else "down"
         if each["fix"]:
-            say.line(say.clean(f"{'':<10}{each['fix']}"))
-    say.line(say.clean(answer["text"]))
+            yield f"{'':<10}{each['fix']}"
+    yield answer["text"]
 
 
 SHOWN: Mapping[str, Show] = {
     "alerts.test": _alerts_test,
-    "audit.list": _listed(
+    "audit.list": answer_table(
         "entries",
         _("Nothing has been done by hand yet."),
         (_("WHEN"), _at("at")),
@@ -437,7 +429,7 @@ SHOWN: Mapping[str, Show] = {
         (_("ON"), "target"),
         (_("DONE"), lambda each: _("yes") if each["detail"].get("ok", True) else _("no")),
     ),
-    "communities.items": _listed(
+    "communities.items": answer_table(
         "items",
         "",
         (_("ITEM"), "item_id"),
@@ -448,19 +440,19 @@ SHOWN: Mapping[str, Show] = {
         (_("NAME"), "name"),
     ),
     "communities.orders": _community_orders,
-    "communities.webhook_deliveries": _listed(
+    "communities.webhook_deliveries": answer_table(
         "deliveries",
         "",
         (_("WHEN"), _at("attempted_at")),
         (_("EVENT"), "event_type"),
         (_("DELIVERY"), "delivery_id"),
-        (_("ANSWER"), lambda each: str(each["response_status"] or _("none"))),
+        (_("ANSWER"), lambda each: each["response_status"] or _("none")),
         (_("WORDS"), lambda each: each["response_body"] or each["error"]),
     ),
-    "fleet.key": lambda answer, _given: say.line(f"{answer['name']} {answer['key']}"),
+    "fleet.key": lambda answer, _given: [f"{answer['name']} {answer['key']}"],
     "integration.plan": _integration_plan,
     "integration.show": _integration,
-    "items.find": _listed(
+    "items.find": answer_table(
         "items",
         _("The menu has nothing like that."),
         (_("ID"), "external_id"),
@@ -468,7 +460,7 @@ SHOWN: Mapping[str, Show] = {
         (_("PRICE"), lambda each: f"{each['price']} {each['currency']}"),
         (_("ON SALE"), _yes_or_no("on_sale")),
     ),
-    "items.off": _listed(
+    "items.off": answer_table(
         "items",
         _("Everything is on sale."),
         (_("ID"), "external_id"),

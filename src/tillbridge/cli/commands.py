@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeVar, cast
 import typer
 
 from tillbridge.cli import complete, say
-from tillbridge.cli.answers import EFFECTS, SHOWN, Arguments, Show
+from tillbridge.cli.answers import EFFECTS, SHOWN
 from tillbridge.cli.control import NotRunning, find_running, os_user
+from tillbridge.cli.say import Arguments, Show
 from tillbridge.core.errors import ConfigError, nearest
 from tillbridge.core.i18n import _
 from tillbridge.core.operation import Argument, Operation, Parameter, parameters_of
@@ -100,7 +101,7 @@ def _add(
         if as_json:
             say.document(answer)
         elif show is not None:
-            show(answer, given)
+            say.lines(show(answer, given))
         if show is not None and (code := exit_code(answer)):
             raise typer.Exit(code)
 

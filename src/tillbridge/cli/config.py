@@ -7,8 +7,8 @@ import typer
 
 import tillbridge
 from tillbridge.cli import say
-from tillbridge.cli.answers import Arguments
 from tillbridge.cli.commands import command, read_config
+from tillbridge.cli.say import Arguments, Lines
 from tillbridge.core.compatibility import compatibility
 from tillbridge.core.errors import ConfigError
 from tillbridge.core.i18n import _, ngettext
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from tillbridge.config import LoadedSettings
 
 
-def _show_checked(answer: Answer, _given: Arguments) -> None:
+def _show_checked(answer: Answer, _given: Arguments) -> Lines:
     names = answer["stores"]
     text = ngettext(
         "{file} is right: {count} store ({names}).",
@@ -26,9 +26,9 @@ def _show_checked(answer: Answer, _given: Arguments) -> None:
         len(names),
     )
     file = Path(answer["file"]).name
-    say.line(text.format(file=file, count=len(names), names=", ".join(names)), level="ok")
+    yield text.format(file=file, count=len(names), names=", ".join(names)), "ok"
     for note in answer["notes"]:
-        say.line(_("Note: {note}").format(note=note), level="warning")
+        yield _("Note: {note}").format(note=note), "warning"
 
 
 @command("config check", _show_checked)
@@ -90,11 +90,11 @@ def version_line() -> str:
     return text.format(version=tillbridge.__version__, **compatibility())
 
 
-def _show_version(answer: Answer, _given: Arguments) -> None:
-    say.line(version_line())
-    say.line(_("Python {python} on {platform}").format(**answer))
+def _show_version(answer: Answer, _given: Arguments) -> Lines:
+    yield version_line()
+    yield _("Python {python} on {platform}").format(**answer)
     names = ", ".join(f"{name} {version}".strip() for name, version in answer["adapters"].items())
-    say.line(_("Adapters: {names}").format(names=names))
+    yield _("Adapters: {names}").format(names=names)
     on_disk, ours = answer["ledger_on_disk"], answer["ledger_schema"]
     if on_disk is None:
         return
@@ -110,7 +110,7 @@ def _show_version(answer: Answer, _given: Arguments) -> None:
             "The ledger here has schema {on_disk}, of a newer tillbridge: install that one, or put "
             "a back-up from before it in place (tillbridge restore)."
         )
-    say.line(text.format(on_disk=on_disk, ours=ours))
+    yield text.format(on_disk=on_disk, ours=ours)
 
 
 @command("version", _show_version)

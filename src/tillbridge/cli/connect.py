@@ -153,10 +153,11 @@ def _connect(
     if as_json:
         say.document(answer)
         return
-    say.sentence(answer, {})
+    say.lines(say.sentence(answer, {}))
     asks = answer.get("rotate") and sys.stdin.isatty()
     if asks and typer.confirm(_("Get a new webhook secret now?")):
-        say.sentence(call(loaded, "integration.rotate_secret", {"store": store}), {})
+        answered = call(loaded, "integration.rotate_secret", {"store": store})
+        say.lines(say.sentence(answered, {}))
     if given.get("store_id") or "chosen" in answer:
         text = _('So that everybody sees it, put into [stores.{store}]: store_id = "{id}"')
         say.line(text.format(store=store, id=answer["store_id"]))

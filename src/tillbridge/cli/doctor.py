@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from tillbridge.cli import say
-from tillbridge.cli.answers import Arguments
 from tillbridge.cli.commands import Json, command
 from tillbridge.cli.control import NotRunning, RunningBridge, find_running
 from tillbridge.cli.exits import CommandFailed
+from tillbridge.cli.say import Arguments, Lines
 from tillbridge.cli.status import current_status
 from tillbridge.core.clock import Clock
 from tillbridge.core.errors import BridgeError, ConfigError
@@ -28,25 +28,25 @@ _WIDEST = 60
 _MARKS = {"ok": "ok", "warning": "look", "failed": "BROKEN", "skipped": "-"}
 
 
-def _show(report: Answer, _given: Arguments) -> None:
+def _show(report: Answer, _given: Arguments) -> Lines:
     store, problems = None, False
     for each in report["results"]:
         if each["name"] == "problem" and not problems:
             problems, store = True, ""
-            say.line()
-            say.line(_("Open problems"))
+            yield ""
+            yield _("Open problems")
         if each["store"] != store:
             store = each["store"]
-            say.line()
+            yield ""
             if store:
-                say.line(say.clean(store))
+                yield store
         level = {"failed": "error", "skipped": ""}.get(each["level"], each["level"])
-        say.line(f"  {_MARKS[each['level']]:<7}{say.clean(each['text'])}", level=level)
+        yield f"  {_MARKS[each['level']]:<7}{each['text']}", level
         if each["fix"] and each["level"] != "ok":
-            say.line(" " * 9 + "-> " + say.clean(each["fix"]))
-    say.line()
+            yield " " * 9 + f"-> {each['fix']}"
+    yield ""
     level = "error" if report["level"] == "failed" else report["level"]
-    say.line(say.clean(report["text"]), level=level)
+    yield report["text"], level
 
 
 @command("doctor", _show)

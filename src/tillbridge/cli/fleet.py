@@ -7,9 +7,8 @@ from typing import Annotated
 
 import typer
 
-from tillbridge.cli import say
-from tillbridge.cli.answers import Arguments
 from tillbridge.cli.commands import command
+from tillbridge.cli.say import Arguments, Lines
 from tillbridge.core.clock import Clock
 from tillbridge.core.errors import ConfigError
 from tillbridge.core.i18n import _
@@ -19,14 +18,14 @@ _ON_ITS_WAY_S = 1.0
 _WELL = {"ok", "warning"}
 
 
-def _show(answer: Answer, _given: Arguments) -> None:
+def _show(answer: Answer, _given: Arguments) -> Lines:
     for each in answer["bridges"]:
         level = each["level"]
         text = f"{level:<10}{each['bridge']:<24}{each['text']}"
-        say.line(say.clean(text), level=level if level in _WELL else "down")
+        yield text, level if level in _WELL else "down"
         for problem in each["problems"]:
-            say.line(say.clean(f"{'':<34}{problem}"))
-    say.line(answer["text"])
+            yield f"{'':<34}{problem}"
+    yield answer["text"]
 
 
 @command(

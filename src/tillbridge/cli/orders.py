@@ -4,8 +4,8 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 from tillbridge.cli import say
-from tillbridge.cli.answers import Arguments
 from tillbridge.cli.commands import command
+from tillbridge.cli.say import Arguments, Lines
 from tillbridge.core.errors import LedgerError
 from tillbridge.core.i18n import _
 from tillbridge.core.operation import Argument
@@ -57,9 +57,9 @@ def _note(order: "OrderView") -> str:
     return order["reason_code"] or ("" if order["closed_at"] else order["last_failure"])
 
 
-def _show_list(orders: "Sequence[OrderView]", _given: Arguments) -> None:
+def _show_list(orders: "Sequence[OrderView]", _given: Arguments) -> Lines:
     if not orders:
-        say.line(_("No orders yet."))
+        yield _("No orders yet.")
         return
     columns: list[say.Column] = [
         (_("ID"), "id"),
@@ -70,7 +70,7 @@ def _show_list(orders: "Sequence[OrderView]", _given: Arguments) -> None:
         (_("TOLD"), _told),
         (_("NOTE"), _note),
     ]
-    say.rows(columns, orders)
+    yield from say.rows(columns, orders)
 
 
 @command("orders list", _show_list)
@@ -100,7 +100,7 @@ def list_orders(
 # -- show
 
 
-def _show_order(order: "WholeOrder", _given: Arguments) -> None:
+def _show_order(order: "WholeOrder", _given: Arguments) -> Lines:
     parent, handled = order["community_order"], order["handled"]
     facts = (
         (_("order"), f"{order['id']} {order['order_number']}".strip()),
@@ -121,22 +121,22 @@ def _show_order(order: "WholeOrder", _given: Arguments) -> None:
     )
     for name, text in facts:
         if text not in {None, ""}:
-            say.line(say.clean(f"{name:<18}{text}"))
-    say.line()
+            yield f"{name:<18}{text}"
+    yield ""
     ordered = order["ordered"]
     if ordered is None:
-        say.line(_("(What was ordered has been forgotten: keep_personal_data_days.)"))
+        yield _("(What was ordered has been forgotten: keep_personal_data_days.)")
     else:
         for line in ordered["lines"]:
             price = _price(line["unit_price"], ordered["currency"])
-            say.line(say.clean(f"{line['quantity']} x {line['name']}{price}"))
+            yield f"{line['quantity']} x {line['name']}{price}"
             for option in line["options"]:
-                say.line(say.clean(f"      {option['quantity']} x {option['name']}"))
+                yield f"      {option['quantity']} x {option['name']}"
         if ordered["instructions"]:
-            say.line(say.clean(f"! {ordered['instructions']}"))
-    say.line()
+            yield f"! {ordered['instructions']}"
+    yield ""
     for entry in order["life"]:
-        say.line(say.clean(f"{say.local_time(entry['at'])}  {entry['event']:<18}{entry['text']}"))
+        yield f"{say.local_time(entry['at'])}  {entry['event']:<18}{entry['text']}"
 
 
 def _price(amount: int | None, currency: str) -> str:
@@ -170,9 +170,9 @@ def show(loaded: "LoadedSettings", order: OrderId) -> "WholeOrder":
 # -- figures
 
 
-def _show_figures(figures: "Mapping[str, Mapping[str, FiguresView]]", _given: Arguments) -> None:
+def _show_figures(figures: "Mapping[str, Mapping[str, FiguresView]]", _given: Arguments) -> Lines:
     if not figures:
-        say.line(_("No orders within the last 7 days."))
+        yield _("No orders within the last 7 days.")
         return
     columns: list[say.Column] = [
         (_("STORE"), "store"),
@@ -183,7 +183,7 @@ def _show_figures(figures: "Mapping[str, Mapping[str, FiguresView]]", _given: Ar
         (_("NEEDED A HAND"), _by_hand),
         (_("LOST"), "lost"),
     ]
-    say.rows(
+    yield from say.rows(
         columns,
         [
             {"store": store, "span": span, **each}

@@ -8,6 +8,7 @@ import typer
 
 from tillbridge.cli import say
 from tillbridge.cli.commands import Json, command
+from tillbridge.cli.say import Lines
 from tillbridge.core.i18n import _
 from tillbridge.core.operation import Answer, Argument
 
@@ -59,28 +60,27 @@ def reach(
             )
         sys.stdout.write(files[-1])
     else:
-        _show({**answer, "ways": chosen}, whole=way is not None)
+        say.lines(_show({**answer, "ways": chosen}, whole=way is not None))
 
 
-def _show(answer: Answer, *, whole: bool) -> None:
+def _show(answer: Answer, *, whole: bool) -> Lines:
     text = _("Deliveries to {public_url} must reach {receiver}; only {path} has to be open.")
-    say.line(text.format_map(answer))
-    for caution in answer["cautions"]:
-        say.line(caution, level="warning")
+    yield text.format_map(answer)
+    yield from ((each, "warning") for each in answer["cautions"])
     for way in answer["ways"]:
-        say.line()
-        _show_way(way, fits=way["name"] == answer["fits"])
+        yield ""
+        yield from _show_way(way, fits=way["name"] == answer["fits"])
         for number, step in enumerate(way["steps"] if whole else (), 1):
-            _show_step(number, step)
-    say.line()
+            yield from _show_step(number, step)
+    yield ""
     if whole:
-        say.line(_("Then test it: {command}").format(command=answer["next"]))
+        yield _("Then test it: {command}").format(command=answer["next"])
     else:
         text = _("Its steps, with every file filled in: {command}")
-        say.line(text.format(command=f"tillbridge reach {answer['fits']}"))
+        yield text.format(command=f"tillbridge reach {answer['fits']}")
 
 
-def _show_way(way: Answer, *, fits: bool) -> None:
+def _show_way(way: Answer, *, fits: bool) -> Lines:
     marks = []
     if way["running"]:
         marks.append(_("running"))
@@ -89,21 +89,20 @@ def _show_way(way: Answer, *, fits: bool) -> None:
     if fits:
         marks.append(_("fits best here"))
     shown = f" ({', '.join(marks)})" if marks else ""
-    say.line(f"{way['name']}: {way['title']}{shown}", level="ok" if fits else "")
-    say.line("  " + way["text"])
+    yield f"{way['name']}: {way['title']}{shown}", "ok" if fits else ""
+    yield "  " + way["text"]
     for caution in way["cautions"]:
-        say.line("  " + caution, level="warning")
+        yield "  " + caution, "warning"
 
 
-def _show_step(number: int, step: Answer) -> None:
-    say.line()
-    say.line(f"{number}. {step['text']}")
+def _show_step(number: int, step: Answer) -> Lines:
+    yield ""
+    yield f"{number}. {step['text']}"
     if step["file"]:
-        say.line()
-        say.line(f"   {step['file']}:")
-        for row in step["content"].splitlines():
-            say.line(f"     {row}".rstrip())
+        yield ""
+        yield f"   {step['file']}:"
+        # As on a terminal: what steers one is taken out of a line, a tab too.
+        yield from (f"     {row.expandtabs(8)}".rstrip() for row in step["content"].splitlines())
     if step["commands"]:
-        say.line()
-        for command_line in step["commands"]:
-            say.line(f"   $ {command_line}")
+        yield ""
+        yield from (f"   $ {each}" for each in step["commands"])

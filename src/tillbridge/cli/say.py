@@ -57,27 +57,50 @@ def aside(text: str = "") -> None:
     typer.echo(text, err=True)
 
 
-def table(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
-    """Say rows in aligned columns; the last column may be of any width."""
+# -- answers as lines
+
+Arguments = Mapping[str, Any]
+# A line of an answer: its text, and its level where it has one.
+Lines = Iterable[str | tuple[str, str]]
+# Returns an answer as people read it; it is given the arguments too.
+Show = Callable[[Any, Arguments], Lines]
+Column = tuple[str, str | Callable[[Any], object]]  # a head, and a key of a row or what reads it
+
+
+def lines(texts: Lines) -> None:
+    """Say the lines of an answer; what could steer a terminal is taken out of them."""
+    for each in texts:
+        text, level = (each, "") if isinstance(each, str) else each
+        line(clean(text), level=level)
+
+
+def table(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> Lines:
+    """Return rows in aligned columns; the last column may be of any width."""
     cells = [list(heads), *([clean(cell) for cell in row] for row in rows)]
     widths = [max(len(row[place]) for row in cells) for place in range(len(heads))]
     for row in cells:
         padded = [cell.ljust(width) for cell, width in zip(row, widths, strict=True)]
-        typer.echo("  ".join(padded).rstrip())
+        yield "  ".join(padded).rstrip()
 
 
-Column = tuple[str, str | Callable[[Any], object]]  # a head, and a key of a row or what reads it
-
-
-def rows(columns: Sequence[Column], items: Iterable[Mapping[str, Any]]) -> None:
-    """Say items in aligned columns."""
-    table(
+def rows(columns: Sequence[Column], items: Iterable[Mapping[str, Any]]) -> Lines:
+    """Return items in aligned columns."""
+    return table(
         [head for head, _cell in columns],
         [
             [str(each[cell] if isinstance(cell, str) else cell(each)) for _head, cell in columns]
             for each in items
         ],
     )
+
+
+def sentence(answer: Mapping[str, Any], _given: Arguments) -> Lines:
+    """Return what an act answered: its sentence, and what to do next."""
+    yield answer.get("text") or _("Done.")
+    if fix := answer.get("fix"):
+        yield fix
+    elif answer.get("ok") is False:
+        yield _("See what is wrong with: tillbridge status")
 
 
 def clean(text: object) -> str:
@@ -91,30 +114,6 @@ def local_time(at: int | str | None) -> str:
         return ""
     ms = from_iso(at) if isinstance(at, str) else at
     return datetime.fromtimestamp(ms / 1000).astimezone().strftime("%Y-%m-%d %H:%M:%S")
-
-
-def problem(told: Mapping[str, Any]) -> None:
-    """Say a problem of the status document: what is wrong, what to do, since when."""
-    where = f"{told['store']}: " if told["store"] else ""
-    first, *more = str(told["text"]).splitlines() or [""]
-    line(clean(f"{where}{first}"), level=told["severity"])
-    for each in more:
-        line("  " + clean(each.strip()), level=told["severity"])
-    line("  " + clean(told["fix"]))
-    since = local_time(told["since"])
-    line("  " + _("since {since} ({code})").format(since=since, code=told["code"]))
-    if noted := told.get("acknowledged"):
-        line("  " + clean(_("acknowledged by {by}").format(by=noted["by"])))
-
-
-def sentence(answer: Mapping[str, Any], _given: Mapping[str, Any]) -> None:
-    """Say what an act answered: its sentence, and what to do next."""
-    fix = answer.get("fix")
-    line(clean(answer.get("text") or _("Done.")))
-    if answer.get("ok") is False and not fix:
-        fix = _("See what is wrong with: tillbridge status")
-    if fix:
-        line(clean(fix))
 
 
 def _coloured(text: str, level: str, terminal: bool) -> str:

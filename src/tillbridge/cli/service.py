@@ -17,8 +17,8 @@ import typer
 
 import tillbridge
 from tillbridge.cli import say
-from tillbridge.cli.answers import Arguments
 from tillbridge.cli.commands import Json, command
+from tillbridge.cli.say import Arguments, Lines
 from tillbridge.core.errors import BridgeError, ConfigError
 from tillbridge.core.i18n import _
 from tillbridge.core.operation import Answer, Argument
@@ -463,10 +463,10 @@ def _carry_out(steps: Sequence[Step], *, dry_run: bool, as_json: bool, text: str
     if as_json:
         say.document({**answer, "steps": lines})
     else:
-        say.sentence(answer, {})
+        say.lines(say.sentence(answer, {}))
 
 
-def _show(answer: Answer, given: Arguments) -> None:
+def _show(answer: Answer, given: Arguments) -> Lines:
     service, timer = answer["service"], answer["backup_timer"]
     line = _("{unit}: {active} ({sub}), {enabled} at start").format(
         unit=answer["unit"],
@@ -474,15 +474,15 @@ def _show(answer: Answer, given: Arguments) -> None:
         sub=service["SubState"],
         enabled=service["UnitFileState"] or _("not installed"),
     )
-    say.line(line, level="ok" if answer["ok"] else "down")
+    yield line, "ok" if answer["ok"] else "down"
     if service["StatusText"]:
-        say.line("  " + say.clean(service["StatusText"]))
+        yield f"  {service['StatusText']}"
     line = _("  process {pid}, started again {n} times, last result: {result}")
-    say.line(line.format(pid=service["MainPID"], n=service["NRestarts"], result=service["Result"]))
+    yield line.format(pid=service["MainPID"], n=service["NRestarts"], result=service["Result"])
     line = _("{unit}: {active}, {enabled} at start")
     enabled = timer["UnitFileState"] or _("not installed")
-    say.line(
-        line.format(unit=unit_names(given["name"])[1], active=timer["ActiveState"], enabled=enabled)
+    yield line.format(
+        unit=unit_names(given["name"])[1], active=timer["ActiveState"], enabled=enabled
     )
 
 

@@ -5,10 +5,10 @@ from pathlib import Path
 import typer
 
 from tillbridge.cli import say
-from tillbridge.cli.answers import Arguments
 from tillbridge.cli.commands import Yes, command, read_config
 from tillbridge.cli.control import NotRunning, RunningBridge, find_running
 from tillbridge.cli.exits import CommandFailed
+from tillbridge.cli.say import Arguments, Lines
 from tillbridge.core.errors import BridgeError, ConfigError
 from tillbridge.core.i18n import _
 from tillbridge.core.operation import Answer
@@ -24,14 +24,14 @@ _TITLES = {
 _STATES = {"done": _("done"), "open": _("now"), "shut": _("later")}
 
 
-def _show(answer: Answer, _given: Arguments) -> None:
+def _show(answer: Answer, _given: Arguments) -> Lines:
     for number, step in enumerate(answer["steps"], 1):
         level = {"done": "ok", "open": "warning"}.get(step["state"], "")
         text = f"{number}. {_TITLES[step['name']]}: {_STATES[step['state']]}"
-        say.line(say.clean(text), level=level)
+        yield text, level
         if step["text"] and step["state"] != "shut":
-            say.line(f"   {say.clean(step['text'])}")
-    say.line(_("The page: {address}").format(address=answer["page"]))
+            yield f"   {step['text']}"
+    yield _("The page: {address}").format(address=answer["page"])
 
 
 @command("setup show", _show, exit_code=lambda answer: int(bool(answer["next"])))

@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from tillbridge.cli import say
-from tillbridge.cli.answers import Arguments, closure_line
+from tillbridge.cli.answers import closure_line, problem_lines
 from tillbridge.cli.commands import call, command, read_config
 from tillbridge.cli.control import NotRunning, find_running
 from tillbridge.cli.exits import CommandFailed
+from tillbridge.cli.say import Arguments, Lines
 from tillbridge.core.errors import LedgerError
 from tillbridge.core.i18n import _, ngettext
 from tillbridge.core.operation import Answer, Argument
@@ -36,25 +37,25 @@ LEVELS = {"ok": 0, "warning": 1, "down": 2}
 _ANSWER_S = 5.0
 
 
-def show_status(status: "StatusDocument", _given: Arguments) -> None:
+def show_status(status: "StatusDocument", _given: Arguments) -> Lines:
     """Say the status document."""
     verdict = status["verdict"]
-    say.line(say.clean(verdict["text"]), level=verdict["level"])
+    yield verdict["text"], verdict["level"]
     for problem in status["problems"]:
-        say.line()
-        say.problem(problem)
+        yield ""
+        yield from problem_lines(problem)
     for name, store in status["stores"].items():
-        say.line()
-        say.line(say.clean(name))
+        yield ""
+        yield name
         for head, text in _store_lines(store):
-            say.line(f"  {head:<10}{say.clean(text)}")
+            yield f"  {head:<10}{text}"
     for name, community in status.get("communities", {}).items():
-        say.line()
-        say.line(say.clean(_("community {name}").format(name=name)))
+        yield ""
+        yield _("community {name}").format(name=name)
         count = community["catalogue"]["items"]
         items = ngettext("{n} item", "{n} items", count).format(n=count)
-        say.line(f"  {_('catalogue'):<10}{items}")
-        say.line(f"  {_('orders'):<10}{say.clean(_by_status(community))}")
+        yield f"  {_('catalogue'):<10}{items}"
+        yield f"  {_('orders'):<10}{_by_status(community)}"
 
 
 @command("status", show_status, exit_code=lambda status: LEVELS[status["verdict"]["level"]])
@@ -138,7 +139,7 @@ def _by_status(community: "CommunityView") -> str:
 # -- communities
 
 
-def _show_community(answer: "ShownCommunity", _given: Arguments) -> None:
+def _show_community(answer: "ShownCommunity", _given: Arguments) -> Lines:
     catalogue, hook = answer["catalogue"], answer["webhook"]
     read_at = say.local_time(catalogue["read_at"]) or _("never")
     checked_at = say.local_time(hook["checked_at"]) or _("never")
@@ -154,10 +155,10 @@ def _show_community(answer: "ShownCommunity", _given: Arguments) -> None:
         ),
         (_("orders"), _by_status(answer)),
     ):
-        say.line(say.clean(f"{head:<10}{text}"))
+        yield f"{head:<10}{text}"
     for problem in answer["problems"]:
-        say.line(say.clean(problem["text"]), level=problem["severity"])
-        say.line("  " + say.clean(problem["fix"]))
+        yield problem["text"], problem["severity"]
+        yield f"  {problem['fix']}"
 
 
 @command("community show", _show_community)
@@ -172,20 +173,20 @@ def show_community(loaded: "LoadedSettings", name: CommunityName) -> "ShownCommu
     return {**document["communities"][name], "problems": problems}
 
 
-def _show_hours(answer: Answer, _given: Arguments) -> None:
+def _show_hours(answer: Answer, _given: Arguments) -> Lines:
     if answer["text"]:
-        say.line(say.clean(answer["text"]))
+        yield answer["text"]
     for each in answer["stores"]:
         hours = each["hours"]
         pushed = say.local_time(each["pushed_at"])
         state = _("pushed {when}").format(when=pushed) if pushed else _("not pushed yet")
-        say.line(say.clean(f"{each['store']} ({hours['timezone']}): {state}"))
+        yield f"{each['store']} ({hours['timezone']}): {state}"
         for day, spans in hours["weekly"].items():
             text = ", ".join(f"{span['open']}-{span['close']}" for span in spans)
-            say.line(f"  {day:<10} {text or _('closed')}")
+            yield f"  {day:<10} {text or _('closed')}"
         for override in hours["overrides"]:
             text = f"  {override['date']}  {_('closed')}  {override['reason']}"
-            say.line(say.clean(text).rstrip())
+            yield text.rstrip()
 
 
 @command("community hours", _show_hours)

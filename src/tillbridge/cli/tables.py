@@ -5,8 +5,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 from tillbridge.cli import say
-from tillbridge.cli.answers import Arguments, no_tables
+from tillbridge.cli.answers import no_tables
 from tillbridge.cli.commands import call, command
+from tillbridge.cli.say import Arguments, Lines
 from tillbridge.core.errors import BridgeError
 from tillbridge.core.i18n import _, ngettext
 from tillbridge.core.operation import Answer, Argument
@@ -32,9 +33,8 @@ class PaperSize(StrEnum):
     LETTER = "letter"
 
 
-def _show(answer: Answer, _given: Arguments) -> None:
-    for path in answer["files"]:
-        say.line(path)
+def _show(answer: Answer, _given: Arguments) -> Lines:
+    yield from answer["files"]
     if "pages" in answer:
         pages = ngettext("{n} page", "{n} pages", answer["pages"]).format(n=answer["pages"])
         text = ngettext(
@@ -42,13 +42,13 @@ def _show(answer: Answer, _given: Arguments) -> None:
             "{n} codes on {pages}: open the file in a browser and print it at 100 %.",
             answer["codes"],
         )
-        say.line(text.format(n=answer["codes"], pages=pages))
+        yield text.format(n=answer["codes"], pages=pages)
     if answer.get("hard_to_scan"):
-        say.line(_("These codes are very fine: choose fewer with --per-page."), level="warning")
+        yield _("These codes are very fine: choose fewer with --per-page."), "warning"
     if answer["without_code"]:
-        names = say.clean(", ".join(answer["without_code"]))
+        names = ", ".join(answer["without_code"])
         text = _("Without a code yet, and left out: {names}").format(names=names)
-        say.line(text, level="warning")
+        yield text, "warning"
 
 
 @command("tables qr", _show)
