@@ -17,38 +17,7 @@ from pathlib import Path
 from types import NoneType, UnionType
 from typing import Any, Concatenate, ParamSpec, TypeVar, cast
 
-from tillbridge.adapter import (
-    AvailabilityReading,
-    BadRow,
-    CancelsTickets,
-    Catalogue,
-    CatalogueChanges,
-    Change,
-    Closes,
-    ExportUnreadable,
-    Health,
-    HoldsLateOrders,
-    ListsTickets,
-    MarksTickets,
-    NamesFiles,
-    NotifiesChanges,
-    PosFailure,
-    PosOffline,
-    ReadsAvailability,
-    ReadsCatalogue,
-    ReadsCatalogueChanges,
-    ReadsTables,
-    ReportsFaults,
-    ReportsHealth,
-    TablesReading,
-    TellsTicketUpdates,
-    TellsUnreadableUpdates,
-    Ticket,
-    TicketOutcomeUnknown,
-    TicketUpdate,
-    WritesLate,
-    WritesTickets,
-)
+from tillbridge import adapter as api
 from tillbridge.core.i18n import _
 from tillbridge.core.log import get_logger
 from tillbridge.core.problems import Found, Scope
@@ -91,7 +60,7 @@ class _Policy:
 
     kind: type | UnionType
     valid: Callable[[Any], Any] | None = None
-    defect: type[ExportUnreadable | PosFailure] = ExportUnreadable
+    defect: type[api.ExportUnreadable | api.PosFailure] = api.ExportUnreadable
 
 
 def _call(
@@ -102,7 +71,7 @@ def _call(
     It returns what the adapter's method returns, and raises as the policy defines. Cancelled before
     its turn, the call is never made.
     """
-    operation, reads = method.__name__, policy.defect is ExportUnreadable
+    operation, reads = method.__name__, policy.defect is api.ExportUnreadable
 
     async def call(self: "PosRunner", /, *args: P.args, **kwargs: P.kwargs) -> T:
         if (asked := getattr(self._pos, operation, None)) is None:
@@ -121,11 +90,11 @@ def _call(
             # Only a call that never began has surely done nothing.
             never_began = submitted.cancel()
             outcome.cancel()
-            raise (PosOffline if never_began else policy.defect)(self._no_answer())
+            raise (api.PosOffline if never_began else policy.defect)(self._no_answer())
         try:
             answer: T = outcome.result()
-        except (ExportUnreadable, PosFailure) as failure:
-            if isinstance(failure, ExportUnreadable) and not reads:
+        except (api.ExportUnreadable, api.PosFailure) as failure:
+            if isinstance(failure, api.ExportUnreadable) and not reads:
                 raise self._defect(operation, failure, policy) from failure
             valid_failure(failure)
             self._note(operation)
@@ -163,7 +132,7 @@ def _files(
     """Return the adapter's files (or folders), none where it names none, as a method."""
 
     def paths(self: "PosRunner") -> Sequence[Path]:
-        if not isinstance(self._pos, NamesFiles):
+        if not isinstance(self._pos, api.NamesFiles):
             return ()
         named = getattr(self._pos, method.__name__)
         none: tuple[Path, ...] = ()
@@ -175,8 +144,8 @@ def _files(
 # A reference that cannot be stored is made to be: the order is written.
 _STORABLE = partial(storable, most=MAX_LINE)
 # An adapter that breaks off a write in a way it should not may have written it, too.
-_WRITES = _Policy(Ticket, _STORABLE, TicketOutcomeUnknown)
-_HEALTH = _Policy(Health, valid_health, PosOffline)
+_WRITES = _Policy(api.Ticket, _STORABLE, api.TicketOutcomeUnknown)
+_HEALTH = _Policy(api.Health, valid_health, api.PosOffline)
 
 
 class PosRunner:
@@ -207,77 +176,89 @@ class PosRunner:
         self._reported: dict[tuple[str, str], dict[str, str]] = {}
         self._closed = False
         self._trouble = ""
-        self._listeners: list[Callable[[Change], None]] = []
+        self._listeners: list[Callable[[api.Change], None]] = []
         self._reading = self._call_thread("reading", hangs_after_s)
         self._tickets = self._call_thread("tickets", hangs_after_s)
-        self._probe: Future[Health] | None = None
-        self._odd_updates: tuple[BadRow, ...] = ()
+        self._probe: Future[api.Health] | None = None
+        self._odd_updates: tuple[api.BadRow, ...] = ()
 
     # -- what the adapter can do
 
-    reads_catalogue = _can(ReadsCatalogue)
-    reads_changes = _can(ReadsCatalogueChanges)
-    reads_availability = _can(ReadsAvailability)
-    reads_tables = _can(ReadsTables)
-    writes_tickets = _can(WritesTickets)
-    cancels_tickets = _can(CancelsTickets)
-    marks_tickets = _can(MarksTickets)
-    lists_tickets = _can(ListsTickets)
-    tells_updates = _can(TellsTicketUpdates)
-    reports_health = _can(ReportsHealth)
-    notifies_changes = _can(NotifiesChanges)
+    reads_catalogue = _can(api.ReadsCatalogue)
+    reads_changes = _can(api.ReadsCatalogueChanges)
+    reads_availability = _can(api.ReadsAvailability)
+    reads_tables = _can(api.ReadsTables)
+    writes_tickets = _can(api.WritesTickets)
+    cancels_tickets = _can(api.CancelsTickets)
+    marks_tickets = _can(api.MarksTickets)
+    lists_tickets = _can(api.ListsTickets)
+    tells_updates = _can(api.TellsTicketUpdates)
+    reports_health = _can(api.ReportsHealth)
+    notifies_changes = _can(api.NotifiesChanges)
 
     # -- its methods, as the protocols in `tillbridge.adapter` describe them
 
-    read_catalogue = _call(ReadsCatalogue.read_catalogue, _Policy(Catalogue, valid_catalogue))
+    read_catalogue = _call(
+        api.ReadsCatalogue.read_catalogue, _Policy(api.Catalogue, valid_catalogue)
+    )
     read_changes = _call(
-        ReadsCatalogueChanges.read_changes, _Policy(CatalogueChanges, valid_changes)
+        api.ReadsCatalogueChanges.read_changes, _Policy(api.CatalogueChanges, valid_changes)
     )
     read_availability = _call(
-        ReadsAvailability.read_availability, _Policy(AvailabilityReading, valid_availability)
+        api.ReadsAvailability.read_availability,
+        _Policy(api.AvailabilityReading, valid_availability),
     )
-    read_tables = _call(ReadsTables.read_tables, _Policy(TablesReading, valid_tables))
-    write_ticket = _call(WritesTickets.write_ticket, _WRITES)
-    write_marked_ticket = _call(MarksTickets.write_marked_ticket, _WRITES)
-    find_ticket = _call(WritesTickets.find_ticket, _Policy(Ticket | None, _STORABLE, PosOffline))
-    cancel_ticket = _call(CancelsTickets.cancel_ticket, _Policy(NoneType, defect=PosFailure))
-    list_tickets = _call(ListsTickets.list_tickets, _Policy(Iterable, valid_listed, PosOffline))
+    read_tables = _call(api.ReadsTables.read_tables, _Policy(api.TablesReading, valid_tables))
+    write_ticket = _call(api.WritesTickets.write_ticket, _WRITES)
+    write_marked_ticket = _call(api.MarksTickets.write_marked_ticket, _WRITES)
+    find_ticket = _call(
+        api.WritesTickets.find_ticket, _Policy(api.Ticket | None, _STORABLE, api.PosOffline)
+    )
+    cancel_ticket = _call(
+        api.CancelsTickets.cancel_ticket, _Policy(NoneType, defect=api.PosFailure)
+    )
+    list_tickets = _call(
+        api.ListsTickets.list_tickets, _Policy(Iterable, valid_listed, api.PosOffline)
+    )
     cancel_listed_ticket = _call(
-        ListsTickets.cancel_listed_ticket, _Policy(NoneType, defect=TicketOutcomeUnknown)
+        api.ListsTickets.cancel_listed_ticket, _Policy(NoneType, defect=api.TicketOutcomeUnknown)
     )
-    update_handled = _call(TellsTicketUpdates.update_handled, _Policy(NoneType, defect=PosFailure))
+    update_handled = _call(
+        api.TellsTicketUpdates.update_handled, _Policy(NoneType, defect=api.PosFailure)
+    )
 
     _read_updates = _call(
-        TellsTicketUpdates.read_updates,
-        _Policy(Iterable, lambda found: valid_updates(tuple(found)), PosOffline),
+        api.TellsTicketUpdates.read_updates,
+        _Policy(Iterable, lambda found: valid_updates(tuple(found)), api.PosOffline),
     )
     _unreadable_updates = _call(
-        TellsUnreadableUpdates.unreadable_updates, _Policy(Iterable, storable_rows, PosOffline)
+        api.TellsUnreadableUpdates.unreadable_updates,
+        _Policy(Iterable, storable_rows, api.PosOffline),
     )
 
-    async def read_updates(self) -> Sequence[TicketUpdate]:
+    async def read_updates(self) -> Sequence[api.TicketUpdate]:
         """Return the news not yet handled, oldest first. Raises PosOffline.
 
         News that cannot be stored is left out; `unreadable_updates` has it.
         """
         good, self._odd_updates = cast(
-            "tuple[Sequence[TicketUpdate], tuple[BadRow, ...]]", await self._read_updates()
+            "tuple[Sequence[api.TicketUpdate], tuple[api.BadRow, ...]]", await self._read_updates()
         )
         return good
 
-    async def unreadable_updates(self) -> Sequence[BadRow]:
+    async def unreadable_updates(self) -> Sequence[api.BadRow]:
         """Return the news that could not be understood, by the adapter or here."""
-        if not isinstance(self._pos, TellsUnreadableUpdates):
+        if not isinstance(self._pos, api.TellsUnreadableUpdates):
             return self._odd_updates
         return (*await self._unreadable_updates(), *self._odd_updates)
 
-    async def health(self) -> Health:
+    async def health(self) -> api.Health:
         """Return whether the POS is there; one that does not report it is. Never raises.
 
         One that has not answered for `ticket_timeout_s` is offline, until it answers.
         """
-        if not isinstance(self._pos, ReportsHealth):
-            return Health(online=True)
+        if not isinstance(self._pos, api.ReportsHealth):
+            return api.Health(online=True)
         if self._probe is None or self._probe.done():
             work = partial(self._made, _HEALTH, self._pos.health, "health")
             self._probe = self._tickets.submit(work, "health")
@@ -285,11 +266,11 @@ class PosRunner:
         done, _pending = await asyncio.wait({answered}, timeout=self._ticket_timeout_s)
         if not done:
             answered.add_done_callback(lambda late: late.cancelled() or late.exception())
-            return Health(online=False, detail=self._no_answer())
+            return api.Health(online=False, detail=self._no_answer())
         try:
             health = answered.result()
         except Exception as failure:  # noqa: BLE001 -- an adapter's, whatever it is
-            return Health(online=False, detail=self._note("health", failure))
+            return api.Health(online=False, detail=self._note("health", failure))
         self._note("health")
         return health
 
@@ -300,16 +281,16 @@ class PosRunner:
         """The adapter's name, for people."""
         return self._adapter
 
-    hold_older_than_s = _seconds(HoldsLateOrders, HoldsLateOrders.hold_older_than_s)
-    late_write_s = _seconds(WritesLate, WritesLate.late_write_s)
-    catalogue_files = _files(NamesFiles.catalogue_files)
-    availability_files = _files(NamesFiles.availability_files)
-    table_files = _files(NamesFiles.table_files)
-    update_folders = _files(NamesFiles.update_folders)
+    hold_older_than_s = _seconds(api.HoldsLateOrders, api.HoldsLateOrders.hold_older_than_s)
+    late_write_s = _seconds(api.WritesLate, api.WritesLate.late_write_s)
+    catalogue_files = _files(api.NamesFiles.catalogue_files)
+    availability_files = _files(api.NamesFiles.availability_files)
+    table_files = _files(api.NamesFiles.table_files)
+    update_folders = _files(api.NamesFiles.update_folders)
 
-    def on_change(self, callback: Callable[[Change], None]) -> None:
+    def on_change(self, callback: Callable[[api.Change], None]) -> None:
         """Call `callback` in the running event loop when the POS reports a change."""
-        if not isinstance(self._pos, NotifiesChanges):
+        if not isinstance(self._pos, api.NotifiesChanges):
             return
         self._listeners.append(callback)
         if len(self._listeners) > 1:
@@ -320,7 +301,7 @@ class PosRunner:
     def close(self) -> None:
         """Let go of the POS, and let the threads end; one that hangs is not waited for."""
         self._closed = True
-        if isinstance(self._pos, Closes):
+        if isinstance(self._pos, api.Closes):
             self._at_once("close", self._pos.close, None, _LET_GO_S)
         self._reading.close()
         self._tickets.close()
@@ -328,7 +309,7 @@ class PosRunner:
     # -- inside
 
     def _notify_listeners(self, change: object) -> None:
-        if isinstance(change, Change):
+        if isinstance(change, api.Change):
             for callback in self._listeners:
                 callback(change)
 
@@ -347,7 +328,7 @@ class PosRunner:
                 raise TypeError(msg)
             return answer if policy.valid is None or answer is None else policy.valid(answer)
         finally:
-            if isinstance(self._pos, ReportsFaults):
+            if isinstance(self._pos, api.ReportsFaults):
                 try:
                     self._trouble = storable_text(self._pos.trouble(), MAX_LINE)
                 except Exception:  # noqa: BLE001 -- an adapter's, whatever it is
@@ -396,9 +377,9 @@ class PosRunner:
 
     def _defect(self, operation: str, failure: Exception, policy: _Policy) -> Exception:
         text = self._note(operation, failure)
-        if policy.defect is ExportUnreadable:
+        if policy.defect is api.ExportUnreadable:
             fix = _("Tell the adapter's vendor; the log has the details.")
-            return ExportUnreadable(text, fix=fix)
+            return api.ExportUnreadable(text, fix=fix)
         return policy.defect(text)
 
     def _note(self, operation: str, failure: BaseException | None = None) -> str:
@@ -414,7 +395,7 @@ class PosRunner:
             fault = self._reported.get(("adapter.failed", subject)) or {"detail": detail}
         self._set("adapter.failed", subject, **fault)
         self._set("adapter.hangs", subject)
-        if isinstance(self._pos, ReportsFaults):
+        if isinstance(self._pos, api.ReportsFaults):
             trouble = {"detail": self._trouble} if self._trouble else {}
             self._set("adapter.keeps_dying", self._adapter, **trouble)
         return _("The adapter {adapter} failed ({detail}).").format(

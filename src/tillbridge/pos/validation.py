@@ -29,30 +29,7 @@ from pydantic import (
 )
 from pydantic_core import ErrorDetails
 
-from tillbridge.adapter import (
-    AddOn,
-    AddOnGroup,
-    Advice,
-    Availability,
-    AvailabilityReading,
-    BadRow,
-    Catalogue,
-    CatalogueChanges,
-    Category,
-    ExportUnreadable,
-    Health,
-    Item,
-    ItemTax,
-    ItemUnavailable,
-    ListedTicket,
-    Menu,
-    Source,
-    Table,
-    TablesReading,
-    TaxComponent,
-    TicketUpdate,
-    Variant,
-)
+from tillbridge import adapter as api
 from tillbridge.core.i18n import _
 from tillbridge.core.problems import Found
 from tillbridge.model.export_facts import ExportFacts, ExportWarning, FileEncoding, LeftOut
@@ -130,15 +107,20 @@ def _parts(kind: type, **others: Any) -> Any:  # noqa: ANN401 -- (as above)
     return Annotated[GenericAlias(tuple, (part, ...)), Field(max_length=_MAX_PARTS)]
 
 
-_TAX = _model(ItemTax, components=_parts(TaxComponent))
+_TAX = _model(api.ItemTax, components=_parts(api.TaxComponent))
 _MODELS: Mapping[type, type[BaseModel]] = {
-    **{kind: _model(kind) for kind in (AddOn, AddOnGroup, Category, ListedTicket, Menu, Table)},
-    Item: _model(Item, name=_Identifier, variants=_parts(Variant), tax=_TAX | None),
+    **{
+        kind: _model(kind)
+        for kind in (api.AddOn, api.AddOnGroup, api.Category, api.ListedTicket, api.Menu, api.Table)
+    },
+    api.Item: _model(api.Item, name=_Identifier, variants=_parts(api.Variant), tax=_TAX | None),
     # An item's id, under which it stands, is no field of it.
-    Availability: _model(Availability, external_id=_Identifier),
+    api.Availability: _model(api.Availability, external_id=_Identifier),
     # Their texts are made storable; `key` is for the adapter alone, and may be in no encoding.
-    Health: _model(Health, detail=Any, closed=Any, fix=Any, advice=tuple[InstanceOf[Advice], ...]),
-    TicketUpdate: _model(TicketUpdate, key=_Key, message=Any),
+    api.Health: _model(
+        api.Health, detail=Any, closed=Any, fix=Any, advice=tuple[InstanceOf[api.Advice], ...]
+    ),
+    api.TicketUpdate: _model(api.TicketUpdate, key=_Key, message=Any),
 }
 
 
@@ -175,15 +157,16 @@ _INSTANTS = {"until", "snooze_until"}
 # -- menus, availability, tables
 
 _PARTS: Mapping[str, type] = {
-    "categories": Category,
-    "menus": Menu,
-    "add_ons": AddOn,
-    "addon_groups": AddOnGroup,
-    "items": Item,
+    "categories": api.Category,
+    "menus": api.Menu,
+    "add_ons": api.AddOn,
+    "addon_groups": api.AddOnGroup,
+    "items": api.Item,
 }
+_KEYED = frozenset(_PARTS.values())
 
 
-def valid_catalogue(catalogue: Catalogue) -> Catalogue:
+def valid_catalogue(catalogue: api.Catalogue) -> api.Catalogue:
     """Return the menu; what cannot be used becomes bad rows. Raises TypeError."""
     check = _Check(catalogue.source)
     parts: dict[str, Any] = {
@@ -206,7 +189,7 @@ def valid_catalogue(catalogue: Catalogue) -> Catalogue:
     return replace(
         catalogue,
         **parts,
-        bad_rows=(*storable_rows(catalogue.bad_rows), *check.bad_rows),
+        bad_rows=check.with_those_of(catalogue),
         fingerprints=fingerprints,
         ends_with_newline=ended if isinstance(ended, bool) else None,
         facts=_storable_facts(catalogue.facts),
@@ -214,9 +197,9 @@ def valid_catalogue(catalogue: Catalogue) -> Catalogue:
     )
 
 
-def valid_changes(changes: CatalogueChanges) -> CatalogueChanges:
+def valid_changes(changes: api.CatalogueChanges) -> api.CatalogueChanges:
     """Return the difference without what cannot be used. Raises TypeError."""
-    _must_be(changes.fresh, Catalogue, "fresh")
+    _must_be(changes.fresh, api.Catalogue, "fresh")
     _must_be(changes.unseen, AbstractSet, "unseen")
     if not isinstance(changes.items_read, int) or not 0 <= changes.items_read < 1 << 31:
         msg = f"items_read is {shown_value(changes.items_read)}"
@@ -227,64 +210,52 @@ def valid_changes(changes: CatalogueChanges) -> CatalogueChanges:
     return replace(changes, fresh=valid_catalogue(changes.fresh), unseen=frozenset(changes.unseen))
 
 
-def valid_availability(reading: AvailabilityReading) -> AvailabilityReading:
+def valid_availability(reading: api.AvailabilityReading) -> api.AvailabilityReading:
     """Return the reading without what cannot be used. Raises TypeError."""
-    _must_be(reading.items, Mapping, "items")
     check = _Check(reading.source)
-    good: dict[str, Availability] = {}
-    for key, state in reading.items.items():
-        until = getattr(state, "until", None)
-        until = None if _is_never(until) else until
-        fields = {
-            "external_id": key,
-            "available": getattr(state, "available", None),
-            "until": until,
-        }
-        if check.fine(state, Availability, key, fields=fields):
-            good[key] = Availability(state.available, until)
-    return replace(
-        reading, items=good, bad_rows=(*storable_rows(reading.bad_rows), *check.bad_rows)
-    )
+    items = check.good("items", reading.items, api.Availability)
+    return replace(reading, items=items, bad_rows=check.with_those_of(reading))
 
 
-def valid_tables(reading: TablesReading) -> TablesReading:
+def valid_tables(reading: api.TablesReading) -> api.TablesReading:
     """Return the floor plan without what cannot be used. Raises TypeError."""
     _must_be(reading.tables, Sequence, "tables")
     check = _Check(reading.source)
     good = [
         table
         for table in reading.tables
-        if check.fine(table, Table, table.external_id if isinstance(table, Table) else "")
+        if check.fine(table, api.Table, table.external_id if isinstance(table, api.Table) else "")
     ]
-    bad_rows = (*storable_rows(reading.bad_rows), *check.bad_rows)
-    return replace(reading, tables=tuple(good), bad_rows=bad_rows)
+    return replace(reading, tables=tuple(good), bad_rows=check.with_those_of(reading))
 
 
 # -- tickets, health, files
 
 
-def valid_updates(updates: Iterable[Any]) -> tuple[tuple[TicketUpdate, ...], tuple[BadRow, ...]]:
+def valid_updates(
+    updates: Iterable[Any],
+) -> tuple[tuple[api.TicketUpdate, ...], tuple[api.BadRow, ...]]:
     """Return the news that can be stored, and what of it cannot."""
-    check = _Check(Source())
+    check = _Check(api.Source())
     good = []
     for number, update in enumerate(updates, 1):
         key = getattr(update, "key", None)
         named = printable(key, most=200) if isinstance(key, str) else ""
         place = named or _("news {number}").format(number=number)
-        if check.fine(update, TicketUpdate, place=place):
+        if check.fine(update, api.TicketUpdate, place=place):
             good.append(replace(update, message=storable_text(update.message, MAX_TEXT)))
     return tuple(good), tuple(check.bad_rows)
 
 
-def valid_listed(tickets: Iterable[object]) -> tuple[ListedTicket, ...]:
+def valid_listed(tickets: Iterable[object]) -> tuple[api.ListedTicket, ...]:
     """Return the listed tickets. Raises TypeError for anything that cannot be one."""
-    return tuple(_fitting(ticket, ListedTicket) for ticket in tickets)
+    return tuple(_fitting(ticket, api.ListedTicket) for ticket in tickets)
 
 
-def valid_health(health: Health) -> Health:
+def valid_health(health: api.Health) -> api.Health:
     """Return the answer with texts that can be stored. Raises TypeError for one that is none."""
     advice = tuple(
-        storable(each, MAX_LINE) for each in _fitting(health, Health).advice[:_MAX_ADVICE]
+        storable(each, MAX_LINE) for each in _fitting(health, api.Health).advice[:_MAX_ADVICE]
     )
     return storable(replace(health, advice=advice), MAX_LINE)
 
@@ -300,14 +271,16 @@ def valid_paths(paths: Iterable[object]) -> tuple[Path, ...]:
 def valid_failure(failure: Exception) -> None:
     """Make the texts and ids of an adapter's failure such that they can be stored, in place."""
     names = (
-        ("text", "place", "fix") if isinstance(failure, ExportUnreadable) else ("message", "fix")
+        ("text", "place", "fix")
+        if isinstance(failure, api.ExportUnreadable)
+        else ("message", "fix")
     )
     for name in names:
         most = MAX_LINE if name == "place" else MAX_TEXT
         setattr(failure, name, storable_text(getattr(failure, name, ""), most))
-    if isinstance(failure, ExportUnreadable):
+    if isinstance(failure, api.ExportUnreadable):
         failure.passing = getattr(failure, "passing", False) is True
-    if isinstance(failure, ItemUnavailable):
+    if isinstance(failure, api.ItemUnavailable):
         named = getattr(failure, "external_ids", ())
         ids = (storable_id(each) for each in (named if isinstance(named, tuple) else ()))
         failure.external_ids = tuple(filter(None, ids))[:_MAX_NEWS_ITEMS]
@@ -316,12 +289,12 @@ def valid_failure(failure: Exception) -> None:
 # -- texts that can be stored, logged and shown
 
 
-def storable_rows(rows: Iterable[object]) -> tuple[BadRow, ...]:
+def storable_rows(rows: Iterable[object]) -> tuple[api.BadRow, ...]:
     """Return bad rows whose texts can be stored."""
     return tuple(
         replace(storable(row, MAX_TEXT), external_id=storable_id(row.external_id))
-        if isinstance(row, BadRow)
-        else BadRow(place="?", text=_("It is no BadRow."), fix=_VENDOR, value=shown_value(row))
+        if isinstance(row, api.BadRow)
+        else api.BadRow(place="?", text=_("It is no BadRow."), fix=_VENDOR, value=shown_value(row))
         for row in rows
     )
 
@@ -386,7 +359,7 @@ def shown_value(value: object) -> str:
 # -- what is wrong with an export, as the problems that people see: the same for all
 
 
-def unreadable_problem(subject: str, failure: ExportUnreadable) -> Found:
+def unreadable_problem(subject: str, failure: api.ExportUnreadable) -> Found:
     """Return the problem of an export (menu, availability, tables) that cannot be read at all."""
     place = f"{failure.place}: " if failure.place else ""
     return Found(
@@ -399,7 +372,7 @@ def unreadable_problem(subject: str, failure: ExportUnreadable) -> Found:
     )
 
 
-def bad_rows_problem(subject: str, bad_rows: Sequence[BadRow]) -> Found:
+def bad_rows_problem(subject: str, bad_rows: Sequence[api.BadRow]) -> Found:
     """Return the problem of rows that cannot be read; there is one at least."""
     first = bad_rows[0]
     return Found(
@@ -420,15 +393,19 @@ class _Check:
     """Validates the parts of one reading, and gathers what is refused as bad rows."""
 
     def __init__(self, source: object) -> None:
-        self.source = Source()
-        self.bad_rows: list[BadRow] = []
-        if isinstance(source, Source) and isinstance(source.places, Mapping):
+        self.source = api.Source()
+        self.bad_rows: list[api.BadRow] = []
+        if isinstance(source, api.Source) and isinstance(source.places, Mapping):
             columns = source.columns if isinstance(source.columns, Mapping) else {}
-            self.source = Source(
+            self.source = api.Source(
                 source.places,
                 {str(key): storable_text(name, MAX_LINE) for key, name in columns.items()},
                 source.part_places if isinstance(source.part_places, Mapping) else {},
             )
+
+    def with_those_of(self, reading: Any) -> tuple[api.BadRow, ...]:  # noqa: ANN401 -- of any kind
+        """Return the bad rows of a reading, and what was refused of it."""
+        return (*storable_rows(reading.bad_rows), *self.bad_rows)
 
     def good(self, name: str, found: Mapping[str, T], kind: type[T]) -> Mapping[str, T]:
         """Return the items, or the parts of a kind, that are fine.
@@ -436,13 +413,18 @@ class _Check:
         A part that is refused lets nothing be removed.
         """
         _must_be(found, Mapping, name)
-        part = "" if kind is Item else name
+        part = "" if name == "items" else name
         changed: dict[str, T | None] = {}
         for key, each in found.items():
             one: Any = each
-            if kind is Item and isinstance(each, Item) and _is_never(each.snooze_until):
-                one = replace(one, snooze_until=None)
-            if not self.fine(one, kind, key, part=part, keyed=True):
+            fields = None
+            # An end that means for ever is none: refused, the item would stay on sale.
+            if isinstance(each, api.Item) and _is_never(each.snooze_until):
+                one = replace(each, snooze_until=None)
+            elif isinstance(each, api.Availability):
+                one = replace(each, until=None) if _is_never(each.until) else each
+                fields = {"external_id": key, "available": one.available, "until": one.until}
+            if not self.fine(one, kind, key, fields=fields, part=part):
                 changed[key] = None
             elif one is not each:
                 changed[key] = one
@@ -487,18 +469,17 @@ class _Check:
         fields: Mapping[str, object] | None = None,
         part: str = "",
         place: str = "",
-        keyed: bool = False,
     ) -> bool:
         """Return whether the value is fine; else it is a bad row that stands for item `key`.
 
         `fields` are what the model validates, where that is not the value itself; `part` is the
-        kind of a part of the menu, as the columns name it, for which no item waits. One that is
-        `keyed` must have its key as its id.
+        kind of a part of the menu, as the columns name it, for which no item waits. An item or a
+        part must have its key as its id.
         """
         column, shown = "", value
         if not isinstance(value, kind):
             text, fix = _("It is no {kind}.").format(kind=kind.__name__), _VENDOR
-        elif keyed and key != value.external_id:
+        elif kind in _KEYED and key != value.external_id:
             text, fix = _("It stands under another external_id than its own."), _VENDOR
             column, shown = "external_id", value.external_id
         else:
@@ -522,12 +503,12 @@ class _Check:
         """Add the bad row of a record; it stands for an item, unless it is of a part."""
         external_id = "" if part and field != "external_id" else storable_id(key)
         place = place or self._place(key, part)
-        self.bad_rows.append(BadRow(place, text, fix, external_id, field, value))
+        self.bad_rows.append(api.BadRow(place, text, fix, external_id, field, value))
 
     def _place_of_size(self, item: object, at: Sequence[int | str]) -> str:
         """Return where the size stands that a location in an item is about, "" for none."""
         match at:
-            case ("variants", int(number), *_) if isinstance(item, Item):
+            case ("variants", int(number), *_) if isinstance(item, api.Item):
                 size = getattr(item.variants[number], "external_id", None)
                 place = self.source.places.get(size) if isinstance(size, str) else None
                 return storable_text(place, MAX_LINE) if place else ""
@@ -557,7 +538,6 @@ class _Check:
 
 
 def _is_never(at_ms: object) -> bool:
-    """Return whether an end means for ever: refused, the item would stay on sale."""
     return type(at_ms) is int and is_never(at_ms)
 
 

@@ -10,43 +10,27 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Any, TypeVar
 
+from tillbridge.adapter import protocols
 from tillbridge.adapter.conformance.rig import CannotDo, Rig, RigTicket
-from tillbridge.adapter.protocols import (
-    CancelsTickets,
-    HoldsLateOrders,
-    ListsTickets,
-    MarksTickets,
-    NamesFiles,
-    NotifiesChanges,
-    ReadsAvailability,
-    ReadsCatalogue,
-    ReadsCatalogueChanges,
-    ReadsTables,
-    ReportsHealth,
-    TellsTicketUpdates,
-    TellsUnreadableUpdates,
-    WritesLate,
-    WritesTickets,
-)
 from tillbridge.model.catalogue import Catalogue, Item
 from tillbridge.model.order import Order, parse_order
 
 CAPABILITIES: Mapping[str, type] = {
-    "catalogue": ReadsCatalogue,
-    "catalogue_changes": ReadsCatalogueChanges,
-    "availability": ReadsAvailability,
-    "tables": ReadsTables,
-    "tickets": WritesTickets,
-    "marks": MarksTickets,
-    "cancel": CancelsTickets,
-    "late": HoldsLateOrders,
-    "late_writes": WritesLate,
-    "list": ListsTickets,
-    "updates": TellsTicketUpdates,
-    "unreadable_updates": TellsUnreadableUpdates,
-    "health": ReportsHealth,
-    "files": NamesFiles,
-    "changes": NotifiesChanges,
+    "catalogue": protocols.ReadsCatalogue,
+    "catalogue_changes": protocols.ReadsCatalogueChanges,
+    "availability": protocols.ReadsAvailability,
+    "tables": protocols.ReadsTables,
+    "tickets": protocols.WritesTickets,
+    "marks": protocols.MarksTickets,
+    "cancel": protocols.CancelsTickets,
+    "late": protocols.HoldsLateOrders,
+    "late_writes": protocols.WritesLate,
+    "list": protocols.ListsTickets,
+    "updates": protocols.TellsTicketUpdates,
+    "unreadable_updates": protocols.TellsUnreadableUpdates,
+    "health": protocols.ReportsHealth,
+    "files": protocols.NamesFiles,
+    "changes": protocols.NotifiesChanges,
 }
 
 
@@ -190,13 +174,13 @@ def in_time(rig: Rig, what: str, call: Callable[[], T]) -> T:
 
 def reader(rig: Rig, pos: object) -> Callable[[], Catalogue]:
     """Return how to read the menu, within the rig's patience."""
-    reading = able(pos, ReadsCatalogue)
+    reading = able(pos, protocols.ReadsCatalogue)
     return lambda: in_time(rig, "read_catalogue", reading.read_catalogue)
 
 
-def writer(pos: object) -> WritesTickets:
+def writer(pos: object) -> protocols.WritesTickets:
     """Return the adapter's object as one that writes tickets."""
-    return able(pos, WritesTickets)
+    return able(pos, protocols.WritesTickets)
 
 
 def items_to_order(rig: Rig, items: Sequence[Item], currency: str = "EUR") -> Sequence[Item]:

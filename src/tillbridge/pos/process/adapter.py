@@ -9,22 +9,7 @@ from typing import Annotated, Any, Never
 
 from pydantic import Field, ValidationError
 
-from tillbridge.adapter import (
-    Adapter,
-    AdapterContext,
-    AdapterOptions,
-    AtCapacity,
-    Change,
-    ExportUnreadable,
-    Health,
-    ItemUnavailable,
-    PosFailure,
-    PosOffline,
-    PriceMismatch,
-    StoreClosed,
-    TicketOutcomeUnknown,
-    TicketUpdate,
-)
+from tillbridge import adapter as api
 from tillbridge.adapter.registration import FILE_ONLY
 from tillbridge.core.i18n import _
 from tillbridge.core.log import get_logger
@@ -53,27 +38,27 @@ Word = Annotated[str, Field(min_length=1)]
 Seconds = Annotated[float, Field(gt=0, le=3600)]
 
 
-_FAILURES: Mapping[str, type[PosFailure]] = {
+_FAILURES: Mapping[str, type[api.PosFailure]] = {
     each.__name__: each
     for each in (
-        PosOffline,
-        StoreClosed,
-        AtCapacity,
-        PriceMismatch,
-        PosFailure,
-        TicketOutcomeUnknown,
+        api.PosOffline,
+        api.StoreClosed,
+        api.AtCapacity,
+        api.PriceMismatch,
+        api.PosFailure,
+        api.TicketOutcomeUnknown,
     )
 }
 _CHANGES = {
-    "catalogue_changed": Change.CATALOGUE,
-    "availability_changed": Change.AVAILABILITY,
-    "tables_changed": Change.TABLES,
-    "health_changed": Change.HEALTH,
-    "order_status": Change.UPDATES,
+    "catalogue_changed": api.Change.CATALOGUE,
+    "availability_changed": api.Change.AVAILABILITY,
+    "tables_changed": api.Change.TABLES,
+    "health_changed": api.Change.HEALTH,
+    "order_status": api.Change.UPDATES,
 }
 
 
-class ProcessOptions(AdapterOptions):
+class ProcessOptions(api.AdapterOptions):
     """Which program, where it runs, what it is given, and for how long it is waited for."""
 
     command: tuple[Word, ...] = Field(
@@ -119,11 +104,11 @@ class NotUnderstood(Exception):
 class ProcessAdapter:
     """A till behind a program. It has the methods of the capabilities that the program declares."""
 
-    def __init__(self, options: ProcessOptions, context: AdapterContext) -> None:
+    def __init__(self, options: ProcessOptions, context: api.AdapterContext) -> None:
         self._options = options
         self._lock = threading.Lock()
-        self._pushed: dict[str, TicketUpdate] = {}
-        self._notify: Callable[[Change], None] = lambda _change: None
+        self._pushed: dict[str, api.TicketUpdate] = {}
+        self._notify: Callable[[api.Change], None] = lambda _change: None
         self._cwd = (context.base_dir / options.cwd).resolve()
         # Mask what it is given, should it ever write it: to stderr, or into a failure.
         named = (os.environ.get(name, "") for name in options.env)
@@ -161,15 +146,15 @@ class ProcessAdapter:
 
     # -- what every program has: whether it is there at all
 
-    def health(self) -> Health:
+    def health(self) -> api.Health:
         """Return what the program reports; of one that reports nothing, whether it runs."""
         if "health" not in self._can:
             absence = self._program.absence()
-            return Health(online=not absence, detail=absence)
+            return api.Health(online=not absence, detail=absence)
         try:
-            found: Health = self._ask("health")
-        except PosFailure as failure:
-            return Health(online=False, detail=failure.message, fix=failure.fix)
+            found: api.Health = self._ask("health")
+        except api.PosFailure as failure:
+            return api.Health(online=False, detail=failure.message, fix=failure.fix)
         return found
 
     def trouble(self) -> str:
@@ -190,18 +175,18 @@ class ProcessAdapter:
         hello = self._program.hello
         return 0.0 if hello is None else hello.late_write_s
 
-    def _read_updates(self) -> Sequence[TicketUpdate]:
-        updates: tuple[TicketUpdate, ...] = self._ask("read_updates")
+    def _read_updates(self) -> Sequence[api.TicketUpdate]:
+        updates: tuple[api.TicketUpdate, ...] = self._ask("read_updates")
         known = {update.key for update in updates}
         with self._lock:
             return (*updates, *(each for key, each in self._pushed.items() if key not in known))
 
-    def _update_handled(self, update: TicketUpdate) -> None:
+    def _update_handled(self, update: api.TicketUpdate) -> None:
         self._ask("update_handled", key=update.key)
         with self._lock:
             self._pushed.pop(update.key, None)
 
-    def _on_change(self, callback: Callable[[Change], None]) -> None:
+    def _on_change(self, callback: Callable[[api.Change], None]) -> None:
         self._notify = callback
 
     # -- inside
@@ -238,7 +223,7 @@ class ProcessAdapter:
                     new=sorted(found - self._can),
                     gone=sorted(self._can - found),
                 )
-        for change in Change:
+        for change in api.Change:
             self._notify(change)
 
     def _ask(self, method: str, **params: object) -> Any:  # noqa: ANN401 -- each method has a result of its own
@@ -249,14 +234,16 @@ class ProcessAdapter:
             found = METHODS[method].result_of(self._program.ask(method, params, limit_s))
         except (NotAsked, NotAnswered) as failure:
             if reads:
-                raise ExportUnreadable(
+                raise api.ExportUnreadable(
                     str(failure),
                     place=Path(self._options.command[0]).name,
                     fix=_("It is started again by itself. If this stays, look into the log."),
                     passing=True,
                 ) from failure
             is_unknown = method == "write_ticket" and isinstance(failure, NotAnswered)
-            raise (TicketOutcomeUnknown if is_unknown else PosOffline)(str(failure)) from failure
+            raise (api.TicketOutcomeUnknown if is_unknown else api.PosOffline)(
+                str(failure)
+            ) from failure
         except ValidationError as odd:
             # Not as its cause: that would show the values, which may be a customer's.
             raise NotUnderstood(f"{method}: {first_fault(odd)}") from None
@@ -270,11 +257,13 @@ class ProcessAdapter:
 def _raise(method: str, failure: Failure) -> Never:
     """Raise the failure that the program reports."""
     if failure.kind == "ExportUnreadable":
-        raise ExportUnreadable(
+        raise api.ExportUnreadable(
             failure.message, place=failure.place, fix=failure.fix, passing=failure.passing
         )
     if failure.kind == "ItemUnavailable":
-        raise ItemUnavailable(failure.message, external_ids=failure.external_ids, fix=failure.fix)
+        raise api.ItemUnavailable(
+            failure.message, external_ids=failure.external_ids, fix=failure.fix
+        )
     if failure.kind not in _FAILURES:
         raise NotUnderstood(f"{method}: {failure.kind} is no failure of a till")
     raise _FAILURES[failure.kind](failure.message, fix=failure.fix)
@@ -318,7 +307,7 @@ _PARTS: Mapping[Capability, Sequence[str]] = {
 }
 
 
-ADAPTER = Adapter(
+ADAPTER = api.Adapter(
     name="process",
     summary="A program of your own in any language, by JSON lines over stdin and stdout",
     options=ProcessOptions,

@@ -11,24 +11,7 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, create_model
 
-from tillbridge.adapter import (
-    AddOn,
-    AddOnGroup,
-    AvailabilityReading,
-    BadRow,
-    Catalogue,
-    Category,
-    Health,
-    Item,
-    ListedTicket,
-    Menu,
-    RejectReason,
-    Source,
-    TablesReading,
-    Ticket,
-    TicketStatus,
-    TicketUpdate,
-)
+from tillbridge import adapter as api
 
 PROTOCOL: Literal[1] = 1
 
@@ -171,14 +154,14 @@ class UpdateMessage(Message):
 
     key: str = Field(min_length=1)
     order_id: str = Field(min_length=1)
-    status: TicketStatus
-    reason: RejectReason | None = None
+    status: api.TicketStatus
+    reason: api.RejectReason | None = None
     external_ids: tuple[str, ...] = ()
     message: str = ""
 
-    def value(self) -> TicketUpdate:
+    def value(self) -> api.TicketUpdate:
         """Return it as the model has it."""
-        return TicketUpdate(
+        return api.TicketUpdate(
             self.key, self.order_id, self.status, self.reason, self.external_ids, self.message
         )
 
@@ -227,17 +210,17 @@ class ListResult(Result):
 class CatalogueResult(Result):
     """The whole menu, in the till's order. Prices are whole minor units."""
 
-    menus: tuple[Menu, ...] = ()
-    categories: tuple[Category, ...] = ()
-    items: tuple[Item, ...] = ()
-    add_ons: tuple[AddOn, ...] = ()
-    addon_groups: tuple[AddOnGroup, ...] = ()
-    bad_rows: tuple[BadRow, ...] = ()
-    source: Source = Source()
+    menus: tuple[api.Menu, ...] = ()
+    categories: tuple[api.Category, ...] = ()
+    items: tuple[api.Item, ...] = ()
+    add_ons: tuple[api.AddOn, ...] = ()
+    addon_groups: tuple[api.AddOnGroup, ...] = ()
+    bad_rows: tuple[api.BadRow, ...] = ()
+    source: api.Source = api.Source()
 
-    def value(self) -> Catalogue:
+    def value(self) -> api.Catalogue:
         """Return it as the model has it."""
-        found = Catalogue.of(
+        found = api.Catalogue.of(
             self.items,
             categories=self.categories,
             add_ons=self.add_ons,
@@ -251,7 +234,7 @@ class CatalogueResult(Result):
 class TicketListResult(ListResult):
     """Every ticket written with a key in the last two days, in any state, oldest first."""
 
-    tickets: tuple[ListedTicket, ...] = ()
+    tickets: tuple[api.ListedTicket, ...] = ()
 
 
 class UpdatesResult(ListResult):
@@ -263,7 +246,7 @@ class UpdatesResult(ListResult):
 class BadRowsResult(ListResult):
     """News that could not be understood."""
 
-    bad_rows: tuple[BadRow, ...] = ()
+    bad_rows: tuple[api.BadRow, ...] = ()
 
 
 # -- requests and their answers
@@ -337,17 +320,17 @@ METHODS: Mapping[str, Method] = {
     each.name: each
     for each in (
         Method("read_catalogue", NoParams, CatalogueResult, "catalogue"),
-        Method("read_availability", NoParams, AvailabilityReading, "availability"),
-        Method("read_tables", NoParams, TablesReading, "tables"),
-        Method("write_ticket", OrderParams, Ticket, "tickets"),
-        Method("find_ticket", KeyParams, Ticket, "tickets", may_be_null=True),
+        Method("read_availability", NoParams, api.AvailabilityReading, "availability"),
+        Method("read_tables", NoParams, api.TablesReading, "tables"),
+        Method("write_ticket", OrderParams, api.Ticket, "tickets"),
+        Method("find_ticket", KeyParams, api.Ticket, "tickets", may_be_null=True),
         Method("cancel_ticket", CancelParams, EmptyResult, "cancel"),
         Method("list_tickets", NoParams, TicketListResult, "list"),
         Method("cancel_listed_ticket", CancelListedParams, EmptyResult, "list"),
         Method("read_updates", NoParams, UpdatesResult, "updates"),
         Method("update_handled", KeyParams, EmptyResult, "updates"),
         Method("unreadable_updates", NoParams, BadRowsResult, "unreadable_updates"),
-        Method("health", NoParams, Health, "health"),
+        Method("health", NoParams, api.Health, "health"),
     )
 }
 
