@@ -120,10 +120,11 @@ class Comparison:
     """What differs between the service and the POS.
 
     `acknowledged` and `current` are the compared parts of both sides, whole where `whole` is set.
-    `targets` are the compared items as they are acknowledged once the service has them, with the
-    record they come from; `refreshed` are those of which the record alone is new.
-    `no_longer_refused` are refusals whose record is gone. `next_change` (ms) is when an item comes
-    back by itself. `hold` is the plan that waited until now.
+    `menus` is how many there are, where items are added. `targets` are the compared items as they
+    are acknowledged once the service has them, with the record they come from; `refreshed` are
+    those of which the record alone is new. `no_longer_refused` are refusals whose record is gone.
+    `next_change` (ms) is when an item comes back by itself. `hold` is the plan that waited until
+    now.
     """
 
     changes: Diff
@@ -206,7 +207,7 @@ def compare(
         acknowledged=acknowledged,
         current=current,
         totals=_totals(connection, store, changes, fresh),
-        menus=len(menu.menu_ids(connection, store) | has.menus.keys()),
+        menus=len(menu.menu_ids(connection, store) | has.menus.keys()) if changes.added else 1,
         targets=accepted | targets,  # what a bad row stands for is sent as it was
         refreshed=tuple(
             each
@@ -268,8 +269,8 @@ def _touched(connection: Connection, store: str, overlay: Overlay) -> dict[str, 
     off |= overlay.overrides.keys()
     accepted |= menu.items_by_id(connection, store, off - accepted.keys())
     strange = frozenset(by_pos.keys() | overlay.overrides.keys()) - accepted.keys()
-    strange -= menu.accepted_ids(connection, store, strange)
-    if strange:  # variants
+    if strange:  # variants, or nothing of this menu
+        strange -= menu.accepted_ids(connection, store, strange)
         owners = set(menu.variant_owners(connection, store, strange).values())
         accepted |= menu.items_by_id(connection, store, owners - accepted.keys())
     return accepted

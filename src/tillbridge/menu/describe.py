@@ -1,6 +1,7 @@
 """A menu, or the difference of two, in words and as JSON: for people, holds and the page. Pure."""
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from pydantic_core import to_jsonable_python
@@ -87,17 +88,15 @@ def sentences(
     Names and prices instead of ids, which `changes_json` has.
     """
     lines = _ItemLines(changes, before, after, currency)
-    first = dict.fromkeys(each for each in suspects if lines.knows(each))
-    items = (
-        *(item for item in changes.added.values()),
-        *(change.after for change in changes.changed.values()),
-        *(item for item in changes.removed.values()),
-    )
-    yield from (lines.line(each) for each in first)
-    order = {**dict.fromkeys(changes.added, 0), **dict.fromkeys(changes.changed, 1)}
-    rest = [item for item in items if item.external_id not in first]
-    for item in sorted(rest, key=lambda each: (order.get(each.external_id, 2), _by_name(each))):
-        yield lines.line(item.external_id)
+    changed = [each.after for each in changes.changed.values()]
+    ids = [
+        item.external_id
+        for items in (changes.added.values(), changed, changes.removed.values())
+        for item in sorted(items, key=_by_name)
+    ]
+    first = set(ids).intersection(suspects)
+    for external_id in dict.fromkeys((*(each for each in suspects if each in first), *ids)):
+        yield lines.line(external_id)
     for kind, title in (
         (changes.categories, _("category")),
         (changes.add_ons, _("option")),
@@ -147,29 +146,22 @@ def _item(item: Item) -> dict[str, Any]:
     return {"external_id": item.external_id, "name": item.name, "price": item.price}
 
 
+@dataclass(frozen=True, slots=True)
 class _ItemLines:
     """Says of each item of a difference what changes, with the names that both sides have."""
 
-    def __init__(self, changes: Diff, before: Catalogue, after: Catalogue, currency: str) -> None:
-        self._changes = changes
-        self._before = before
-        self._after = after
-        self._currency = currency
-
-    def knows(self, external_id: str) -> bool:
-        """Whether the item changes."""
-        changes = self._changes
-        return any(
-            external_id in each for each in (changes.added, changes.changed, changes.removed)
-        )
+    changes: Diff
+    before: Catalogue
+    after: Catalogue
+    currency: str
 
     def line(self, external_id: str) -> str:
         """Return the item's line: a sign, its name, what changes."""
-        for sign, items in (("+", self._changes.added), ("-", self._changes.removed)):
+        for sign, items in (("+", self.changes.added), ("-", self.changes.removed)):
             if external_id in items:
                 item = items[external_id]
-                return f"{sign} {_title(item)}, {self._price(item.price)}"
-        change = self._changes.changed[external_id]
+                return f"{sign} {_title(item)}, {to_major(item.price, self.currency)}"
+        change = self.changes.changed[external_id]
         fields = [name for name in sorted(change.fields) if name in FIELD_LABELS]
         lines = filter(None, [self._field(change, name) for name in fields])
         return f"~ {_title(change.before)}: {'; '.join(lines) or _('told again')}"
@@ -180,17 +172,19 @@ class _ItemLines:
             return ""
         if name == "available":
             return _("on sale") if after else _("off sale")
-        was = self._value(name, before, self._before, self._after)
-        is_now = self._value(name, after, self._after, self._before)
+        was = self._value(name, before, self.before, self.after)
+        is_now = self._value(name, after, self.after, self.before)
         return f"{FIELD_LABELS[name]} {was or '-'} -> {is_now or '-'}"
 
     def _value(self, name: str, value: Any, own: Catalogue, other: Catalogue) -> str:  # noqa: ANN401 -- any field of an item
         match name:
             case "price":
-                return self._price(value)
+                return to_major(value, self.currency)
             case "variants":
-                sizes = (f"{each.variant_name or '?'} {self._price(each.price)}" for each in value)
-                return ", ".join(sizes)
+                return ", ".join(
+                    f"{each.variant_name or '?'} {to_major(each.price, self.currency)}"
+                    for each in value
+                )
             case "tax" if value is not None:
                 rates = " + ".join(f"{each.rate} %" for each in value.components)
                 return f"{value.name} {rates}".strip()
@@ -199,9 +193,6 @@ class _ItemLines:
                 return ", ".join(known[each].name if each in known else each for each in value)
             case _:
                 return str(value or "")
-
-    def _price(self, price: int) -> str:
-        return to_major(price, self._currency)
 
 
 def _title(item: Item) -> str:

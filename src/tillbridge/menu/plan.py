@@ -156,8 +156,9 @@ class Assessment:
 
     `reasons` say why the plan waits for a person; then `plan` holds only what may go out meanwhile
     (availability), and `suspects` are the ids of the items the reasons are about, the worst first.
-    `digest` names the plan's content. `needs_whole` asks for the whole export, which a full push
-    takes. `first` sums up a menu that the storefront has nothing to compare with.
+    `digest` names the content of a plan that waits, or waited. `needs_whole` asks for the whole
+    export, which a full push takes. `first` sums up a menu that the storefront has nothing to
+    compare with.
     """
 
     comparison: Comparison
@@ -187,9 +188,9 @@ def guard_and_plan(
         first = MenuSummary.of(comparison.current)
     if not changes and not full:
         return Assessment(comparison, Plan("nothing"), first=first)
-    digest = ContentDigest(changes).text
-    approved = hold is not None and hold.approved and hold.digest == digest
     found = findings(changes, totals, rules)
+    digest = ContentDigest(changes).text if found or hold is not None else ""
+    approved = hold is not None and hold.approved and hold.digest == digest
     if found and not approved:
         suspects = tuple(dict.fromkeys(each for finding in found for each in finding.items))
         return Assessment(

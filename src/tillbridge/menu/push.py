@@ -429,7 +429,8 @@ async def acknowledge(
 
     def finish(connection: Connection, store: str) -> None:
         menu.acknowledge_items(connection, store, content.items[most:], at=at)
-        menu.acknowledge_parts(connection, store, content.parts, at=at)
+        if content.parts != Parts():
+            menu.acknowledge_parts(connection, store, content.parts, at=at)
         if content.ids:
             menu.forget_items(connection, store, content.ids, at=at)
             menu.clear_refusals(connection, store, content.ids)

@@ -18,9 +18,9 @@ from tillbridge.ledger.facts import get_fact, put_fact
 from tillbridge.ledger.menu import Refusal
 from tillbridge.ledger.models import Push
 from tillbridge.ledger.pushes import Kinship, Storefront, whole_is_done, whole_is_due
-from tillbridge.menu.compare import SOURCE, changes_from, compare, compare_availability
+from tillbridge.menu.compare import SOURCE, Comparison, changes_from, compare, compare_availability
 from tillbridge.menu.describe import summary_lines
-from tillbridge.menu.diff import Diff
+from tillbridge.menu.diff import ContentDigest, Diff
 from tillbridge.menu.guard import Source
 from tillbridge.menu.lane import (
     PUSH_NOT_ALLOWED,
@@ -94,14 +94,14 @@ class MenuSync(SyncLane[Assessment]):
 
         # hold: what a person has to look at waits, and what the service refused is not repeated
         await record_hold(ctx, assessment)
-        sendable = self._sendable(assessment)
+        sendable = await self._sendable(assessment)
 
         # push, acknowledge: call after call, and only what the service accepted; report the end
         if sendable.plan.steps:
             await self._push(connected.store_id, sendable, request.since)
         else:
             self._all_well()
-            await record_nothing_to_push(ctx, sendable)
+            await self._record_nothing_to_push(sendable)
         if sendable.reasons or self.refused_digest:
             await self._push_variants(connected)
         return assessment
@@ -231,10 +231,10 @@ class MenuSync(SyncLane[Assessment]):
             await push(ctx, connected.store_id, Assessment(comparison, steps))
             self._known = None
 
-    def _sendable(self, assessment: Assessment) -> Assessment:
+    async def _sendable(self, assessment: Assessment) -> Assessment:
         """Return what may go out: of a plan that the service refused as it is, availability."""
         changes = assessment.comparison.changes
-        if assessment.digest != self.refused_digest:
+        if self.refused_digest and self.refused_digest != await digest_of(assessment):
             self.refused_digest = ""
         if self.refused_digest:
             alone = availability_alone(changes, self.ctx.rules)
@@ -284,7 +284,7 @@ class MenuSync(SyncLane[Assessment]):
     async def _push(self, store_id: str, assessment: Assessment, since: float | None) -> None:
         """Push the plan, for an export changed at `since`, and report what came of it."""
         ctx, started = self.ctx, time.perf_counter()
-        finish = partial(record_push, assessment=assessment, clock=ctx.clock)
+        finish = partial(record_end, assessment=assessment, clock=ctx.clock)
         result = await push(ctx, store_id, assessment, finish)
         self._known = None
         await self._report(assessment, result)
@@ -316,23 +316,27 @@ class MenuSync(SyncLane[Assessment]):
         report_refusals(ctx, await ctx.read(menu.refused_items))
         if result.drifted:
             await self.drifted(frozenset(result.drifted))
-        elif result.lacks or self._is_doubtful(assessment):
+            return
+        # What differs is sent on the ground of what the service had: a service that lost some of
+        # that refuses a change which it takes as part of a full push. That is tried once a plan.
+        digest = await digest_of(assessment)
+        is_doubtful = assessment.plan.kind != "full" and self._doubted_digest != digest
+        if result.lacks or is_doubtful:
+            if not result.lacks:
+                self._doubted_digest = digest
             await ctx.write(whole_is_due, pending=1, at=ctx.clock.now_ms())
             self._push_all_soon(detail=result.failure)
         else:
-            self.refused_digest = assessment.digest
+            self.refused_digest = digest
             ctx.report(self.push_failed, {"detail": result.failure}, self.subject)
 
-    def _is_doubtful(self, assessment: Assessment) -> bool:
-        """Whether a refused plan may be refused for what the service lacks; once a plan.
-
-        What differs is sent on the ground of what the service had: a service that lost some of that
-        refuses a change which it takes as part of a full push.
-        """
-        if assessment.plan.kind == "full" or self._doubted_digest == assessment.digest:
-            return False
-        self._doubted_digest = assessment.digest
-        return True
+    async def _record_nothing_to_push(self, assessment: Assessment) -> None:
+        """Record that the service has all of it, where that is news."""
+        comparison = assessment.comparison
+        gone = any(comparison.changes.parts_gone.values())
+        news = not assessment.reasons and (gone or new_source(comparison, sent=False))
+        if assessment.plan.kind == "full" or news:  # full: nothing is on either side
+            await self.ctx.write(record_end, None, assessment=assessment, clock=self.ctx.clock)
 
     def _all_well(self) -> None:
         if not self.refused_digest:  # else the service still refuses the rest
@@ -426,6 +430,11 @@ async def settle_storefront(ctx: MenuContext) -> Connected:
 # -- what is recorded of a round
 
 
+async def digest_of(assessment: Assessment) -> str:
+    """Return the name of the plan's content, made beside the event loop."""
+    return await asyncio.to_thread(lambda: ContentDigest(assessment.comparison.changes).text)
+
+
 async def record_hold(ctx: MenuContext, assessment: Assessment) -> None:
     """Let the plan wait where it has to; else nothing waits any more."""
     hold, reasons = assessment.comparison.hold, assessment.reasons
@@ -443,42 +452,44 @@ async def record_hold(ctx: MenuContext, assessment: Assessment) -> None:
     ctx.report("menu.held", None if dismissed else {"detail": "; ".join(reasons)})
 
 
-def record_push(
-    connection: Connection, store: str, result: PushResult, *, assessment: Assessment, clock: Clock
+def record_end(
+    connection: Connection,
+    store: str,
+    result: PushResult | None,
+    *,
+    assessment: Assessment,
+    clock: Clock,
 ) -> None:
-    """Record that the service has what was planned, apart from what it refused item by item."""
+    """Record that the service has what was planned, apart from what it refused item by item.
+
+    Without a result nothing had to be sent.
+    """
     comparison, at = assessment.comparison, clock.now_ms()
-    put_fact(connection, store, "last_synced_at", at, at=at)
+    gone, source = comparison.changes.parts_gone, new_source(comparison, sent=result is not None)
     if assessment.plan.kind == "full":
         whole_is_done(connection, store)
-    if not assessment.reasons:
-        put_fact(connection, store, PENDING, len(result.refused), at=at)
-        if comparison.hold is not None:
-            pushes.drop_hold(connection, store)
-        if any(comparison.changes.parts_gone.values()):
-            menu.forget_parts(connection, store, comparison.changes.parts_gone)
-        totals = comparison.totals
-        _record_source(connection, store, totals.read_from, totals.accepted_from, at=at)
-    result.refusals = menu.refused_items(connection, store)
-
-
-async def record_nothing_to_push(ctx: MenuContext, assessment: Assessment) -> None:
-    """Record that the service has all of it; a line end that is missing is no news to rely on."""
-    comparison, at = assessment.comparison, ctx.clock.now_ms()
-    full = assessment.plan.kind == "full"  # of a menu without items: nothing is on either side
-    gone = {} if comparison.changes.needs_push else comparison.changes.parts_gone
-    source, accepted = comparison.totals.read_from, comparison.totals.accepted_from
-    if assessment.reasons or source.ends_with_newline is False:
-        source = accepted
-
-    def record(connection: Connection, store: str) -> None:
-        if full:
-            whole_is_done(connection, store)
+    if result is not None:
+        put_fact(connection, store, "last_synced_at", at, at=at)
+        result.refusals = menu.refused_items(connection, store)
+    if assessment.reasons:
+        return
+    put_fact(connection, store, PENDING, len(result.refused) if result else 0, at=at)
+    if comparison.hold is not None:
+        pushes.drop_hold(connection, store)
+    if any(gone.values()):
         menu.forget_parts(connection, store, gone)
-        _record_source(connection, store, source, accepted, at=at)
+    if source is not None:
+        put_fact(connection, store, SOURCE, asdict(source), at=at)
 
-    if full or any(gone.values()) or source.after(accepted) != accepted:
-        await ctx.write(record)
+
+def new_source(comparison: Comparison, *, sent: bool) -> Source | None:
+    """Return what the accepted menu was read from, if that is news.
+
+    Where nothing was sent, a line end that is missing is no news to rely on.
+    """
+    accepted, read = comparison.totals.accepted_from, comparison.totals.read_from
+    source = read.after(accepted)
+    return source if source != accepted and (sent or read.ends_with_newline is not False) else None
 
 
 async def record_first_import(ctx: MenuContext, first: MenuSummary) -> None:
@@ -504,12 +515,3 @@ def report_refusals(ctx: MenuContext, refused: Mapping[str, Refusal]) -> None:
         which = f"{refusal.name} ({external_id})" if refusal.name else external_id
         detail = {"count": len(refused), "detail": f"{which}: {refusal.reason}"}
     ctx.report("menu.items_refused", detail)
-
-
-def _record_source(
-    connection: Connection, store: str, source: Source, accepted: Source, *, at: int
-) -> None:
-    """Record what the accepted menu was read from, if that is news."""
-    now = source.after(accepted)
-    if now != accepted:
-        put_fact(connection, store, SOURCE, asdict(now), at=at)
