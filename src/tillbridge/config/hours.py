@@ -22,8 +22,8 @@ from pydantic import (
     model_validator,
 )
 
-from tillbridge.config.toml import ConfigFaults, Fault, KeyPath, key_lines, read_named_file
-from tillbridge.config.translate import did_you_mean, faults_of
+from tillbridge.config.toml import Fault, KeyPath, key_lines, read_named_file
+from tillbridge.config.translate import did_you_mean, faults_of, validated
 from tillbridge.config.values import Section, Text, invalid
 from tillbridge.core.i18n import _
 from tillbridge.model.restaurant import (
@@ -274,13 +274,8 @@ def read_hours_file(path: Path, *, timezone: str | None, today: date) -> HoursFi
 
     Raises ConfigFaults with all that is wrong.
     """
-    text, document = read_named_file(path, "hours_file")
-    lines = key_lines(text)
-    try:
-        body = _HoursFileBody.model_validate(document, context={"timezone": timezone})
-    except ValidationError as error:
-        faults = list(faults_of(error, document, _HoursFileBody))
-        raise ConfigFaults(str(path), [fault.placed(lines) for fault in faults]) from None
+    written = read_named_file(path, "hours_file")
+    body = validated(_HoursFileBody, written, timezone=timezone)
     hours = OpeningHours(
         body.timezone or timezone or "",
         body.weekly.spans(),
@@ -288,8 +283,8 @@ def read_hours_file(path: Path, *, timezone: str | None, today: date) -> HoursFi
             DatedHours(each.date, tuple(each.hours or ()), each.reason) for each in body.overrides
         ),
     )
-    if faults := [*_repeated_dates(hours), *_skipped_dates(hours, today)]:
-        raise ConfigFaults(str(path), [fault.placed(lines) for fault in faults])
+    written.check([*_repeated_dates(hours), *_skipped_dates(hours, today)])
+    lines = key_lines(written.text)
     notes = [fault.placed(lines).sentence(str(path)) for fault in _skipped_weekly(hours, today)]
     return HoursFile(hours, tuple(notes))
 

@@ -23,8 +23,8 @@ from tillbridge.config.bridge import (
 )
 from tillbridge.config.secrets import FromVault, resolve_secret
 from tillbridge.config.store import StoreSettings
-from tillbridge.config.toml import ConfigFaults, Fault, KeyPath, key_lines, read_file
-from tillbridge.config.translate import faults_of, unknown_key
+from tillbridge.config.toml import Fault, KeyPath, Written, key_lines, read_file
+from tillbridge.config.translate import faults_of, unknown_key, validated
 from tillbridge.config.values import host_and_port, is_loopback
 from tillbridge.core.errors import ConfigError
 from tillbridge.core.files import claim_folder
@@ -130,21 +130,22 @@ def load(path: Path | None = None) -> LoadedSettings:
 
 def loaded_from(path: Path, text: str, document: Mapping[str, Any]) -> LoadedSettings:
     """Return what a text says, as if it stood in the file `path`. Raises ConfigError, as `load`."""
-    lines = key_lines(text)
-    try:
-        settings = Settings.model_validate(document)
-    except ValidationError as error:
-        faults = [fault.placed(lines) for fault in faults_of(error, document)]
-        raise ConfigFaults(str(path), faults) from None
-    if faults := [fault.placed(lines) for fault in contradictions(settings)]:
-        raise ConfigFaults(str(path), faults)
-    bridge = settings.bridge.model_copy(update={"data_dir": data_dir_of(path, document)})
-    claim_folder(bridge.data_dir)
+    written = Written(path, text, document)
+    settings = validated(Settings, written)
+    written.check(contradictions(settings))
+    loaded = _loaded(settings, written)
+    claim_folder(loaded.data_dir)
+    return loaded
+
+
+def _loaded(settings: Settings, written: Written) -> LoadedSettings:
+    data_dir = data_dir_of(written.path, written.document)
+    bridge = settings.bridge.model_copy(update={"data_dir": data_dir})
     return LoadedSettings(
         settings=settings.model_copy(update={"bridge": bridge}),
-        path=path.absolute(),
-        base_dir=path.absolute().parent,
-        lines=lines,
+        path=written.path.absolute(),
+        base_dir=written.path.absolute().parent,
+        lines=key_lines(written.text),
     )
 
 
@@ -156,37 +157,25 @@ def load_to_run(path: Path | None = None) -> LoadedSettings:
     found = find_file(path)
     text, document = read_file(found)
     if not is_fresh(document):
-        return load(found)
-
-    lines = key_lines(text)
+        return loaded_from(found, text, document)
+    written = Written(found, text, document)
     faults: list[Fault] = []
     try:
         Settings.model_validate(document)
     except ValidationError as error:
         faults = [each for each in faults_of(error, document) if not _is_to_come(each, document)]
-    if faults:
-        raise ConfigFaults(str(found), [fault.placed(lines) for fault in faults])
+    written.check(faults)
     page = StatusPageSettings.model_validate(document.get("status_page", {}))
-    if faults := list(page_faults(page)):
-        raise ConfigFaults(str(found), [fault.placed(lines) for fault in faults])
-    bridge = BridgeSettings.model_validate(document.get("bridge", {}))
-    return LoadedSettings(
-        settings=_unconfigured(
-            bridge.model_copy(update={"data_dir": data_dir_of(found, document)}), page, document
-        ),
-        path=found.absolute(),
-        base_dir=found.absolute().parent,
-        lines=lines,
-    )
+    written.check(page_faults(page))
+    return _loaded(_unconfigured(page, document), written)
 
 
-def _unconfigured(
-    bridge: BridgeSettings, page: StatusPageSettings, document: Mapping[str, Any]
-) -> Settings:
+def _unconfigured(page: StatusPageSettings, document: Mapping[str, Any]) -> Settings:
     """Return settings without stores; of the service only the redirect is known.
 
     It leads to the port of the page where the file does not name it.
     """
+    bridge = BridgeSettings.model_validate(document.get("bridge", {}))
     service = document.get("service")
     uri = service.get("redirect_uri") if isinstance(service, Mapping) else None
     _host, port = host_and_port(page.listen)

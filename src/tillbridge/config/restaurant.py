@@ -6,7 +6,7 @@ Both together, so that everything that is wrong is reported at once, before anyt
 import re
 import tomllib
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import date
 from decimal import Decimal
 from math import isfinite
@@ -14,12 +14,12 @@ from pathlib import Path
 from typing import Annotated, Any, ClassVar
 from urllib.parse import urlsplit
 
-from pydantic import AfterValidator, BeforeValidator, Field, ValidationError, ValidationInfo
+from pydantic import AfterValidator, BeforeValidator, Field, ValidationInfo
 
 from tillbridge.config.hours import Week, read_hours_file
 from tillbridge.config.store import StoreSettings
-from tillbridge.config.toml import ConfigFaults, Fault, KeyPath, key_lines, read_named_file
-from tillbridge.config.translate import faults_of
+from tillbridge.config.toml import ConfigFaults, Fault, KeyPath, Written, read_named_file
+from tillbridge.config.translate import validated
 from tillbridge.config.values import FilledText, Section, Text, invalid
 from tillbridge.core.errors import ConfigError
 from tillbridge.core.i18n import _
@@ -155,16 +155,10 @@ def _read_settings(
 
     Money is in minor units of `currency`. Raises ConfigFaults with all that is wrong.
     """
-    text, _floats = read_named_file(path, "settings_file")
-    document = tomllib.loads(text, parse_float=Decimal)
-    lines = key_lines(text)
-    try:
-        body = _StoreFileBody.model_validate(document, context={"currency": currency})
-    except ValidationError as error:
-        faults = list(faults_of(error, document, _StoreFileBody))
-        raise ConfigFaults(str(path), [fault.placed(lines) for fault in faults]) from None
-    if faults := list(_repeated(body, has_hours_file=has_hours_file)):
-        raise ConfigFaults(str(path), [fault.placed(lines) for fault in faults])
+    text = read_named_file(path, "settings_file").text
+    written = Written(path, text, tomllib.loads(text, parse_float=Decimal))
+    body = validated(_StoreFileBody, written, currency=currency)
+    written.check(_repeated(body, has_hours_file=has_hours_file))
     restaurant = Restaurant(
         name=body.name,
         description=body.description,
@@ -263,41 +257,37 @@ class StoreDetails:
 def read_store_files(files: StoreFiles, *, today: date) -> StoreDetails:
     """Return what the files say. Raises ConfigError with all that is wrong in all of them."""
     wrong: list[ConfigError] = []
-    restaurant: Restaurant | None = None
-    hours: OpeningHours | None = None
-    notes: tuple[str, ...] = ()
+    found = StoreDetails()
     if files.settings is not None:
-        has_hours_file = files.hours is not None
         try:
             restaurant, weekly = _read_settings(
-                files.settings, currency=files.currency, has_hours_file=has_hours_file
+                files.settings, currency=files.currency, has_hours_file=files.hours is not None
             )
-            if weekly is not None:
-                hours = OpeningHours(files.timezone or "", weekly)
+            hours = None if weekly is None else OpeningHours(files.timezone or "", weekly)
+            found = StoreDetails(restaurant, hours)
         except ConfigError as fault:
             wrong.append(fault)
     if files.hours is not None:
         try:
-            found = read_hours_file(files.hours, timezone=files.timezone, today=today)
-            hours, notes = found.hours, found.notes
+            file = read_hours_file(files.hours, timezone=files.timezone, today=today)
+            found = replace(found, hours=file.hours, notes=file.notes)
         except ConfigError as fault:
             wrong.append(fault)
-    if wrong:
-        raise _together(wrong)
-    return StoreDetails(restaurant, hours, notes)
-
-
-def _together(wrong: list[ConfigError]) -> ConfigError:
     if len(wrong) == 1:
-        return wrong[0]
-    lines = []
-    for each in wrong:
-        if isinstance(each, ConfigFaults):
-            lines += [fault.sentence(each.file) for fault in each.faults]
-        else:
-            lines.append(str(each))
-    head = _("{count} things are wrong").format(count=len(lines))
-    return ConfigError(
-        "\n".join([f"{head}:", *(f"  {line}" for line in lines)]),
-        fix=_("Mend them and try again."),
-    )
+        raise wrong[0]
+    if wrong:
+        lines = [
+            line
+            for each in wrong
+            for line in (
+                [fault.sentence(each.file) for fault in each.faults]
+                if isinstance(each, ConfigFaults)
+                else [str(each)]
+            )
+        ]
+        head = _("{count} things are wrong").format(count=len(lines))
+        raise ConfigError(
+            "\n".join([f"{head}:", *(f"  {line}" for line in lines)]),
+            fix=_("Mend them and try again."),
+        )
+    return found

@@ -63,18 +63,31 @@ def resolve_secret(
     """
     if isinstance(source, SecretStr):
         return source
+    fix = _("Put the secret there, and nothing else.")
     if source.vault:
-        return _in_vault(from_vault, key)
-    if source.env is not None:
-        return _checked(_from_environment(source.env, key), f"${source.env}", key)
-    if source.credential is not None:
+        value, place = _in_vault(from_vault, key), _("the vault")
+    elif source.env is not None:
+        value, place = _from_environment(source.env, key), f"${source.env}"
+    elif source.credential is not None:
         path = _credential_path(source.credential, key)
-        return _checked(_from_file(path, key), str(path), key, fix=_credential_fix())
-    path = base_dir / (source.file or "")
-    return _checked(_from_file(path, key), str(path), key)
+        value, place = _from_file(path, key), str(path)
+        fix = _(
+            "Put the secret, and nothing else, into the file that LoadCredential= of the service"
+            " names (credentials/ beside the configuration), and restart it."
+        )
+    else:
+        path = base_dir / (source.file or "")
+        value, place = _from_file(path, key), str(path)
+    value = value.strip()
+    if not value:
+        raise ConfigError(_("{key}: {place} is empty.").format(key=key, place=place), fix=fix)
+    if any(character.isspace() for character in value):
+        text = _("{key}: {place} holds more than one word.")
+        raise ConfigError(text.format(key=key, place=place), fix=fix)
+    return SecretStr(value)
 
 
-def _in_vault(from_vault: FromVault | None, key: str) -> SecretStr:
+def _in_vault(from_vault: FromVault | None, key: str) -> str:
     if from_vault is None:
         raise ConfigError(
             _("{key}: the vault keeps nothing but the client_secret of [service].").format(key=key),
@@ -86,7 +99,7 @@ def _in_vault(from_vault: FromVault | None, key: str) -> SecretStr:
             _("{key}: the vault does not hold it.").format(key=key),
             fix=_("Enter it on the page, under Set-up (Sign-in), or use file = ... instead."),
         )
-    return _checked(value, _("the vault"), key)
+    return value
 
 
 def _from_environment(name: str, key: str) -> str:
@@ -112,13 +125,6 @@ def _credential_path(name: str, key: str) -> Path:
     return Path(folder) / name
 
 
-def _credential_fix() -> str:
-    return _(
-        "Put the secret, and nothing else, into the file that LoadCredential= of the service names"
-        " (credentials/ beside the configuration), and restart it."
-    )
-
-
 def _from_file(path: Path, key: str) -> str:
     claim_file(path)
     try:
@@ -136,15 +142,3 @@ def _from_file(path: Path, key: str) -> str:
         text = _("the file {path} cannot be read ({why}).").replace("{why}", str(failure.strerror))
         fix = _("Check the path.")
     raise ConfigError(f"{key}: {text.format(path=path)}", fix=fix)
-
-
-def _checked(value: str, place: str, key: str, *, fix: str = "") -> SecretStr:
-    value = value.strip()
-    fix = fix or _("Put the secret there, and nothing else.")
-    if not value:
-        raise ConfigError(_("{key}: {place} is empty.").format(key=key, place=place), fix=fix)
-    if any(character.isspace() for character in value):
-        raise ConfigError(
-            _("{key}: {place} holds more than one word.").format(key=key, place=place), fix=fix
-        )
-    return SecretStr(value)

@@ -67,6 +67,21 @@ class ConfigFaults(ConfigError):
 # -- reading a file
 
 
+@dataclass(frozen=True, slots=True)
+class Written:
+    """A TOML text that stands in a file, or is to stand there, and what it says."""
+
+    path: Path
+    text: str
+    document: Mapping[str, Any]
+
+    def check(self, faults: Iterable[Fault]) -> None:
+        """Raise ConfigFaults where there are any, each with its line."""
+        if found := list(faults):
+            lines = key_lines(self.text)
+            raise ConfigFaults(str(self.path), [fault.placed(lines) for fault in found])
+
+
 _SLIP_PLACE = re.compile(r" \(at (?:line (\d+), column (\d+)|end of document)\)$")
 
 
@@ -118,7 +133,7 @@ def _remedy(words: str, written: str) -> str:
     return _("Look at that line, and the end of the one before.")
 
 
-def read_named_file(path: Path, setting: str) -> tuple[str, dict[str, Any]]:
+def read_named_file(path: Path, setting: str) -> Written:
     """Read the file that a setting of bridge.toml names, as `read_file`."""
     try:
         path.stat()
@@ -131,7 +146,7 @@ def read_named_file(path: Path, setting: str) -> tuple[str, dict[str, Any]]:
         raise ConfigFaults(str(path), [fault]) from None
     except OSError:
         pass  # reading it says why not
-    return read_file(path)
+    return Written(path, *read_file(path))
 
 
 # -- the line of each key

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from types import UnionType
-from typing import Annotated, Any, TypeGuard, Union, get_args, get_origin
+from typing import Annotated, Any, TypeGuard, TypeVar, Union, get_args, get_origin
 
 from pydantic import BaseModel, ValidationError
 from pydantic.fields import FieldInfo
@@ -10,12 +10,13 @@ from pydantic_core import ErrorDetails
 
 from tillbridge.config.bridge import PageUser, Settings
 from tillbridge.config.secrets import SecretSource
-from tillbridge.config.toml import Fault, KeyPath, dotted
+from tillbridge.config.toml import Fault, KeyPath, Written, dotted
 from tillbridge.config.values import INVALID
 from tillbridge.core.errors import nearest
 from tillbridge.core.i18n import _
 
 Section = type[BaseModel]
+M = TypeVar("M", bound=BaseModel)
 
 # Written within a line of another table.
 _INLINE = (SecretSource, PageUser)
@@ -32,6 +33,17 @@ def faults_of(
     for found in error.errors(include_url=False, include_input=False):
         path = _real_path(found["loc"])
         yield _fault(found, path, document, root)
+
+
+def validated(model: type[M], written: Written, **context: object) -> M:
+    """Return what a text says as that model. Raises ConfigFaults with all that is wrong."""
+    try:
+        return model.model_validate(written.document, context=context)
+    except ValidationError as error:
+        faults = list(faults_of(error, written.document, model))
+    written.check(faults)  # out here, so that the fault does not carry what was written
+    msg = "an error of the model without a fault"
+    raise AssertionError(msg)
 
 
 def unknown_key(path: KeyPath, root: Section = Settings) -> Fault:
