@@ -14,6 +14,7 @@ from alembic.migration import MigrationContext
 from sqlalchemy import Connection, create_engine, inspect
 
 from tests.support.ledger_harness import delivery, opened
+from tillbridge.core.compatibility import ledger_schemas
 from tillbridge.core.errors import LedgerError
 from tillbridge.ledger import migrate
 from tillbridge.ledger.backup import back_ups
@@ -64,7 +65,7 @@ def shape(connection: Connection) -> dict[str, object]:
 
 
 def test_each_version_has_its_dump() -> None:
-    assert [dump.stem for dump in LEDGERS] == list(migrate.versions())
+    assert [dump.stem for dump in LEDGERS] == list(ledger_schemas())
 
 
 def test_the_migrations_make_what_the_tables_say(tmp_path: Path) -> None:
@@ -80,7 +81,7 @@ def test_the_migrations_make_what_the_tables_say(tmp_path: Path) -> None:
             context = MigrationContext.configure(connection)
             assert compare_metadata(context, metadata) == []
             version = connection.exec_driver_sql("SELECT version_num FROM alembic_version").scalar()
-            assert version == migrate.versions()[-1]
+            assert version == ledger_schemas()[-1]
             shapes.append(shape(connection))
         engine.dispose()
     assert shapes[0] == shapes[1], "a new ledger is one that went through all migrations"
@@ -97,20 +98,20 @@ async def test_an_older_ledger_keeps_what_was_in_it(dump: Path, tmp_path: Path) 
         after = rows_of(connection)
     for name, rows in before.items():
         assert len(after.get(name, [])) == len(rows) + (name == "inbox")
-    is_old = dump.stem != migrate.versions()[-1]
+    is_old = dump.stem != ledger_schemas()[-1]
     assert bool(back_ups(tmp_path)) == is_old, "a back-up is made before a migration"
 
 
 async def test_a_migration_that_fails_leaves_the_ledger_as_it_was(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    before, known = made_from(LEDGERS[-1], tmp_path), migrate.versions()
+    before, known = made_from(LEDGERS[-1], tmp_path), ledger_schemas()
 
     def fail(connection: Connection, to: str) -> None:
         connection.exec_driver_sql("DROP TABLE orders")
         raise RuntimeError("the disk is on fire")
 
-    monkeypatch.setattr(migrate, "versions", lambda: (*known, "9999"))
+    monkeypatch.setattr(migrate, "ledger_schemas", lambda: (*known, "9999"))
     monkeypatch.setattr(migrate, "upgrade", fail)
     with pytest.raises(LedgerError, match=r"on fire.*as it was"):
         async with opened(tmp_path):
@@ -125,10 +126,10 @@ async def test_a_migration_that_fails_leaves_the_ledger_as_it_was(
 async def test_a_migration_is_run_with_a_back_up_before_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    known = migrate.versions()
+    known = ledger_schemas()
     made_from(LEDGERS[-1], tmp_path)
     done: list[str] = []
-    monkeypatch.setattr(migrate, "versions", lambda: (*known, "9999"))
+    monkeypatch.setattr(migrate, "ledger_schemas", lambda: (*known, "9999"))
     monkeypatch.setattr(
         migrate, "upgrade", lambda connection, to: done.append(back_ups(tmp_path)[0].name)
     )

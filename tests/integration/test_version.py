@@ -13,7 +13,6 @@ import tillbridge
 from tests.support.ledger_harness import opened
 from tillbridge.adapter import API_VERSION
 from tillbridge.core.compatibility import SPECIFICATION, ledger_schemas
-from tillbridge.ledger.migrate import versions
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -42,7 +41,7 @@ async def folder(tmp_path: Path) -> Path:
 
 def test_the_short_form_tells_what_it_fits_together_with(tmp_path: Path) -> None:
     assert said(tmp_path, "--version").strip() == (
-        f"tillbridge {tillbridge.__version__} (ledger schema {versions()[-1]}, adapter API "
+        f"tillbridge {tillbridge.__version__} (ledger schema {ledger_schemas()[-1]}, adapter API "
         f"{API_VERSION}, service specification {SPECIFICATION})"
     )
 

@@ -64,11 +64,9 @@ def vault_of(saved: Path) -> Path:
 
 def forget(saved: Path) -> None:
     """Delete a back-up, or another copy of the ledger."""
-    for path in (saved, vault_of(saved), *(saved.with_name(saved.name + kind) for kind in _BESIDE)):
-        path.unlink(missing_ok=True)
-
-
-_BESIDE = ("-wal", "-shm")
+    for kind in ("", "-wal", "-shm"):
+        saved.with_name(saved.name + kind).unlink(missing_ok=True)
+    vault_of(saved).unlink(missing_ok=True)
 
 
 def copy_database(source: Path, target: Path) -> None:
@@ -98,9 +96,8 @@ def copy_database(source: Path, target: Path) -> None:
 def set_asides(data_dir: Path) -> list[Path]:
     """Return ledgers that were set aside: damaged, or replaced by a back-up; newest first."""
     found = (
-        path
-        for kind in ("damaged", "replaced")
-        for path in data_dir.glob(f"{LEDGER_FILE}.{kind}-*Z")
+        *data_dir.glob(f"{LEDGER_FILE}.damaged-*Z"),
+        *data_dir.glob(f"{LEDGER_FILE}.replaced-*Z"),
     )
     return sorted(found, key=lambda path: path.name.rpartition("-")[2], reverse=True)
 
@@ -110,11 +107,8 @@ def forget_old_files(data_dir: Path, *, before: int) -> int:
 
     Returns how many went.
     """
-    old = [
-        path
-        for path in (*back_ups(data_dir), *set_asides(data_dir))
-        if path.stat().st_mtime * 1000 < before
-    ]
+    copies = (*back_ups(data_dir), *set_asides(data_dir))
+    old = [path for path in copies if path.stat().st_mtime * 1000 < before]
     for path in old:
         forget(path)
     return len(old)
@@ -153,20 +147,13 @@ def too_many(copies: Sequence[Copy], used: int, budget: int) -> tuple[Copy, ...]
 
 def trim(data_dir: Path, budget: int) -> Trimmed:
     """Delete what has to go for the folder to fit into `budget` bytes. Raises OSError."""
-    used = _used(data_dir)
-    spare = [*back_ups(data_dir)[1:], *set_asides(data_dir)]
-    going = too_many([_copy(path) for path in spare], used, budget)
+    used = sum(path.stat().st_size for path in data_dir.rglob("*") if path.is_file())
+    copies = []
+    for path in (*back_ups(data_dir)[1:], *set_asides(data_dir)):
+        about, beside = path.stat(), vault_of(path)
+        size = about.st_size + (beside.stat().st_size if beside.exists() else 0)
+        copies.append(Copy(path, size, round(about.st_mtime * 1000)))
+    going = too_many(copies, used, budget)
     for each in going:
         forget(each.path)
     return Trimmed(used - sum(each.size for each in going), tuple(e.path.name for e in going))
-
-
-def _copy(path: Path) -> Copy:
-    about = path.stat()
-    beside = vault_of(path)
-    size = about.st_size + (beside.stat().st_size if beside.exists() else 0)
-    return Copy(path, size, round(about.st_mtime * 1000))
-
-
-def _used(folder: Path) -> int:
-    return sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())

@@ -4,8 +4,6 @@ alembic takes most of half a second to import, so it is imported only where ther
 to run: a new ledger is made from the tables at once, which a test holds equal to the migrations.
 """
 
-import os
-import shutil
 from pathlib import Path
 
 from sqlalchemy import Connection, Engine, inspect, text
@@ -14,18 +12,13 @@ from tillbridge.core.compatibility import ledger_schemas
 from tillbridge.core.errors import LedgerError
 from tillbridge.core.i18n import _
 from tillbridge.core.log import get_logger
-from tillbridge.ledger.backup import back_up
-from tillbridge.ledger.database import LEDGER_FILE, sync_folder, writer_engine
+from tillbridge.ledger.backup import back_up, copy_database
+from tillbridge.ledger.database import LEDGER_FILE, writer_engine
 from tillbridge.ledger.models import metadata
 
 log = get_logger()
 
 _MIGRATIONS = Path(__file__).parent / "migrations"
-
-
-def versions() -> tuple[str, ...]:
-    """Return every version of the schema that this program knows, oldest first."""
-    return ledger_schemas()
 
 
 def bring_up_to_date(data_dir: Path, *, at: int) -> None:
@@ -42,9 +35,9 @@ def bring_up_to_date(data_dir: Path, *, at: int) -> None:
             return
     finally:
         engine.dispose()
-    if current == versions()[-1]:
+    if current == ledger_schemas()[-1]:
         return
-    if current not in versions():
+    if current not in ledger_schemas():
         raise LedgerError(
             _(
                 "The ledger in {data_dir} was written by a newer tillbridge (schema {schema})."
@@ -74,7 +67,7 @@ def _create(engine: Engine) -> None:
             " CONSTRAINT alembic_version_pkc PRIMARY KEY (version_num))"
         )
         connection.exec_driver_sql(
-            "INSERT INTO alembic_version (version_num) VALUES (?)", (versions()[-1],)
+            "INSERT INTO alembic_version (version_num) VALUES (?)", (ledger_schemas()[-1],)
         )
         connection.exec_driver_sql("COMMIT")
 
@@ -88,14 +81,18 @@ def _migrate(data_dir: Path, current: str, at: int) -> None:
             upgrade(connection, "head")
     except Exception as failure:
         engine.dispose()
-        _restore(saved, path)
+        for kind in ("-wal", "-shm"):
+            path.with_name(path.name + kind).unlink(missing_ok=True)
+        copy_database(saved, path)
         raise LedgerError(
             _("The ledger could not be brought to this version: {detail}.").format(detail=failure),
             fix=_("It is as it was; install the version from before, and report this."),
         ) from failure
     finally:
         engine.dispose()
-    log.info("ledger.migrated", schema_from=current, schema_to=versions()[-1], back_up=saved.name)
+    log.info(
+        "ledger.migrated", schema_from=current, schema_to=ledger_schemas()[-1], back_up=saved.name
+    )
 
 
 def upgrade(connection: Connection, to: str) -> None:
@@ -112,15 +109,3 @@ def upgrade(connection: Connection, to: str) -> None:
     command.upgrade(config, to)
     connection.exec_driver_sql("COMMIT")
     connection.exec_driver_sql("PRAGMA foreign_keys = ON")
-
-
-def _restore(saved: Path, path: Path) -> None:
-    for leftover in ("-wal", "-shm"):
-        path.with_name(path.name + leftover).unlink(missing_ok=True)
-    beside = path.with_name(f"{path.name}.new")
-    shutil.copyfile(saved, beside)
-    with beside.open("rb+") as file:
-        os.fsync(file.fileno())
-    beside.chmod(0o600)
-    beside.replace(path)
-    sync_folder(path.parent)

@@ -12,6 +12,7 @@ import json
 import re
 import shutil
 import sqlite3
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -81,7 +82,7 @@ class _Salvage:
 
     def __init__(self, connection: sqlite3.Connection) -> None:
         self._connection = connection
-        self.counts: dict[str, int] = {}
+        self.counts: Counter[str] = Counter()
 
     def take(self, source: Path, tables: Sequence[str]) -> None:
         """Take what can be read of these tables and is not known yet."""
@@ -136,8 +137,7 @@ class _Salvage:
         for row in _readable(opened, table, names):
             is_new = after is None or row[names.index('"at"')] > after
             if all(map(_fits, columns, row)) and is_new:
-                done = self._connection.execute(insert, row)
-                self.counts[table] = self.counts.get(table, 0) + done.rowcount
+                self.counts[table] += self._connection.execute(insert, row).rowcount
 
 
 def _open(source: Path) -> sqlite3.Connection:
@@ -237,7 +237,7 @@ def rebuild_if_damaged(data_dir: Path, *, at: int) -> Path | None:
     damage = find_damage(path)
     if not damage:
         return None
-    aside = set_aside(path, at)
+    aside = _set_aside(path, at)
     log.error("ledger.damaged", detail=damage, set_aside=aside.name)
     bring_up_to_date(data_dir, at=at)
     with _transaction(path) as connection:
@@ -323,11 +323,10 @@ def _unread(path: Path, detail: str) -> LedgerError:
     )
 
 
-def set_aside(path: Path, at: int) -> Path:
+def _set_aside(path: Path, at: int) -> Path:
     """Give a damaged ledger, with what SQLite keeps beside it, another name; return it."""
     aside = path.with_name(f"{path.name}.damaged-{stamp(at)}")
-    path.rename(aside)
-    for kind in ("-wal", "-shm"):
+    for kind in ("", "-wal", "-shm"):
         with contextlib.suppress(FileNotFoundError):
             path.with_name(path.name + kind).rename(aside.with_name(aside.name + kind))
     return aside
@@ -363,7 +362,14 @@ def restore(data_dir: Path, saved: Path, *, at: int, who: str) -> Restored:
     Raises ConfigError where `saved` is no sound ledger of this program or an older one,
     LedgerLocked while a bridge runs, LedgerError where the disk refuses: the ledger is as it was.
     """
-    _check_back_up(saved)
+    another = _("Name another back-up: they are in the folder backups of the data folder.")
+    if not saved.is_file():
+        raise ConfigError(_("There is no back-up {path}.").format(path=saved), fix=another)
+    if damage := find_damage(saved):
+        raise ConfigError(
+            _("{path} is no sound ledger: {damage}.").format(path=saved, damage=damage),
+            fix=another,
+        )
     try:
         data_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
         with LedgerLock(data_dir):
@@ -377,25 +383,16 @@ def restore(data_dir: Path, saved: Path, *, at: int, who: str) -> Restored:
         ) from failure
 
 
-def _check_back_up(saved: Path) -> None:
-    another = _("Name another back-up: they are in the folder backups of the data folder.")
-    if not saved.is_file():
-        raise ConfigError(_("There is no back-up {path}.").format(path=saved), fix=another)
-    damage = find_damage(saved)
-    if damage:
-        raise ConfigError(
-            _("{path} is no sound ledger: {damage}.").format(path=saved, damage=damage),
-            fix=another,
-        )
-
-
 def _restore(data_dir: Path, saved: Path, at: int, who: str) -> Restored:
     workplace = data_dir / _WORKPLACE
     shutil.rmtree(workplace, ignore_errors=True)
     workplace.mkdir(mode=0o700)
     try:
         as_the_folder_is(data_dir, workplace)
-        _bring_vault(data_dir, saved)
+        if not (data_dir / VAULT_FILE).exists():  # those that are there are newer
+            with contextlib.suppress(FileNotFoundError):
+                write_durably(data_dir / VAULT_FILE, vault_of(saved).read_bytes())
+        Vault(data_dir)  # raises where its key is not here: better now than at the next start
         copy_database(saved, workplace / LEDGER_FILE)
         bring_up_to_date(workplace, at=at)
         present = data_dir / LEDGER_FILE
@@ -408,14 +405,6 @@ def _restore(data_dir: Path, saved: Path, at: int, who: str) -> Restored:
         shutil.rmtree(workplace, ignore_errors=True)
     log.warning("ledger.restored", back_up=saved.name, to_ask=to_ask, **carried_over)
     return Restored(replaced, carried_over, to_ask)
-
-
-def _bring_vault(data_dir: Path, saved: Path) -> None:
-    """Bring the secrets too where there are none; those that are there are newer."""
-    if not (data_dir / VAULT_FILE).exists():
-        with contextlib.suppress(FileNotFoundError):
-            write_durably(data_dir / VAULT_FILE, vault_of(saved).read_bytes())
-    Vault(data_dir)  # raises where its key is not here: better now than at the next start
 
 
 def _reconcile(ledger: Path, present: Path, act: audit.Act, at: int) -> tuple[dict[str, int], int]:
@@ -445,7 +434,7 @@ def _put_aside(present: Path, at: int) -> Path | None:
     if not present.exists():
         return None
     if find_damage(present):
-        return set_aside(present, at)
+        return _set_aside(present, at)
     with contextlib.closing(sqlite3.connect(present, isolation_level=None)) as connection:
         connection.execute(_STAND_ALONE)
     aside = present.with_name(f"{present.name}.replaced-{stamp(at)}")

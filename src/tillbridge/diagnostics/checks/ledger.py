@@ -9,6 +9,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from tillbridge.core.compatibility import ledger_schemas
 from tillbridge.core.daemon_threads import apart
 from tillbridge.core.i18n import _
 from tillbridge.core.problems import Found
@@ -42,8 +43,6 @@ async def check_ledger(subject: Subject) -> Finding:
 
 def look_at_ledger(path: Path, writable: bool | None) -> LedgerFacts:  # noqa: FBT001 -- a fact like others
     """Gather what is known; the file is not changed."""
-    from tillbridge.ledger.migrate import versions  # noqa: PLC0415 -- brings SQLAlchemy
-
     if not path.exists():
         return LedgerFacts(exists=False)
     wal = path.with_name("ledger.db-wal")
@@ -60,7 +59,7 @@ def look_at_ledger(path: Path, writable: bool | None) -> LedgerFacts:  # noqa: F
         sound=sound,
         faults=faults,
         schema=schema,
-        newest=versions()[-1],
+        newest=ledger_schemas()[-1],
         size=size,
         wal_size=wal_size,
         writable=writable,
