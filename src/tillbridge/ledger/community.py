@@ -3,7 +3,7 @@
 import json
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import cast
+from typing import Any
 
 from sqlalchemy import Connection, and_, delete, func, select
 from sqlalchemy.dialects.sqlite import insert
@@ -18,7 +18,7 @@ from tillbridge.ledger.models import (
     first_row,
     upsert,
 )
-from tillbridge.model.community import FINAL, ParentOrder, Record, RecordKind
+from tillbridge.model.community import FINAL, ParentOrder, Record
 
 
 def key_of(name: str) -> str:
@@ -26,43 +26,35 @@ def key_of(name: str) -> str:
     return f"communities/{name}"
 
 
+def _counts(connection: Connection, column: Any, community: str) -> dict[str, int]:  # noqa: ANN401 -- a column of any of the tables
+    """Return how many of the community's rows have each value in that column."""
+    query = select(column, func.count()).filter_by(community=community).group_by(column)
+    return {row[0]: row[1] for row in connection.execute(query)}
+
+
 # -- the mirror
+
+_RECORD = ("kind", "record_id", "store_id", "name", "body")
+_COLUMNS = [col(getattr(CommunityRecord, name)) for name in _RECORD]
 
 
 def get_records(connection: Connection, community: str) -> list[Record]:
     """Return the whole mirror, by name."""
-    rows = all_rows(
-        connection,
-        select(CommunityRecord)
-        .filter_by(community=community)
-        .order_by(
-            col(CommunityRecord.kind), col(CommunityRecord.name), col(CommunityRecord.record_id)
-        ),
-    )
-    return [
-        Record(cast("RecordKind", row.kind), row.record_id, row.store_id, row.name, row.body)
-        for row in rows
-    ]
+    record = CommunityRecord
+    order = col(record.kind), col(record.name), col(record.record_id)
+    rows = connection.execute(select(*_COLUMNS).filter_by(community=community).order_by(*order))
+    return [Record(*row) for row in rows]
 
 
 def record_keys(connection: Connection, community: str) -> list[tuple[str, str]]:
     """Return kind and id of every record."""
-    rows = connection.execute(
-        select(col(CommunityRecord.kind), col(CommunityRecord.record_id)).filter_by(
-            community=community
-        )
-    )
-    return [(row.kind, row.record_id) for row in rows]
+    query = select(col(CommunityRecord.kind), col(CommunityRecord.record_id))
+    return [(kind, key) for kind, key in connection.execute(query.filter_by(community=community))]
 
 
 def mirrored_counts(connection: Connection, community: str) -> dict[str, int]:
     """Return how many `stores`, `categories` and `items` the mirror holds."""
-    rows = connection.execute(
-        select(col(CommunityRecord.kind), func.count())
-        .filter_by(community=community)
-        .group_by(col(CommunityRecord.kind))
-    )
-    counts: dict[str, int] = {row[0]: row[1] for row in rows}
+    counts = _counts(connection, col(CommunityRecord.kind), community)
     names = {"stores": "store", "categories": "category", "items": "item"}
     return {name: counts.get(kind, 0) for name, kind in names.items()}
 
@@ -78,22 +70,9 @@ def put_records(
         connection.execute(
             delete(CommunityRecord).filter_by(community=community, kind=kind, record_id=record_id)
         )
-    if not put:
-        return
-    connection.execute(
-        upsert(CommunityRecord, "store_id", "name", "body"),
-        [
-            {
-                "community": community,
-                "kind": each.kind,
-                "record_id": each.record_id,
-                "store_id": each.store_id,
-                "name": each.name,
-                "body": each.body,
-            }
-            for each in put
-        ],
-    )
+    rows = [{"community": community} | {n: getattr(each, n) for n in _RECORD} for each in put]
+    if rows:
+        connection.execute(upsert(CommunityRecord, "store_id", "name", "body"), rows)
 
 
 # -- orders: the parent, and its children tied to POS orders
@@ -112,8 +91,10 @@ class TiedChild:
     state: str | None
 
 
-_OF_THE_SERVICE = ("order_id", "store_id", "store_name", "status", "subtotal")
-_OF_CHILD = and_(
+# What the service says of them.
+_OF_PARENT = ("order_number", "status", "updated_at")
+_OF_CHILD = ("order_id", "store_id", "store_name", "status", "subtotal")
+_IS_CHILD = and_(
     col(CommunityOrder.community) == col(CommunityChild.community),
     col(CommunityOrder.order_id) == col(CommunityChild.parent_id),
 )
@@ -127,27 +108,15 @@ def get_parent(connection: Connection, community: str, order_id: str) -> Communi
 
 def put_parent(connection: Connection, community: str, order: ParentOrder, *, at: int) -> None:
     """Store the order as the service has it now, children included."""
-    parent = CommunityOrder(
-        community=community,
-        order_id=order.order_id,
-        order_number=order.order_number,
-        status=order.status,
-        updated_at=order.updated_at,
-        payload=json.dumps(dict(order.body), ensure_ascii=False, default=str),
-        received_at=at,
-        changed_at=at,
-    )
-    changes = ("order_number", "status", "updated_at", "payload", "changed_at")
-    connection.execute(upsert(CommunityOrder, *changes), dict(parent))
-    connection.execute(
-        delete(CommunityChild).filter_by(community=community, parent_id=order.order_id)
-    )
-    for each in order.children:
-        child = {name: getattr(each, name) for name in _OF_THE_SERVICE}
-        statement = insert(CommunityChild).values(
-            community=community, parent_id=order.order_id, **child
-        )
-        connection.execute(statement.on_conflict_do_nothing())
+    row = {"community": community, "received_at": at, "changed_at": at}
+    row |= {name: getattr(order, name) for name in ("order_id", *_OF_PARENT)}
+    row["payload"] = json.dumps(dict(order.body), ensure_ascii=False, default=str)
+    connection.execute(upsert(CommunityOrder, *_OF_PARENT, "payload", "changed_at"), row)
+    key = {"community": community, "parent_id": order.order_id}
+    connection.execute(delete(CommunityChild).filter_by(**key))
+    children = [key | {name: getattr(each, name) for name in _OF_CHILD} for each in order.children]
+    if children:
+        connection.execute(insert(CommunityChild).on_conflict_do_nothing(), children)
 
 
 def latest_parents(connection: Connection, community: str, limit: int) -> list[CommunityOrder]:
@@ -172,7 +141,7 @@ def tied_children(
             col(OrderRow.store),
             col(OrderRow.service_state),
         )
-        .join(CommunityOrder, _OF_CHILD)
+        .join(CommunityOrder, _IS_CHILD)
         .outerjoin(OrderRow, col(OrderRow.order_id) == col(CommunityChild.order_id))
         .where(col(CommunityChild.community) == community)
         .order_by(col(CommunityChild.store_name), col(CommunityChild.order_id))
@@ -187,16 +156,11 @@ def tied_children(
 
 def counted(connection: Connection, community: str) -> dict[str, int]:
     """Return how many orders there are by status."""
-    rows = connection.execute(
-        select(col(CommunityOrder.status), func.count())
-        .filter_by(community=community)
-        .group_by(col(CommunityOrder.status))
-    )
-    return {row[0]: row[1] for row in rows}
+    return _counts(connection, col(CommunityOrder.status), community)
 
 
 def parent_of(connection: Connection, order_id: str) -> CommunityOrder | None:
     """Return the community order that a POS order is a part of, None where it is of none."""
     of_child = col(CommunityChild.order_id) == order_id
-    query = select(CommunityOrder).join(CommunityChild, _OF_CHILD).where(of_child)
+    query = select(CommunityOrder).join(CommunityChild, _IS_CHILD).where(of_child)
     return first_row(connection, query)
