@@ -94,7 +94,7 @@ class TiedChild:
 # What the service says of them.
 _OF_PARENT = ("order_number", "status", "updated_at")
 _OF_CHILD = ("order_id", "store_id", "store_name", "status", "subtotal")
-_IS_CHILD = and_(
+IS_CHILD = and_(
     col(CommunityOrder.community) == col(CommunityChild.community),
     col(CommunityOrder.order_id) == col(CommunityChild.parent_id),
 )
@@ -141,7 +141,7 @@ def tied_children(
             col(OrderRow.store),
             col(OrderRow.service_state),
         )
-        .join(CommunityOrder, _IS_CHILD)
+        .join(CommunityOrder, IS_CHILD)
         .outerjoin(OrderRow, col(OrderRow.order_id) == col(CommunityChild.order_id))
         .where(col(CommunityChild.community) == community)
         .order_by(col(CommunityChild.store_name), col(CommunityChild.order_id))
@@ -162,5 +162,5 @@ def counted(connection: Connection, community: str) -> dict[str, int]:
 def parent_of(connection: Connection, order_id: str) -> CommunityOrder | None:
     """Return the community order that a POS order is a part of, None where it is of none."""
     of_child = col(CommunityChild.order_id) == order_id
-    query = select(CommunityOrder).join(CommunityChild, _IS_CHILD).where(of_child)
+    query = select(CommunityOrder).join(CommunityChild, IS_CHILD).where(of_child)
     return first_row(connection, query)

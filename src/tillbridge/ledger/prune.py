@@ -7,19 +7,11 @@ until it says that nothing is left.
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from sqlalchemy import (
-    Connection,
-    Integer,
-    delete,
-    inspect,
-    literal_column,
-    select,
-    text,
-    update,
-)
+from sqlalchemy import Connection, Integer, delete, inspect, literal_column, select, text, update
 from sqlalchemy.sql import ColumnElement
 from sqlmodel import col
 
+from tillbridge.ledger.community import IS_CHILD
 from tillbridge.ledger.models import (
     AcceptedTable,
     CommunityChild,
@@ -100,14 +92,7 @@ def _personal_data(before: int) -> tuple[tuple[type[Row], str, ColumnElement[boo
 
 def _history(before: int) -> tuple[tuple[type[Row], ColumnElement[bool]], ...]:
     """Return which rows are to go."""
-    has_parent = (
-        select(col(CommunityOrder.order_id))
-        .where(
-            col(CommunityOrder.community) == col(CommunityChild.community),
-            col(CommunityOrder.order_id) == col(CommunityChild.parent_id),
-        )
-        .exists()
-    )
+    has_parent = select(col(CommunityOrder.order_id)).where(IS_CHILD).exists()
     return (
         (LogEntry, col(LogEntry.at) < before),
         (OrderRow, col(OrderRow.closed_at) < before),
@@ -147,11 +132,8 @@ def row_counts(connection: Connection) -> dict[str, int]:
 def payloads(connection: Connection) -> Iterator[str | bytes]:
     """Yield what the service sent of orders and is still here, as JSON, with customers' data."""
     there = set(inspect(connection).get_table_names())
-    for table, column in (
-        ("orders", "payload"),
-        ("inbox", "body"),
-        ("community_orders", "payload"),
-    ):
+    held = (("orders", "payload"), ("inbox", "body"), ("community_orders", "payload"))
+    for table, column in held:
         if table in there:
             yield from connection.scalars(select(metadata.tables[table].c[column]))
 
@@ -159,7 +141,6 @@ def payloads(connection: Connection) -> Iterator[str | bytes]:
 def table_codes(connection: Connection) -> Iterator[str]:
     """Yield the codes of tables, and the addresses that hold them."""
     if inspect(connection).has_table("tables"):
-        for row in connection.execute(
-            select(col(AcceptedTable.qr_token), col(AcceptedTable.qr_url))
-        ):
+        codes = select(col(AcceptedTable.qr_token), col(AcceptedTable.qr_url))
+        for row in connection.execute(codes):
             yield from row

@@ -3,16 +3,14 @@
 import json
 import unicodedata
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from sqlalchemy import Connection, case, func, select
 from sqlmodel import col
 
 from tillbridge.ledger.menu import items_by_id
 from tillbridge.ledger.menu_codec import AcceptedItem, item_from
-from tillbridge.ledger.models import (
-    MenuItem,
-)
+from tillbridge.ledger.models import MenuItem
 
 _LONGEST_ITEM_QUERY = 60
 
@@ -54,11 +52,7 @@ def find_items(
     )
     page = ranked[offset : offset + limit]
     known = items_by_id(connection, store, {each[3] for each in page})
-    found = [
-        made
-        for _rank, _folded, external_id, item_id in page
-        if item_id in known and (made := _found(known[item_id], external_id)) is not None
-    ]
+    found = [_found(known[item_id], external_id) for _rank, _name, external_id, item_id in page]
     return FoundItems(found, len(ranked), len({each[3] for each in ranked}))
 
 
@@ -90,40 +84,26 @@ def rank_of(query: str, name: str, external_id: str) -> int | None:
 def _names(connection: Connection, store: str) -> Iterator[tuple[str, str, str]]:
     """Yield id, id of its item, and name of all items and variants."""
     variants = case((func.instr(col(MenuItem.body), '"variants":') > 0, col(MenuItem.body)))
-    rows = connection.execute(
-        select(
-            col(MenuItem.external_id), func.json_extract(col(MenuItem.body), "$.name"), variants
-        ).where(col(MenuItem.store) == store)
-    )
-    for external_id, name, body in rows:
+    named = func.json_extract(col(MenuItem.body), "$.name")
+    query = select(col(MenuItem.external_id), named, variants).where(col(MenuItem.store) == store)
+    for external_id, name, body in connection.execute(query):
         yield external_id, external_id, name
         if body is not None:
             for each in item_from(json.loads(body)).variants:
                 yield each.external_id, external_id, f"{name} {each.variant_name}"
 
 
-def _found(accepted: AcceptedItem, external_id: str) -> FoundItem | None:
+def _found(accepted: AcceptedItem, external_id: str) -> FoundItem:
+    """Return what was found as an item, or as the variant of one that has this id."""
     item = accepted.item
-    if item.external_id == external_id:
-        return FoundItem(
-            external_id,
-            item.name,
-            item.price,
-            item.available,
-            external_id,
-            pos_on_sale=accepted.pos_available,
-        )
-    for each in item.variants:
-        if each.external_id == external_id:
-            on_sale = item.available and each.available
-            by_pos = accepted.pos_variants.get(external_id, each.available)
-            return FoundItem(
-                external_id,
-                item.name,
-                each.price,
-                on_sale,
-                item.external_id,
-                each.variant_name,
-                by_pos,
-            )
-    return None
+    whole = FoundItem(external_id, item.name, item.price, item.available, item.external_id)
+    if external_id == item.external_id:
+        return replace(whole, pos_on_sale=accepted.pos_available)
+    variant = next(each for each in item.variants if each.external_id == external_id)
+    return replace(
+        whole,
+        price=variant.price,
+        on_sale=item.available and variant.available,
+        variant=variant.variant_name,
+        pos_on_sale=accepted.pos_variants.get(external_id, variant.available),
+    )
