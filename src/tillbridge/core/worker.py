@@ -51,7 +51,8 @@ class Supervisor:
     def __init__(self, store: str, tracker: "ProblemTracker") -> None:
         self.store = store
         self._tracker = tracker
-        self._failing: dict[tuple[str, str], str] = {}
+        self._failing: dict[tuple[str, str], str] = {}  # by step and order
+        self._working: set[str] = set()  # steps whose problem is over, if it ever was open
 
     def tasks(self, steps: Mapping[str, Step]) -> dict[str, Coroutine[Any, Any, object]]:
         """Return what runs these steps, by the same names."""
@@ -92,6 +93,7 @@ class Supervisor:
     def failed(self, step: str, failure: BaseException, *, order: str = "") -> None:
         """Report that a step failed, or (`order`) that it failed at one order and goes on."""
         detail = describe(failure)
+        self._working.discard(step)
         if self._failing.get((step, order)) != detail:
             self._failing[step, order] = detail
             log.error("step.failed", store=self.store, step=step, order=order, exc_info=failure)
@@ -109,7 +111,9 @@ class Supervisor:
         if self._failing.pop((step, order), None) is not None:
             log.info("step.works_again", store=self.store, step=step, order=order)
         if not order:
-            self._tracker.close(_CODES.get(step, STEP_FAILED), self.store, step)
+            if step not in self._working:  # it may be open since the last run
+                self._tracker.close(_CODES.get(step, STEP_FAILED), self.store, step)
+                self._working.add(step)
         elif not any(each == order for _step, each in self._failing):
             self._tracker.close(ORDER_SET_ASIDE, self.store, order)
 
@@ -223,7 +227,14 @@ class Worker:
 
     async def _until_due(self) -> None:
         """Return when a step is due; what wakes the worker from then on is for the next one."""
-        while (left := self._left()) > 0:
+        while True:
+            now = self._clock.monotonic()
+            left = 0.0 if self._woken else self._due - now
+            if self._due_at_ms is not None:
+                left = min(left, (self._due_at_ms - self._clock.now_ms()) / 1000)
+            left = _NEVER if self._drained else max(left, self._not_before - now)
+            if left <= 0:
+                break
             self._stirred.clear()
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(None if left == _NEVER else min(left, _LONGEST_SLEEP_S)):
@@ -232,13 +243,3 @@ class Worker:
         self._due = _NEVER
         if self._due_at_ms is not None and self._due_at_ms <= self._clock.now_ms():
             self._due_at_ms = None
-
-    def _left(self) -> float:
-        """Return how many seconds are left; infinity where no step is due."""
-        if self._drained:
-            return _NEVER
-        now = self._clock.monotonic()
-        left = 0.0 if self._woken else self._due - now
-        if self._due_at_ms is not None:
-            left = min(left, (self._due_at_ms - self._clock.now_ms()) / 1000)
-        return max(left, self._not_before - now)

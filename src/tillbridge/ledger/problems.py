@@ -191,11 +191,12 @@ class ProblemTracker:
         """
         now_ms = self._clock.now_ms()
         changed = changes(scope, found, self._open.values(), now_ms)
+        if not (changed.present or changed.over):
+            return
         self._past += [_over(each, now_ms) for each in changed.over]
         if self._take_over(changed):
             self.noticed()
-        for each in (*changed.over, *changed.present):
-            self._write_down(each.key)
+        self._write_down(each.key for each in (*changed.over, *changed.present))
 
     def open(self, code: str, store: str = "", subject: str = "", **detail: object) -> None:
         """Report a problem; of one that is open only the detail changes. KeyError: no such code."""
@@ -261,9 +262,9 @@ class ProblemTracker:
 
     # -- writing it down
 
-    def _write_down(self, key: _Key) -> None:
-        self._unwritten.add(key)
-        if self._writing is None and self._ledger.writable:
+    def _write_down(self, keys: Iterable[_Key] = ()) -> None:
+        self._unwritten.update(keys)
+        if self._unwritten and self._writing is None and self._ledger.writable:
             self._writing = asyncio.get_running_loop().create_task(self._write())
 
     async def _write(self) -> None:
@@ -286,8 +287,7 @@ class ProblemTracker:
             self.open("ledger.unwritable", detail=storage.failure, path=str(self._ledger.data_dir))
             return
         self.close("ledger.unwritable")
-        for key in tuple(self._unwritten):
-            self._write_down(key)
+        self._write_down()
 
 
 def _storable(subject: str) -> str:
