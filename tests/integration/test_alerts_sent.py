@@ -18,6 +18,7 @@ from pydantic import SecretStr
 
 from tests.support.bridge_process import free_port, until
 from tests.support.mail_harness import Hook, MailServer, mail_server, web_hook
+from tests.support.problem_reports import report_open, report_over
 from tests.support.service_link import HandClock
 from tillbridge.alerts.channels import (
     AppriseChannel,
@@ -128,7 +129,7 @@ async def test_a_letter_reaches_everybody_with_what_to_do(tmp_path: Path) -> Non
             tracker,
             _ledger,
         ):
-            tracker.open("pos.offline", "main", detail="no answer")
+            report_open(tracker, "pos.offline", "main", detail="no answer")
             await until("a letter", lambda: server.letters)
         (letter,) = server.letters
         assert letter["Subject"] == "Trattoria: The till takes no orders now: no answer"
@@ -157,9 +158,9 @@ def over_by_now(book: Book, tracker: ProblemTracker, clock: HandClock) -> bool:
 async def test_each_step_once_then_nothing_and_one_message_when_it_is_over(tmp_path: Path) -> None:
     book, clock = Book(), HandClock()
     async with telling(tmp_path, [book], Manner(Rules()), clock=clock) as (tracker, _ledger):
-        tracker.open("pos.offline", "main", detail="no answer")
+        report_open(tracker, "pos.offline", "main", detail="no answer")
         await told_three_times(book, tracker, clock)
-        tracker.close("pos.offline", "main")
+        report_over(tracker, "pos.offline", "main")
         await until("its end", lambda: over_by_now(book, tracker, clock))
     assert book.kinds() == ["open", "again", "again", "over"]
 
@@ -167,14 +168,14 @@ async def test_each_step_once_then_nothing_and_one_message_when_it_is_over(tmp_p
 async def test_an_acknowledged_problem_is_told_no_more(tmp_path: Path) -> None:
     book, clock = Book(), HandClock()
     async with telling(tmp_path, [book], Manner(Rules()), clock=clock) as (tracker, ledger):
-        tracker.open("pos.offline", "main", detail="no answer")
+        report_open(tracker, "pos.offline", "main", detail="no answer")
         await until("the first message", lambda: book.messages)
         now = tracker.current()
         await ledger.write(lambda connection: acknowledge(connection, now, now, by="anna", at=1))
         tracker.noticed()
-        tracker.open("menu.held", "main", detail="31 items")  # its three steps take as long
+        report_open(tracker, "menu.held", "main", detail="31 items")  # its three steps take as long
         await told_three_times(book, tracker, clock)
-        tracker.close("pos.offline", "main")
+        report_over(tracker, "pos.offline", "main")
         await until("its end", lambda: over_by_now(book, tracker, clock))
     codes = [message.facts["code"] for message in book.messages]
     assert codes == ["pos.offline", "menu.held", "menu.held", "menu.held", "pos.offline"]
@@ -183,12 +184,12 @@ async def test_an_acknowledged_problem_is_told_no_more(tmp_path: Path) -> None:
 async def test_a_restart_tells_nothing_twice(tmp_path: Path) -> None:
     first, second = Book(), Book()
     async with telling(tmp_path, [first], ONCE) as (tracker, _ledger):
-        tracker.open("pos.offline", "main", detail="no answer")
+        report_open(tracker, "pos.offline", "main", detail="no answer")
         await until("the message", lambda: first.messages)
     async with telling(tmp_path, [second], ONCE) as (tracker, _ledger):
-        tracker.open("menu.held", "main", detail="31 items")
+        report_open(tracker, "menu.held", "main", detail="31 items")
         await until("another message", lambda: second.messages)
-        tracker.close("pos.offline", "main")
+        report_over(tracker, "pos.offline", "main")
         await until("the end of the first", lambda: len(second.messages) == 2)
     assert [(each.kind, each.facts["code"]) for each in second.messages] == [
         ("open", "menu.held"),
@@ -201,12 +202,12 @@ async def test_a_problem_that_ended_while_the_bridge_was_down_is_told_to_be_over
 ) -> None:
     first, second = Book(), Book()
     async with telling(tmp_path, [first], ONCE) as (tracker, _ledger):
-        tracker.open("pos.offline", "main", detail="no answer")
+        report_open(tracker, "pos.offline", "main", detail="no answer")
         await until("the message", lambda: first.messages)
     clock = Clock()
     ledger = await Ledger.open(tmp_path, clock=clock)
     tracker = await ProblemTracker.start(ledger, clock=clock)
-    tracker.close("pos.offline", "main")
+    report_over(tracker, "pos.offline", "main")
     await tracker.settle()
     await ledger.close()
     async with telling(tmp_path, [second], ONCE):
@@ -219,7 +220,7 @@ async def test_a_way_that_fails_is_tried_again_and_is_a_problem_that_nobody_is_a
 ) -> None:
     broken, sound = Book("email", failures=2), Book("webhook")
     async with telling(tmp_path, [broken, sound], ONCE) as (tracker, _ledger):
-        tracker.open("pos.offline", "main", detail="no answer")
+        report_open(tracker, "pos.offline", "main", detail="no answer")
         await until("the problem", lambda: tracker.is_open("alerts.not_sent", subject="email"))
         await until("the message", lambda: broken.messages)
         await until("its end", lambda: not tracker.is_open("alerts.not_sent", subject="email"))
@@ -234,15 +235,15 @@ async def test_a_way_that_hangs_delays_no_other(tmp_path: Path) -> None:
 
     book = Book("webhook")
     async with telling(tmp_path, [Hung("email"), book], ONCE) as (tracker, _ledger):
-        tracker.open("pos.offline", "main", detail="no answer")
+        report_open(tracker, "pos.offline", "main", detail="no answer")
         await until("the message", lambda: book.messages)
-        tracker.open("menu.held", "main", detail="31 items")
+        report_open(tracker, "menu.held", "main", detail="31 items")
         await until("the next", lambda: len(book.messages) == 2)
 
 
 async def test_the_problem_of_a_way_that_is_gone_is_over(tmp_path: Path) -> None:
     async with telling(tmp_path, [Book("email", failures=99)], ONCE) as (tracker, _ledger):
-        tracker.open("pos.offline", "main", detail="no answer")
+        report_open(tracker, "pos.offline", "main", detail="no answer")
         await until("the problem", lambda: tracker.is_open("alerts.not_sent", subject="email"))
     async with telling(tmp_path, [Book("webhook")], ONCE) as (tracker, _ledger):
         await until("its end", lambda: not tracker.is_open("alerts.not_sent", subject="email"))
@@ -379,7 +380,7 @@ async def test_a_heartbeat_without_an_end_for_failures_is_silent_then() -> None:
 async def test_a_disk_that_fails_is_told_all_the_same(tmp_path: Path) -> None:
     book = Book()
     async with telling(tmp_path, [book], ONCE, readable=False) as (tracker, _ledger):
-        tracker.open("pos.offline", "main", detail="no answer")
+        report_open(tracker, "pos.offline", "main", detail="no answer")
         await until("the message", lambda: book.messages)
     assert book.messages[0].subject.startswith("main: ")
 

@@ -13,6 +13,7 @@ import pytest
 
 from tests.integration.test_stores_standing import Bench, standing
 from tests.support.page_harness import page_harness
+from tests.support.problem_reports import report_open
 from tests.support.surfaces import disagreements, surfaces
 from tillbridge.core.errors import ConsentLost, ServiceDown, Unreachable
 from tillbridge.daemon.checks import AddressProbe, ServiceProbe, look_at_disk
@@ -111,7 +112,7 @@ async def test_a_service_that_is_out_of_order_for_some_calls_does_not_flap(tmp_p
 
 async def test_three_stores_without_a_service_are_one_problem(tmp_path: Path) -> None:
     async with standing(tmp_path) as bench:
-        bench.tracker.open("service.unreachable", "main")  # as an earlier version told it
+        report_open(bench.tracker, "service.unreachable", "main")  # as an earlier version told it
         service = Service(bench)
         assert bench.tracker.current() == ()
         for _store in range(3):

@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.support.ledger_harness import StoppedClock, delivery, opened
+from tests.support.problem_reports import report_open, report_over
 from tillbridge.daemon.checks import keep_downtime
 from tillbridge.ledger.day import HOUR_MS, read_day
 from tillbridge.ledger.facts import put_fact
@@ -69,13 +70,13 @@ async def test_a_problem_that_is_over_is_remembered_and_forgotten(tmp_path: Path
     clock = StoppedClock(NOW)
     async with opened(tmp_path, clock) as ledger:
         tracker = await ProblemTracker.start(ledger, clock=clock)
-        tracker.open("pos.offline", "main", detail="off")
+        report_open(tracker, "pos.offline", "main", detail="off")
         clock.forward(60)
-        tracker.close("pos.offline", "main")
-        tracker.open("pos.offline", "main", detail="off")
+        report_over(tracker, "pos.offline", "main")
+        report_open(tracker, "pos.offline", "main", detail="off")
         clock.forward(30)
-        tracker.close("pos.offline", "main")
-        tracker.open("pos.offline", "main", detail="off")
+        report_over(tracker, "pos.offline", "main")
+        report_open(tracker, "pos.offline", "main", detail="off")
         await tracker.settle()
         past = await ledger.read(lambda db: past_problems(db, ended_after=0))
         assert [(each.code, each.store, each.until - each.since) for each in past] == [

@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.order_harness import Harness, Till
+from tests.support.problem_reports import report_open, report_over
 from tillbridge.adapter import (
     ItemUnavailable,
     PosFailure,
@@ -211,7 +212,8 @@ async def test_a_crash_before_anybody_was_told_is_made_good(harness: Harness, pa
     async with harness.life() as life:
         await life.order("ord_1")
         await life.until_told("ord_1", "accepted")
-        life.tracker.close("order.not_in_till", "main", "ord_1")  # as if it had never been opened
+        # As if it had never been opened.
+        report_over(life.tracker, "order.not_in_till", "main", "ord_1")
     async with harness.life() as life:
         await life.until(lambda: "order.not_in_till" in life.problems())
         (problem,) = [each for each in life.tracker.current() if each.code == "order.not_in_till"]
@@ -227,7 +229,7 @@ async def test_a_crash_after_somebody_has_typed_it_leaves_no_problem(
         await life.until_told("ord_1", "accepted")
         await life.flow.done("ord_1", "typed", by="page:anna")
         # as if its end had not reached the disk
-        life.tracker.open("order.not_in_till", "main", "ord_1", order="ord_1", why="?")
+        report_open(life.tracker, "order.not_in_till", "main", "ord_1", order="ord_1", why="?")
     async with harness.life() as life:
         await life.until(lambda: "order.not_in_till" not in life.problems())
 

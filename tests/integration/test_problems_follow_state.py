@@ -11,6 +11,7 @@ from sqlalchemy import Connection, create_engine
 from structlog.testing import capture_logs
 
 from tests.support.ledger_harness import StoppedClock, opened
+from tests.support.problem_reports import report_open
 from tillbridge.core.problems import Found, OpenProblem, Scope
 from tillbridge.ledger.ledger import published
 from tillbridge.ledger.models import metadata
@@ -146,7 +147,7 @@ async def test_state_in_memory_is_reported_to_the_desk_in_the_same_way(tmp_path:
     scope = Scope("main", frozenset({"pos.update_unreadable"}))
     async with opened(tmp_path, clock) as ledger:
         tracker = await ProblemTracker.start(ledger, clock=clock)
-        tracker.open("pos.offline", "main")
+        report_open(tracker, "pos.offline", "main")
         tracker.report(
             scope, [Found("pos.update_unreadable", "a"), Found("pos.update_unreadable", "b")]
         )

@@ -74,16 +74,10 @@ class Tracker:
 
     opened: dict[tuple[str, str], dict[str, object]] = field(default_factory=dict)
 
-    def open(self, code: str, store: str = "", subject: str = "", **detail: object) -> None:
-        self.opened[code, subject] = detail
-
-    def close(self, code: str, store: str = "", subject: str = "") -> None:
-        self.opened.pop((code, subject), None)
-
     def report(self, scope: Scope, found: Iterable[Found]) -> None:
         for code, subject in tuple(self.opened):
             if scope.covers(code, scope.store, subject):
-                self.close(code, scope.store, subject)
+                del self.opened[code, subject]
         for each in found:
             self.opened[each.code, each.subject] = dict(each.detail)
 

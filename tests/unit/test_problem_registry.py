@@ -50,19 +50,30 @@ def test_every_problem_is_found_somewhere(kind: ProblemKind, found: dict[str, se
 def test_every_code_that_is_reported_is_registered() -> None:
     unknown, asked_at = [], 0
     for path, tree in sources():
+        constants = {
+            target.id: node.value.value
+            for node in tree.body
+            if isinstance(node, ast.Assign) and isinstance(node.value, ast.Constant)
+            for target in node.targets
+            if isinstance(target, ast.Name)
+        }
         for node in ast.walk(tree):
-            if not (isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute)):
-                continue
-            owner = ast.unparse(node.func.value)
-            asked = node.func.attr in {"open", "close", "is_open"} and owner.endswith(
-                ("tracker", "problems")
-            )
-            asked_at += asked
-            first = node.args[0] if node.args else None
-            if asked and isinstance(first, ast.Constant) and first.value not in PROBLEMS:
-                unknown.append(f"{path.name}:{node.lineno}: {first.value!r}")
+            if isinstance(node, ast.Call) and node.args and asks_for_code(ast.unparse(node.func)):
+                asked_at += 1
+                first = node.args[0]
+                code = constants.get(first.id) if isinstance(first, ast.Name) else None
+                code = first.value if isinstance(first, ast.Constant) else code
+                if code is not None and code not in PROBLEMS:
+                    unknown.append(f"{path.name}:{node.lineno}: {code!r}")
     assert unknown == []
     assert asked_at > 20, "the names by which problems are reported were changed"
+
+
+def asks_for_code(function: str) -> bool:
+    """Whether the first argument of a call of this function is a problem's code."""
+    return function in {"Found", "Scope.of"} or function.endswith(
+        ("tracker.is_open", "problems.is_open")
+    )
 
 
 @pytest.mark.parametrize("kind", KINDS, ids=lambda kind: str(kind.code))

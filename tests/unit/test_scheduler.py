@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta, tzinfo
-from unittest.mock import Mock
+from unittest.mock import Mock, call
 from zoneinfo import ZoneInfo
 
 import pytest
@@ -12,6 +12,7 @@ from apscheduler.schedulers import base
 
 from tillbridge.core import scheduler
 from tillbridge.core.clock import Clock
+from tillbridge.core.problems import Found, Scope
 from tillbridge.core.scheduler import Scheduler
 from tillbridge.core.worker import Job, Supervisor
 
@@ -318,11 +319,11 @@ async def test_work_that_fails_is_a_problem_and_tried_before_its_time(wall: Wall
     plan.every("look", 3600, work, supervisor=Supervisor("main", problems))
     with running(plan):
         await settled(plan)
-        problems.open.assert_called_once_with(
-            "store.step_failed", "main", "look", step="look", detail="OSError: [Errno 5] broken"
-        )
-        problems.close.assert_not_called()
+        scope = Scope.of("store.step_failed", "main", "look")
+        detail = {"step": "look", "detail": "OSError: [Errno 5] broken"}
+        failed = call(scope, [Found("store.step_failed", "look", detail)])
+        assert problems.report.mock_calls == [failed]
         wall.ahead = timedelta(seconds=2)
         await settled(plan)
         assert tried == 2
-        problems.close.assert_called_once_with("store.step_failed", "main", "look")
+        assert problems.report.mock_calls == [failed, call(scope, ())]

@@ -1,12 +1,13 @@
 """A step that fails is reported, tried again with back-off, and stops nothing else."""
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import cast
 
 import pytest
 
 from tillbridge.core import worker
+from tillbridge.core.problems import Found, Scope
 from tillbridge.core.worker import LONGEST_PAUSE_S, Supervisor, crash_backoff_s, describe
 from tillbridge.ledger.problems import ProblemTracker
 
@@ -17,11 +18,12 @@ class Board:
     def __init__(self) -> None:
         self.problems: dict[tuple[str, str, str], dict[str, object]] = {}
 
-    def open(self, code: str, store: str = "", subject: str = "", **detail: object) -> None:
-        self.problems[code, store, subject] = detail
-
-    def close(self, code: str, store: str = "", subject: str = "") -> None:
-        self.problems.pop((code, store, subject), None)
+    def report(self, scope: Scope, found: Iterable[Found]) -> None:
+        for key in tuple(self.problems):
+            if scope.covers(*key):
+                del self.problems[key]
+        for each in found:
+            self.problems[each.code, scope.store, each.subject] = dict(each.detail)
 
 
 def supervising(board: Board) -> Supervisor:
@@ -63,7 +65,8 @@ async def test_a_step_that_raises_is_a_problem_and_begun_again_until_it_works() 
 @pytest.mark.usefixtures("quick")
 async def test_a_problem_of_the_last_life_closes_once_the_step_has_run_for_a_while() -> None:
     board = Board()
-    board.open("order.step_failed", "main", "writer", step="writer", detail="of yesterday")
+    of_yesterday: dict[str, object] = {"step": "writer", "detail": "of yesterday"}
+    board.problems["order.step_failed", "main", "writer"] = of_yesterday
     supervised = asyncio.create_task(supervising(board).run("writer", asyncio.Event().wait))
     await until(lambda: not board.problems)
     supervised.cancel()

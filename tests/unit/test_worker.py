@@ -3,12 +3,13 @@
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
-from unittest.mock import Mock
+from unittest.mock import Mock, call
 
 import pytest
 
 from tillbridge.core import worker as core_worker
 from tillbridge.core.clock import Clock
+from tillbridge.core.problems import Found, Scope
 from tillbridge.core.worker import Supervisor, Worker
 
 
@@ -136,10 +137,10 @@ async def test_a_step_that_raises_is_a_problem_and_taken_again(
         worker.wake()
         await steps.reach(2)
         await asyncio.sleep(0)
-    problems.open.assert_called_once_with(
-        "store.step_failed", "main", "tax", step="tax", detail="OSError: [Errno 5] broken"
-    )
-    problems.close.assert_called_once_with("store.step_failed", "main", "tax")
+    scope = Scope.of("store.step_failed", "main", "tax")
+    detail = {"step": "tax", "detail": "OSError: [Errno 5] broken"}
+    failed = call(scope, [Found("store.step_failed", "tax", detail)])
+    assert problems.report.mock_calls == [failed, call(scope, ())]
 
 
 async def test_who_wakes_it_does_not_make_a_step_that_raises_spin() -> None:

@@ -26,7 +26,7 @@ from tillbridge.alerts.episodes import (
 from tillbridge.core.clock import Clock
 from tillbridge.core.errors import BridgeError, LedgerError
 from tillbridge.core.log import get_logger
-from tillbridge.core.problems import PROBLEMS, OpenProblem
+from tillbridge.core.problems import PROBLEMS, Found, OpenProblem, Scope
 from tillbridge.core.worker import Supervisor, Worker
 from tillbridge.ledger.ledger import Ledger
 from tillbridge.ledger.problems import ProblemTracker
@@ -101,7 +101,7 @@ class AlertDispatcher:
         self._tracker.on_change(self.look)
         for code in (each for each in self._tracker.current() if each.code == NOT_SENT):
             if code.subject not in self._senders:  # a channel that is configured no more
-                self._tracker.close(NOT_SENT, code.store, code.subject)
+                self._tracker.report(Scope.of(*code.key), ())
         self.look()
         async with asyncio.TaskGroup() as tasks:
             for worker in (self._follower, *self._senders.values()):
@@ -143,15 +143,15 @@ class AlertDispatcher:
             if failure is not None:
                 return self._failed(name, failure)
             self._failures.pop(name, None)
-            self._tracker.close(NOT_SENT, subject=name)
+            self._tracker.report(Scope.of(NOT_SENT, subject=name), ())
         return None
 
     def _failed(self, channel: str, failure: BridgeError) -> float:
         """Report that the channel failed; return in how many seconds it is tried again."""
         failures = self._failures[channel] = self._failures.get(channel, 0) + 1
-        self._tracker.open(
-            NOT_SENT, subject=channel, way=channel, detail=failure.text, remedy=failure.fix
-        )
+        detail = {"way": channel, "detail": failure.text, "remedy": failure.fix}
+        found = Found(NOT_SENT, channel, detail)
+        self._tracker.report(Scope.of(NOT_SENT, subject=channel), [found])
         wait_s: float = min(_RETRY_CAP_S, self._manner.retry_first_s * 2 ** (failures - 1))
         self._not_before[channel] = self._clock.monotonic() + wait_s
         return wait_s

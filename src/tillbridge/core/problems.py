@@ -119,6 +119,11 @@ class Scope:
     codes: frozenset[str]
     subject: str | None = None
 
+    @classmethod
+    def of(cls, code: str, store: str = "", subject: str = "") -> "Scope":
+        """Return the scope of one problem alone."""
+        return cls(store, frozenset({code}), subject)
+
     def covers(self, code: str, store: str, subject: str) -> bool:
         """Return whether a report of this scope says whether that problem is open."""
         return store == self.store and code in self.codes and self.subject in {None, subject}

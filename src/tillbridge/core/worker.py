@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Never
 
 from tillbridge.core.clock import Clock
 from tillbridge.core.log import get_logger
+from tillbridge.core.problems import Found, Scope
 from tillbridge.model.numbers import printable
 
 if TYPE_CHECKING:
@@ -97,14 +98,12 @@ class Supervisor:
         if self._failing.get((step, order)) != detail:
             self._failing[step, order] = detail
             log.error("step.failed", store=self.store, step=step, order=order, exc_info=failure)
+        fields = {"step": step, "detail": detail}
         if order:
-            self._tracker.open(
-                ORDER_SET_ASIDE, self.store, order, order=order, step=step, detail=detail
-            )
+            found = Found(ORDER_SET_ASIDE, order, {"order": order, **fields})
         else:
-            self._tracker.open(
-                _CODES.get(step, STEP_FAILED), self.store, step, step=step, detail=detail
-            )
+            found = Found(_CODES.get(step, STEP_FAILED), step, fields)
+        self._tracker.report(Scope.of(found.code, self.store, found.subject), [found])
 
     def works(self, step: str, *, order: str = "") -> None:
         """Report that a step works (again); nothing where it never failed."""
@@ -112,10 +111,11 @@ class Supervisor:
             log.info("step.works_again", store=self.store, step=step, order=order)
         if not order:
             if step not in self._working:  # it may be open since the last run
-                self._tracker.close(_CODES.get(step, STEP_FAILED), self.store, step)
+                code = _CODES.get(step, STEP_FAILED)
+                self._tracker.report(Scope.of(code, self.store, step), ())
                 self._working.add(step)
         elif not any(each == order for _step, each in self._failing):
-            self._tracker.close(ORDER_SET_ASIDE, self.store, order)
+            self._tracker.report(Scope.of(ORDER_SET_ASIDE, self.store, order), ())
 
 
 class _EndedError(RuntimeError):

@@ -7,7 +7,7 @@ Problems that follow from what is in the ledger are reported in the transaction 
 import asyncio
 import json
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Self
 
@@ -23,6 +23,8 @@ from tillbridge.ledger.ledger import Ledger, Storage, published
 from tillbridge.ledger.models import PastProblem, ProblemRow, all_rows, json_text, upsert
 from tillbridge.ledger.snapshot import ACKNOWLEDGED, by_problem, row_of
 from tillbridge.model.numbers import is_storable, printable
+
+_Key = tuple[str, str, str]  # code, store, subject
 
 # -- problems that are over, for the history of a day
 
@@ -58,12 +60,16 @@ def changes(
     What stays open keeps its `since`. ValueError for a problem outside the scope, KeyError for an
     unknown code.
     """
-    now: dict[tuple[str, str, str], Mapping[str, Any]] = {}
+    if unknown := scope.codes - PROBLEMS.keys():
+        raise KeyError(*unknown)
+    if scope.subject is not None:
+        scope = replace(scope, subject=_storable(scope.subject))
+    now: dict[_Key, Mapping[str, Any]] = {}
     for each in found:
-        if not scope.covers(each.code, scope.store, each.subject):
+        key = (each.code, scope.store, _storable(each.subject))
+        if not scope.covers(*key):
             msg = f"{each.code} of {each.subject!r} is outside the scope of the report"
             raise ValueError(msg)
-        key = (PROBLEMS[each.code].code, scope.store, _storable(each.subject))
         now[key] = json.loads(json_text(each.detail))
     known = {each.key: each for each in before if scope.covers(*each.key)}
     present = tuple(
@@ -154,8 +160,6 @@ def acknowledge(
 
 log = get_logger()
 
-_Key = tuple[str, str, str]  # code, store, subject
-
 _MAX_SUBJECT = 500
 _PAST_KEPT = 1000  # problems that came and went while the disk did not work
 
@@ -180,7 +184,8 @@ class ProblemTracker:
         """Return the tracker with what the ledger knows; a rebuilt ledger is a problem more."""
         tracker = cls(ledger, clock, await ledger.read(open_problems))
         if ledger.rebuilt_from:
-            tracker.open("ledger.rebuilt", detail=ledger.rebuilt_from.name)
+            found = Found("ledger.rebuilt", detail={"detail": ledger.rebuilt_from.name})
+            tracker.report(Scope.of(found.code), [found])
         tracker._writable_changed(ledger.storage)
         return tracker
 
@@ -197,17 +202,6 @@ class ProblemTracker:
         if self._take_over(changed):
             self.noticed()
         self._write_down(each.key for each in (*changed.over, *changed.present))
-
-    def open(self, code: str, store: str = "", subject: str = "", **detail: object) -> None:
-        """Report a problem; of one that is open only the detail changes. KeyError: no such code."""
-        found = Found(code, _storable(subject), detail)
-        self.report(Scope(store, frozenset({code}), found.subject), [found])
-
-    def close(self, code: str, store: str = "", subject: str = "") -> None:
-        """Report that a problem is over; nothing where it was not open. KeyError: no such code."""
-        scope = Scope(store, frozenset({PROBLEMS[code].code}), _storable(subject))
-        if self.is_open(code, store, subject):
-            self.report(scope, ())
 
     def is_open(self, code: str, store: str = "", subject: str = "") -> bool:
         """Whether this problem is open."""
@@ -283,10 +277,9 @@ class ProblemTracker:
             self._writing = None
 
     def _writable_changed(self, storage: Storage) -> None:
-        if storage.failure:
-            self.open("ledger.unwritable", detail=storage.failure, path=str(self._ledger.data_dir))
-            return
-        self.close("ledger.unwritable")
+        detail = {"detail": storage.failure, "path": str(self._ledger.data_dir)}
+        found = [Found("ledger.unwritable", detail=detail)] if storage.failure else []
+        self.report(Scope.of("ledger.unwritable"), found)
         self._write_down()
 
 

@@ -69,6 +69,7 @@ async def acknowledge(
 
     Example: tillbridge problems ack pos.offline
     """
+    from tillbridge.core.problems import Scope
     from tillbridge.ledger.problems import acknowledge as write_down
     from tillbridge.orders.repository import OF_ONE, OF_SEVERAL, see
 
@@ -93,7 +94,7 @@ async def acknowledge(
     if kind.ends_when_seen:
         for each in which:
             if each.code not in OF_ONE | OF_SEVERAL:
-                bridge.problems.close(each.code, each.store, each.subject)
+                bridge.problems.report(Scope.of(*each.key), ())
     bridge.problems.noticed()
     if kind.ends_when_seen:
         text = _("You have taken note of it, so it is over.")

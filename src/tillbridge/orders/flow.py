@@ -15,7 +15,7 @@ from tillbridge.core.context import StoreContext
 from tillbridge.core.errors import BridgeError
 from tillbridge.core.i18n import _
 from tillbridge.core.log import get_logger
-from tillbridge.core.problems import Ends, Found
+from tillbridge.core.problems import Ends, Found, Scope
 from tillbridge.core.worker import Worker
 from tillbridge.ledger import orders
 from tillbridge.ledger.models import OrderRow, TicketState
@@ -279,7 +279,7 @@ class OrdersFlow:
                 and problem.store == self._orders.store
                 and now_ms - problem.since > PROBLEM_STAYS_MS
             ):
-                problems.close(problem.code, problem.store, problem.subject)
+                problems.report(Scope.of(*problem.key), ())
         return _TIDY_EVERY_S
 
 

@@ -27,6 +27,7 @@ from tillbridge.core.i18n import _
 from tillbridge.core.log import get_logger
 from tillbridge.core.metrics import Metrics
 from tillbridge.core.network import Acceptor, listening_sockets
+from tillbridge.core.problems import Found, Scope
 from tillbridge.core.scheduler import Scheduler
 from tillbridge.ledger.ledger import Ledger
 from tillbridge.ledger.problems import ProblemTracker
@@ -37,6 +38,7 @@ log = get_logger()
 
 _HOUR_S = 3600.0
 _LOOK_S = 5.0  # at the certificate's files
+_PROBLEM = "receiver.crowded"
 _CROWDED = 20  # surplus connections within a minute
 _CROWDED_WITHIN_S = 60.0
 _CALM_S = 300.0
@@ -90,13 +92,13 @@ class Crowding:
         now = self._clock.monotonic()
         self._times.append(now)
         if len(self._times) == _CROWDED and now - self._times[0] <= _CROWDED_WITHIN_S:
-            self._tracker.open("receiver.crowded")
+            self._tracker.report(Scope.of(_PROBLEM), [Found(_PROBLEM)])
 
     async def look(self) -> None:
         """Close the problem if no connection has been surplus for five minutes."""
         since = self._times[-1] if self._times else self._began
-        if self._clock.monotonic() - since >= _CALM_S and self._tracker.is_open("receiver.crowded"):
-            self._tracker.close("receiver.crowded")
+        if self._clock.monotonic() - since >= _CALM_S:
+            self._tracker.report(Scope.of(_PROBLEM), ())
 
 
 class Receiver:

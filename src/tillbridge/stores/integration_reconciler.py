@@ -9,7 +9,6 @@ from collections.abc import Awaitable, Callable, Collection
 
 from tillbridge.core.context import StoreContext
 from tillbridge.core.errors import BridgeError, ConsentLost, LedgerError, ServiceError
-from tillbridge.core.i18n import _
 from tillbridge.core.log import get_logger
 from tillbridge.core.problems import Found, Scope
 from tillbridge.core.worker import Worker
@@ -181,13 +180,13 @@ class IntegrationReconciler:
         differs = seen.plan.kind in {Kind.CHANGE, Kind.REINTEGRATE}
         lately = await self._repository.restored_lately()
         if not differs:
-            self._problems.close("integration.differs", self._store)
+            self._report_differences("integration.differs", ())
             if not lately:
-                self._problems.close("integration.changed_elsewhere", self._store)
+                self._report_differences("integration.changed_elsewhere", ())
             return seen
         others = changed_elsewhere(seen.plan, await self._repository.acknowledged())
         if others:
-            self._problems.open("integration.changed_elsewhere", self._store, detail=_lines(others))
+            self._report_differences("integration.changed_elsewhere", others)
             log.warning(
                 "integration.changed_elsewhere",
                 store=self._store,
@@ -201,11 +200,8 @@ class IntegrationReconciler:
             if others:
                 await self._repository.note_restored()
             seen = await self._integrator.look()
-        left = seen.plan.differences
-        if left and not others and not self._waits:
-            self._problems.open("integration.differs", self._store, detail=_lines(left))
-        else:
-            self._problems.close("integration.differs", self._store)
+        left = () if others or self._waits else seen.plan.differences
+        self._report_differences("integration.differs", left)
         return seen
 
     def _kinds_now(self, plan: IntegrationPlan) -> frozenset[Kind]:
@@ -223,6 +219,7 @@ class IntegrationReconciler:
         found = [] if problem is None else [Found(problem)]
         self._problems.report(Scope(self._store, _STATES), found)
 
-
-def _lines(differences: Collection[Difference]) -> str:
-    return "; ".join(each.line for each in differences) or _("nothing")
+    def _report_differences(self, code: str, differences: Collection[Difference]) -> None:
+        detail = "; ".join(each.line for each in differences)
+        found = [Found(code, detail={"detail": detail})] if differences else []
+        self._problems.report(Scope.of(code, self._store), found)

@@ -39,7 +39,7 @@ class ServiceReach:
         for each in problems.current():
             # A version before reported it of each store.
             if each.code == UNREACHABLE and each.store:
-                problems.close(UNREACHABLE, each.store, each.subject)
+                problems.report(Scope.of(UNREACHABLE, each.store, each.subject), ())
 
     def called(self, contact: Contact) -> None:
         """Take note of what came of a call."""
@@ -210,12 +210,11 @@ class LinkMonitor:
         problem = problem_of(contact.failure) if contact.failure else None
         if problem in _CONSENT:
             problems.report(Scope(self._store, _CONSENT), [Found(problem)])
-        elif problem == "integration.missing":
-            # It may be reported already why the service answers store.not_integrated.
-            if not any(problems.is_open(code, self._store) for code in _BETTER):
-                problems.open(problem, self._store)
         elif problem is not None and problem != UNREACHABLE:
-            problems.open(problem, self._store)
+            # It may be reported already why the service answers store.not_integrated.
+            better = _BETTER if problem == "integration.missing" else ()
+            if not any(problems.is_open(code, self._store) for code in better):
+                problems.report(Scope.of(problem, self._store), [Found(problem)])
         elif contact.failure is None:
             problems.report(Scope(self._store, disproved_by(contact.operation)), ())
 

@@ -28,6 +28,7 @@ from tillbridge.core.errors import (
 )
 from tillbridge.core.i18n import _
 from tillbridge.core.log import get_logger
+from tillbridge.core.problems import Found, Scope
 from tillbridge.core.worker import Worker
 from tillbridge.ledger.facts import get_fact, put_fact
 from tillbridge.model.money import to_major
@@ -288,9 +289,9 @@ class SettingsFlow:
                 details = await self._read()
             except ConfigError as fault:
                 log.warning("store.file_unreadable", store=self._store, detail=str(fault))
-                self._problems.open("store.file_unreadable", self._store, detail=str(fault))
+                self._report("store.file_unreadable", str(fault))
                 return None
-            self._problems.close("store.file_unreadable", self._store)
+            self._report("store.file_unreadable")
             try:
                 await self._take(details)
                 self._on_schedule(partial(planned_at, self.schedule))
@@ -332,7 +333,11 @@ class SettingsFlow:
         elif store_id is not None:
             await self._store_accepted(plan.accepted)
         self._failures = 0
-        self._problems.close("store.settings_not_sent", self._store)
+        self._report("store.settings_not_sent")
+
+    def _report(self, code: str, detail: str = "") -> None:
+        found = [Found(code, detail={"detail": detail})] if detail else []
+        self._problems.report(Scope.of(code, self._store), found)
 
     async def _store_accepted(
         self, accepted: Body, pending: Body | None = None, *, sent: Body | None = None
@@ -368,7 +373,7 @@ class SettingsFlow:
             case RateLimited():
                 return failure.retry_after_s
             case Refused():
-                self._problems.open("store.settings_not_sent", self._store, detail=failure.text)
+                self._report("store.settings_not_sent", failure.text)
                 return None  # until the file changes
         self._failures += 1
         return min(_AGAIN_CAP_S, _AGAIN_FIRST_S * 2.0 ** min(self._failures - 1, 10))
