@@ -193,12 +193,13 @@ class BytesPassed:
     def encoding(self) -> FileEncoding:
         """Return how a file is encoded, all of which has passed."""
         bad_byte, bad_line = self._bad or (None, None)
+        is_suspect = self._is_suspect and bool(self._runs) and bad_byte is None
         return FileEncoding(
             encoding="ascii" if self._is_ascii and not self._is_utf16 else self._name,
             chosen=self._chosen,
             bad_byte=bad_byte,
             bad_line=bad_line,
-            encoded_twice=self._is_suspect and bad_byte is None and _are_encoded_twice(self._runs),
+            encoded_twice=is_suspect and _are_encoded_twice(self._runs),
         )
 
     def ends_with_newline(self) -> bool:
@@ -212,9 +213,7 @@ def _are_encoded_twice(runs: Iterable[bytes]) -> bool:
         texts = [run.decode() for run in runs]
     except UnicodeDecodeError:  # a chunk ended inside a character
         return False
-    return bool(texts) and any(
-        all(_is_utf8_in(text, codec) for text in texts) for codec in _MISTAKEN_FOR
-    )
+    return any(all(_is_utf8_in(text, codec) for text in texts) for codec in _MISTAKEN_FOR)
 
 
 def _is_utf8_in(text: str, codec: str) -> bool:

@@ -38,21 +38,24 @@ class FolderAdapter:
     """A till that is a few files: see `docs/adapters/folder.md`."""
 
     def __init__(self, options: FolderOptions, context: AdapterContext) -> None:
-        def files(*names: Path | None) -> tuple[Path, ...]:
-            return tuple(context.base_dir / name for name in names if name is not None)
+        def files(*names: Path | None) -> Callable[[], Sequence[Path]]:
+            found = tuple(context.base_dir / name for name in names if name is not None)
+            return lambda: found
 
         orders_dir = context.base_dir / options.orders_dir
         updates_dir = context.base_dir / options.updates_dir
         for folder in (orders_dir, updates_dir):
             _make_own(folder, context.base_dir)
-        self._catalogue_files = files(options.menu, options.addons)
-        self._availability_files = files(options.availability)
-        self._table_files = files(options.tables)
-        self._update_folders = (updates_dir,)
+        self.catalogue_files = files(options.menu, options.addons)
+        self.availability_files = files(options.availability)
+        self.table_files = files(options.tables)
+        self.update_folders = files(options.updates_dir)
 
         side_tables = SideTables(options, context)
         if options.menu is not None:
-            self.read_changes = read = _menu_reader(options, context, side_tables)
+            self.read_changes = read = _menu_reader(
+                context.base_dir / options.menu, options, context, side_tables
+            )
             self.read_catalogue = partial(_whole, read)
         if options.availability is not None:
             self.read_availability = side_tables.read_availability
@@ -66,8 +69,8 @@ class FolderAdapter:
         self.update_handled = updates.update_handled
         self.unreadable_updates = updates.unreadable_updates
         self._health = FolderHealth(
-            tuple(dict.fromkeys(file.parent for file in self._catalogue_files)),
-            next(iter(files(options.heartbeat)), None),
+            tuple(dict.fromkeys(file.parent for file in self.catalogue_files())),
+            next(iter(files(options.heartbeat)()), None),
             options.heartbeat_s,
             written=(orders_dir, updates_dir),
             own=(updates_dir / "done", updates_dir / "bad"),
@@ -83,22 +86,6 @@ class FolderAdapter:
             self._health.look_again()
             raise
 
-    def catalogue_files(self) -> Sequence[Path]:
-        """Return the menu, and the add-ons beside it."""
-        return self._catalogue_files
-
-    def availability_files(self) -> Sequence[Path]:
-        """Return the availability file, if there is one."""
-        return self._availability_files
-
-    def table_files(self) -> Sequence[Path]:
-        """Return the file of the tables, if there is one."""
-        return self._table_files
-
-    def update_folders(self) -> Sequence[Path]:
-        """Return the folder of news, if there is one."""
-        return self._update_folders
-
 
 def _make_own(folder: Path, base_dir: Path) -> None:
     """Make a folder that lies beside the configuration. Others are the till's to make.
@@ -112,14 +99,15 @@ def _make_own(folder: Path, base_dir: Path) -> None:
 
 
 def _menu_reader(
-    options: FolderOptions, context: AdapterContext, side_tables: SideTables
+    menu: Path, options: FolderOptions, context: AdapterContext, side_tables: SideTables
 ) -> Callable[[AbstractSet[int]], CatalogueChanges]:
-    menu = context.base_dir / (options.menu or Path())
-    if options.is_plain_table:
-        return PlainTable(menu, options, context, side_tables).read_changes
     if options.is_plain_document:
         return PlainJson(menu, options).read_changes
-    return MappedMenu(menu, options, context, side_tables).read_changes
+    read_add_ons: Callable[[], Catalogue] = partial(Catalogue, ends_with_newline=True)
+    if options.addons is not None:
+        read_add_ons = side_tables.read_add_ons
+    reader = PlainTable if options.is_plain_table else MappedMenu
+    return reader(menu, options, context, read_add_ons).read_changes
 
 
 def _whole(read: Callable[[AbstractSet[int]], CatalogueChanges]) -> Catalogue:

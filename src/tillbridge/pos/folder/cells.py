@@ -5,14 +5,12 @@ Each function returns the value or raises `BadCell`, which says in words what to
 
 import re
 from datetime import datetime
-from decimal import Decimal
 from functools import lru_cache
 from zoneinfo import ZoneInfo
 
 from tillbridge.adapter.failures import RowError
-from tillbridge.adapter.prices import BadPrice, PriceReader
 from tillbridge.adapter.texts import without_markup
-from tillbridge.model.money import MAX_PRICE, DoubtfulAmount, to_minor
+from tillbridge.model.money import MAX_PRICE
 
 MAX_TEXT = 500
 """No name of a dish is longer; what is, is a quotation mark that was never closed."""
@@ -55,27 +53,24 @@ def plain(value: str) -> str:
     return " ".join(value.split())
 
 
-def text(field: str, value: str, *, delimiter: str = "") -> str:
-    """Return `value` as one line, which may be empty.
+def text(field: str, value: str, *, delimiter: str = "", needed: bool = False) -> str:
+    """Return `value` as one line, which may be empty unless it is `needed`.
 
     `delimiter` is what the file separates fields with: text of several lines in which it occurs
     is several rows that a stray quotation mark made one.
     """
-    if not value:
-        return ""
     if value.isprintable() and "  " not in value and "\ufffd" not in value:  # nearly always
-        line = value.strip()
-        if len(line) <= MAX_TEXT:
-            return line
-    if match := _UNREADABLE.search(value):
+        line, several_rows = value.strip(), False
+    elif match := _UNREADABLE.search(value):
         raise BadCell(
             field,
             value,
             f"{field} holds a character that cannot be read (U+{ord(match.group()):04X}).",
             "Type it again in the till; if many rows are like this, set the option encoding.",
         )
-    line = plain(value)
-    several_rows = delimiter and "\n" in value.strip() and delimiter in value
+    else:
+        line = plain(value)
+        several_rows = bool(delimiter) and "\n" in value.strip() and delimiter in value
     if several_rows or len(line) > MAX_TEXT:
         raise BrokenRow(
             field,
@@ -83,15 +78,14 @@ def text(field: str, value: str, *, delimiter: str = "") -> str:
             f"{field} runs on over what looks like other rows.",
             "Look for a quotation mark that is opened and never closed.",
         )
+    if needed and not line:
+        raise empty(field, value)
     return line
 
 
-def needed(field: str, value: str, delimiter: str = "") -> str:
-    """Return `value` as one line of text that is not empty."""
-    line = text(field, value, delimiter=delimiter)
-    if not line:
-        raise BadCell(field, value, f"{field} is empty.", f"Fill in {field} in the till.")
-    return line
+def empty(field: str, value: str = "") -> BadCell:
+    """Return what is wrong with a field that must hold something."""
+    return BadCell(field, value, f"{field} is empty.", f"Fill in {field} in the till.")
 
 
 def paragraph(value: str) -> str:
@@ -109,40 +103,6 @@ def description(value: str) -> str:
     return without_markup(text) if "<" in text or "&" in text else text
 
 
-def price(prices: PriceReader, column: str, value: str, name: str) -> int:
-    """Return a price in minor units, of decimal text in major units (`4.50`, `4,50`, `€ 4,50`).
-
-    `column` is what the file calls it, `name` what the price is of.
-    """
-    line = plain(value)
-    if not line:
-        raise BadCell(column, value, f"{column} is empty.", f"Fill in {column} in the till.")
-    try:
-        return _minor(prices, line)
-    except ValueError:
-        pass
-    try:
-        return prices.read(line, column=column, name=name)
-    except BadPrice as bad:
-        kind = DoubtfulCell if isinstance(bad.__cause__, DoubtfulAmount) else BadCell
-        raise kind(bad.column, bad.value, bad.text, bad.fix) from None
-
-
-@lru_cache(maxsize=4096)  # a menu of thousands has a few hundred prices
-def _minor(prices: PriceReader, line: str) -> int:
-    return prices.read(line, column="", name="")
-
-
-def exact_price(field: str, value: Decimal, currency: str) -> int:
-    """Return a price in minor units, of a number in major units."""
-    try:
-        minor = to_minor(value, currency)
-    except ValueError as failure:
-        fix = "Correct the price in the till."
-        raise BadCell(field, value, f"{field}: {failure}.", fix) from None
-    return checked_price(field, minor, shown=value)
-
-
 def checked_price(field: str, minor: int, *, shown: object) -> int:
     """Return a price in minor units if a menu can have it; `shown` is how the export says it."""
     if not 0 <= minor <= MAX_PRICE:
@@ -151,11 +111,8 @@ def checked_price(field: str, minor: int, *, shown: object) -> int:
     return minor
 
 
-def minor_price(field: str, value: str) -> int:
+def minor_price(field: str, line: str) -> int:
     """Return a price in minor units that is written as such (`450` for 4.50)."""
-    line = plain(value)
-    if not line:
-        raise BadCell(field, value, f"{field} is empty.", f"Fill in {field} in the till.")
     if not (line.lstrip("-").isascii() and line.lstrip("-").isdigit() and len(line) <= _MAX_DIGITS):
         raise BadCell(
             field,

@@ -3,14 +3,17 @@
 A row is what the file has under our names of columns, as text; one that the file lacks is empty.
 """
 
+import contextlib
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
+from functools import lru_cache
 
 from tillbridge.adapter import BadRow, Catalogue, Category, Item, Menu, Source, Variant
-from tillbridge.adapter.prices import PriceReader
+from tillbridge.adapter.prices import BadPrice, PriceReader
 from tillbridge.adapter.sale_options import NotForSale, SaleRules
+from tillbridge.model.money import DoubtfulAmount, to_minor
 from tillbridge.pos.folder import cells
 from tillbridge.pos.folder.cells import BadCell, DoubtfulCell, TakenId
 
@@ -44,51 +47,81 @@ class RowValues:
     """
 
     prices: PriceReader
-    menu_id: str
     delimiter: str = ""
     shown: Mapping[str, str] = field(default_factory=dict)
     minor_units: bool = False
     exact: bool = False
+    names: Mapping[str, str] = field(init=False)  # how the file calls each column
 
-    def name_of(self, column: str) -> str:
-        """Return how the file calls one of our columns."""
-        return self.shown.get(column, column)
+    def __post_init__(self) -> None:
+        names = {column: self.shown.get(column, column) for column in (*BLANK, "group_by")}
+        object.__setattr__(self, "names", names)
 
     def item(self, row: Row) -> Item:
         """Return the item. Without a price it gets 0: its variants must have theirs."""
-        name_of, delimiter = self.name_of, self.delimiter
+        names, delimiter = self.names, self.delimiter
+        price = 0
+        external_id = cells.text(
+            names["external_id"], row["external_id"], delimiter=delimiter, needed=True
+        )
+        name = cells.text(names["name"], row["name"], delimiter=delimiter, needed=True)
+        if cells.plain(row["price"]):
+            price = self.price_of(names["price"], row["price"], row["name"])
         return Item(
-            external_id=cells.needed(name_of("external_id"), row["external_id"], delimiter),
-            name=cells.needed(name_of("name"), row["name"], delimiter),
-            price=self.price_of(name_of("price"), row["price"], row["name"])
-            if cells.plain(row["price"])
-            else 0,
+            external_id=external_id,
+            name=name,
+            price=price,
             description=cells.description(row["description"]),
-            image_url=cells.text(name_of("image_url"), row["image_url"]),
-            available=cells.yes_or_no(name_of("available"), row["available"], empty=True),
-            categories=cells.names(cells.text(name_of("category"), row["category"])),
-            addon_groups=cells.names(cells.text(name_of("addon_groups"), row["addon_groups"])),
-            menus=(self.menu_id,),
+            image_url=cells.text(names["image_url"], row["image_url"]),
+            available=cells.yes_or_no(names["available"], row["available"], empty=True),
+            categories=cells.names(cells.text(names["category"], row["category"])),
+            addon_groups=cells.names(cells.text(names["addon_groups"], row["addon_groups"])),
+            menus=(MENU_ID,),
         )
 
     def variant(self, row: Row) -> Variant:
         """Return the variant; its name is `variant_name`, else `name`."""
-        name_of, delimiter = self.name_of, self.delimiter
+        names, delimiter = self.names, self.delimiter
         named = "variant_name" if cells.plain(row["variant_name"]) else "name"
         return Variant(
-            external_id=cells.needed(name_of("external_id"), row["external_id"], delimiter),
-            variant_name=cells.needed(name_of(named), row[named], delimiter),
-            price=self.price_of(name_of("price"), row["price"], row[named]),
-            available=cells.yes_or_no(name_of("available"), row["available"], empty=True),
+            external_id=cells.text(
+                names["external_id"], row["external_id"], delimiter=delimiter, needed=True
+            ),
+            variant_name=cells.text(names[named], row[named], delimiter=delimiter, needed=True),
+            price=self.price_of(names["price"], row["price"], row[named]),
+            available=cells.yes_or_no(names["available"], row["available"], empty=True),
         )
 
-    def price_of(self, column: str, text: str, name: str) -> int:
-        """Return a price in minor units, of the thing `name`, in the file's `column`."""
+    def price_of(self, column: str, written: str, name: str) -> int:
+        """Return a price in minor units, of the thing `name`, in the file's `column`.
+
+        It is decimal text in major units (`4.50`, `4,50`, `€ 4,50`), unless the values are others.
+        """
+        line = cells.plain(written)
+        if not line:
+            raise cells.empty(column, written)
         if self.minor_units:
-            return cells.minor_price(column, text)
-        if self.exact and _PLAIN_NUMBER.fullmatch(text):
-            return cells.exact_price(column, Decimal(text), self.prices.currency)
-        return cells.price(self.prices, column, text, cells.plain(name))
+            return cells.minor_price(column, line)
+        if self.exact and _PLAIN_NUMBER.fullmatch(written):
+            number = Decimal(written)
+            try:
+                minor = to_minor(number, self.prices.currency)
+            except ValueError as failure:
+                fix = "Correct the price in the till."
+                raise BadCell(column, number, f"{column}: {failure}.", fix) from None
+            return cells.checked_price(column, minor, shown=number)
+        with contextlib.suppress(BadPrice):
+            return _minor(self.prices, line)
+        try:
+            return self.prices.read(line, column=column, name=cells.plain(name))
+        except BadPrice as bad:
+            kind = DoubtfulCell if isinstance(bad.__cause__, DoubtfulAmount) else BadCell
+            raise kind(bad.column, bad.value, bad.text, bad.fix) from None
+
+
+@lru_cache(maxsize=4096)  # a menu of thousands has a few hundred prices
+def _minor(prices: PriceReader, line: str) -> int:
+    return prices.read(line, column="", name="")
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,22 +162,27 @@ class ItemBuilder:
         """Add an item or a variant that stands in row `number`; never raises."""
         parent_id = cells.plain(row["parent_id"])
         try:
-            if parent_id:
-                variant = self.values.variant(row)
-                self._claim(variant.external_id, number)
-                self._variants.setdefault(parent_id, []).append((number, variant))
-                return
-            item = self.values.item(row)
-            if self._fingerprints.get(item.external_id) == fingerprint:
+            made = self.values.variant(row) if parent_id else self.values.item(row)
+            if not parent_id and self._fingerprints.get(made.external_id) == fingerprint:
                 return  # the same row once more
-            self._claim(item.external_id, number)
+            if (first := self._numbers.setdefault(made.external_id, number)) != number:
+                name = self.values.names["external_id"]
+                raise TakenId(
+                    name,
+                    made.external_id,
+                    f"{name} {made.external_id!r} stands in {self.place(first)} already.",
+                    "Give each item an id of its own; the first row counts.",
+                )
         except BadCell as bad:
             self.take_bad(number, row, bad)
             return
-        self._items[item.external_id] = item
-        self._fingerprints[item.external_id] = fingerprint
+        if isinstance(made, Variant):
+            self._variants.setdefault(parent_id, []).append((number, made))
+            return
+        self._items[made.external_id] = made
+        self._fingerprints[made.external_id] = fingerprint
         if not cells.plain(row["price"]):
-            self._unpriced[item.external_id] = number
+            self._unpriced[made.external_id] = number
 
     def take_bad(self, number: int, row: Row, bad: BadCell, swallowed: Sequence[str] = ()) -> None:
         """Add a row that cannot be used, and the ids of items that stand inside of it."""
@@ -158,9 +196,9 @@ class ItemBuilder:
         for each in (item_id, *swallowed[:_MAX_SWALLOWED]):
             self._bad_rows.append(bad.at(self.place(number), external_id=each))
 
-    def catalogue(self, menu: Menu) -> Catalogue:
-        """Return all that was taken, as items of `menu`."""
-        price, parent = self.values.name_of("price"), self.values.name_of("parent_id")
+    def catalogue(self, menu_name: str) -> Catalogue:
+        """Return all that was taken, as items of the one menu."""
+        price, parent = self.values.names["price"], self.values.names["parent_id"]
         for item_id, variants in self._variants.items():
             if item_id in self._items:
                 item = self._items[item_id]
@@ -180,8 +218,7 @@ class ItemBuilder:
             self._drop(item_id)
         for item_id, number in self._unpriced.items():
             if item_id in self._items and item_id not in self._variants:
-                fix = f"Fill in {price} in the till."
-                self._refuse(item_id, number, BadCell(price, "", f"{price} is empty.", fix))
+                self._refuse(item_id, number, cells.empty(price))
         if self.rules.sells_less:
             for item_id, item in list(self._items.items()):
                 self._offer(item_id, item, price)
@@ -191,7 +228,7 @@ class ItemBuilder:
         return Catalogue(
             items=self._items,
             categories={name: Category(name, name) for name in categories},
-            menus={menu.external_id: menu},
+            menus={MENU_ID: Menu(MENU_ID, menu_name)},
             bad_rows=tuple(self._bad_rows),
             fingerprints=self._fingerprints,
             source=Source(_Places(self._numbers, self.place), self.values.shown),
@@ -209,17 +246,6 @@ class ItemBuilder:
             self._drop(item_id)
         else:
             self._items[item_id] = offered
-
-    def _claim(self, external_id: str, number: int) -> None:
-        first = self._numbers.setdefault(external_id, number)
-        if first != number:
-            name = self.values.name_of("external_id")
-            raise TakenId(
-                name,
-                external_id,
-                f"{name} {external_id!r} stands in {self.place(first)} already.",
-                "Give each item an id of its own; the first row counts.",
-            )
 
     def _refuse(self, item_id: str, number: int, bad: BadCell) -> None:
         self._drop(item_id)

@@ -10,7 +10,13 @@ from tillbridge.pos.folder import cells
 from tillbridge.pos.folder.cells import BadCell
 from tillbridge.pos.folder.items import RowValues
 from tillbridge.pos.folder.json_paths import Document, Node, parse_path
-from tillbridge.pos.folder.mapping import JsonGroups, JsonMenu, JsonSizes, MenuMapping
+from tillbridge.pos.folder.mapping import (
+    JsonGroups,
+    JsonMenu,
+    JsonOptions,
+    JsonSizes,
+    MenuMapping,
+)
 from tillbridge.pos.folder.units import Record, Unit, UnitMaker, derived_id
 
 
@@ -33,7 +39,7 @@ class JsonMenuReader:
         """Return the items with their sizes, and the add-ons."""
         nodes = dict(enumerate(self.nodes(self.menu.items, self.document.root), 1))
         records = [self._record(number, node) for number, node in nodes.items()]
-        maker = UnitMaker(self.mapping, self.options, self.values.name_of, self.place)
+        maker = UnitMaker(self.mapping, self.options, self.values.names, self.place)
         units = list(maker.units(records))
         for unit in units:
             number, row, bad = unit[0]
@@ -71,6 +77,10 @@ class JsonMenuReader:
     def text(self, path: str | None, at: Node) -> str:
         """Return the first value at a path. Raises BadCell for what is no text."""
         return next(iter(self.texts(path, at)), "")
+
+    def line(self, path: str, at: Node, *, needed: bool = False) -> str:
+        """Return the first value at a path as one line. Raises BadCell."""
+        return cells.text(path, self.text(path, at), needed=needed)
 
     def texts(self, path: str | None, at: Node) -> tuple[str, ...]:
         """Return the values at a path. Raises BadCell for what is no text."""
@@ -165,7 +175,7 @@ class _Groups:
     _owners: dict[int, str] = field(default_factory=dict)
     _seen: dict[str, set[_Group]] = field(default_factory=dict)
     _offers: dict[str, set[AddOn]] = field(default_factory=dict)
-    _told: set[str] = field(default_factory=set)
+    _reported: set[str] = field(default_factory=set)
 
     def take(self, number: int, item_id: str, item: Node) -> None:
         """Read the groups of one item."""
@@ -237,37 +247,35 @@ class _Groups:
         return group.external_id if shared else f"{owner}/{group.external_id}"
 
     def _group(self, mapping: JsonGroups, node: Node, place: str) -> _Group | None:
-        text = self.reader.text
+        reader = self.reader
         try:
-            group_id = cells.needed(mapping.external_id, text(mapping.external_id, node))
-            options = tuple(self._options(mapping, node))
+            group_id = reader.line(mapping.external_id, node, needed=True)
+            options = tuple(self._options(mapping.options, node))
             return _Group(
                 external_id=group_id,
-                name=cells.text(mapping.name, text(mapping.name, node)) or group_id,
-                min_select=_count(mapping.min_select or "", text(mapping.min_select, node)),
-                max_select=_count(mapping.max_select or "", text(mapping.max_select, node)),
+                name=reader.line(mapping.name, node) or group_id,
+                min_select=self._count(mapping.min_select, node),
+                max_select=self._count(mapping.max_select, node),
                 options=options,
             )
         except BadCell as bad:
             row = bad.at(place)
-            if row.text not in self._told:  # many items may share the group
-                self._told.add(row.text)
+            if row.text not in self._reported:  # many items may share the group
+                self._reported.add(row.text)
                 self.bad_rows.append(row)
             return None
 
-    def _options(self, mapping: JsonGroups, group: Node) -> Iterator[AddOn]:
-        for node in self.reader.nodes(mapping.options.path, group):
-            text, option = self.reader.text, mapping.options
-            price = text(option.price, node)
-            name = cells.needed(option.name, text(option.name, node))
-            values = self.reader.values
+    def _options(self, mapping: JsonOptions, group: Node) -> Iterator[AddOn]:
+        reader = self.reader
+        for node in reader.nodes(mapping.path, group):
+            price = reader.text(mapping.price, node)
+            name = reader.line(mapping.name, node, needed=True)
             yield AddOn(
-                external_id=cells.needed(option.external_id, text(option.external_id, node)),
+                external_id=reader.line(mapping.external_id, node, needed=True),
                 name=name,
-                price=values.price_of(option.price, price, name) if price else 0,
+                price=reader.values.price_of(mapping.price, price, name) if price else 0,
             )
 
-
-def _count(path: str, value: str) -> int:
-    number = value.removesuffix(".0")
-    return cells.whole_number(path, number, empty=0) or 0
+    def _count(self, path: str | None, node: Node) -> int:
+        number = self.reader.text(path, node).removesuffix(".0")
+        return cells.whole_number(path or "", number, empty=0) or 0

@@ -10,7 +10,7 @@ from typing import get_args
 
 from pydantic import ValidationError
 
-from tillbridge.adapter import AdapterContext, Catalogue, CatalogueChanges, ExportUnreadable, Menu
+from tillbridge.adapter import AdapterContext, Catalogue, CatalogueChanges, ExportUnreadable
 from tillbridge.adapter.decoding import decode, facts_of, undecodable
 from tillbridge.adapter.export_files import reading_whole, still_being_written
 from tillbridge.adapter.known_records import KnownRecords
@@ -22,7 +22,6 @@ from tillbridge.model.export_facts import ExportFacts, LeftOut
 from tillbridge.pos.folder import cells
 from tillbridge.pos.folder.cells import BadCell, BrokenRow
 from tillbridge.pos.folder.items import (
-    MENU_ID,
     OPTIONAL,
     REQUIRED,
     ItemBuilder,
@@ -43,7 +42,6 @@ from tillbridge.pos.folder.mapping import (
     no_column,
 )
 from tillbridge.pos.folder.options import FolderOptions
-from tillbridge.pos.folder.side_tables import SideTables
 from tillbridge.pos.folder.table_file import Table, positions, read_table
 from tillbridge.pos.folder.units import Record, Unit, UnitMaker, texts_of
 
@@ -167,7 +165,7 @@ def table_records(table: Table, mapping: MenuMapping, *, named: bool) -> Records
         shown=columns.shown,
         delimiter=table.delimiter,
         ends_with_newline=table.passed.ends_with_newline(),
-        facts=table.facts(),
+        facts=facts_of(table.path.name, table.passed.encoding()),
     )
 
 
@@ -294,12 +292,16 @@ class MappedMenu:
     """Reads a menu by its mapping, which a format or the options alone say."""
 
     def __init__(
-        self, path: Path, options: FolderOptions, context: AdapterContext, side_tables: SideTables
+        self,
+        path: Path,
+        options: FolderOptions,
+        context: AdapterContext,
+        read_add_ons: Callable[[], Catalogue],
     ) -> None:
         self._path = path
         self._mapping = _mapping(path, options, context.base_dir)
         self._options = options
-        self._side_tables = side_tables
+        self._read_add_ons = read_add_ons
         self._currency = context.currency
         self._table = replace(
             options.table(path, (), ()), renamed={}, has_header=self._mapping.has_header
@@ -307,7 +309,7 @@ class MappedMenu:
 
     def read_changes(self, known: AbstractSet[int]) -> CatalogueChanges:
         """Return the menu's difference from the items whose fingerprints are `known`."""
-        add_ons = self._side_tables.read_add_ons()
+        add_ons = self._read_add_ons()
         menu = self._mapping.json_menu
         found = self._rows(add_ons) if menu is None else self._document(menu)
         parts = found.parts
@@ -328,7 +330,7 @@ class MappedMenu:
                     builder.take_bad(number, row, bad)
                 elif fingerprint is not None:
                     builder.take(number, row, fingerprint)
-        read = builder.catalogue(Menu(MENU_ID, self._options.menu_name))
+        read = builder.catalogue(self._options.menu_name)
         more = (ExportFacts(left_out=tuple(found.left_out.values())), rules.facts(self._path.name))
         return records.changes(
             replace(
@@ -345,8 +347,8 @@ class MappedMenu:
         found = self._records()
         written = [record.fields.get("price", "") for record in found.rows]
         prices = PriceReader.of(written, self._currency, self._options.decimal)
-        values = RowValues(prices, MENU_ID, found.delimiter, found.shown)
-        maker = UnitMaker(self._mapping, self._options, values.name_of, found.place)
+        values = RowValues(prices, found.delimiter, found.shown)
+        maker = UnitMaker(self._mapping, self._options, values.names, found.place)
         parts = replace(
             add_ons,
             ends_with_newline=found.ends_with_newline and add_ons.ends_with_newline,
@@ -375,7 +377,6 @@ class MappedMenu:
             document = Document(Node(parsed_json(name, text)))
         values = RowValues(
             PriceReader.of((), self._currency, self._options.decimal),
-            MENU_ID,
             shown={ours: str(paths[0]) for ours, paths in mapping.columns.items()},
             minor_units=menu.price_unit == "minor",
             exact=True,

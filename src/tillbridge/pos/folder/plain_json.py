@@ -70,7 +70,7 @@ def _line(thing: _Thing, field: str) -> str:
 
 
 def _needed(thing: _Thing, field: str) -> str:
-    return cells.needed(field, _text(thing, field))
+    return cells.text(field, _text(thing, field), needed=True)
 
 
 def _paragraph(thing: _Thing, field: str) -> str:
@@ -127,7 +127,7 @@ def _ids(thing: _Thing, field: str) -> tuple[str, ...]:
     ids = _list(thing, field, "a list of external ids")
     if not all(isinstance(each, str) for each in ids):
         raise _wrong(field, ids, "a list of external ids")
-    return tuple(dict.fromkeys(cells.needed(field, each) for each in ids))
+    return tuple(dict.fromkeys(cells.text(field, each, needed=True) for each in ids))
 
 
 def _percent(thing: _Thing, field: str) -> str:

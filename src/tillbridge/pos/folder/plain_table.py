@@ -7,7 +7,7 @@ what proved to be new is read in a second. Most exports have few rows of this ki
 their rows are kept, and one pass does.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import replace
 from functools import partial
@@ -15,20 +15,14 @@ from pathlib import Path
 
 from xxhash import xxh3_64_intdigest
 
-from tillbridge.adapter import AdapterContext, Catalogue, CatalogueChanges, Menu
+from tillbridge.adapter import AdapterContext, Catalogue, CatalogueChanges
+from tillbridge.adapter.decoding import facts_of
 from tillbridge.adapter.prices import PriceReader
 from tillbridge.adapter.sale_options import SaleRules
 from tillbridge.pos.folder import cells
 from tillbridge.pos.folder.cells import BrokenRow
-from tillbridge.pos.folder.items import (
-    MENU_ID,
-    OPTIONAL,
-    REQUIRED,
-    ItemBuilder,
-    RowValues,
-)
+from tillbridge.pos.folder.items import OPTIONAL, REQUIRED, ItemBuilder, RowValues
 from tillbridge.pos.folder.options import FolderOptions
-from tillbridge.pos.folder.side_tables import SideTables
 from tillbridge.pos.folder.table_file import Table, read_table
 
 # Part of every fingerprint. Raise it when the same row comes to mean another item.
@@ -42,14 +36,17 @@ _Row = tuple[int, list[str], int]  # number, cells, fingerprint
 
 
 class PlainTable:
-    """Reads a menu CSV, and the file of its add-ons if there is one."""
+    """Reads a menu CSV. `read_add_ons` reads the file of its add-ons, if there is one."""
 
     def __init__(
-        self, path: Path, options: FolderOptions, context: AdapterContext, side_tables: SideTables
+        self,
+        path: Path,
+        options: FolderOptions,
+        context: AdapterContext,
+        read_add_ons: Callable[[], Catalogue],
     ) -> None:
         self._source = options.table(path, REQUIRED, OPTIONAL)
-        self._side_tables = side_tables
-        self._menu = Menu(MENU_ID, options.menu_name)
+        self._read_add_ons = read_add_ons
         self._currency = context.currency
         self._options = options
 
@@ -60,19 +57,8 @@ class PlainTable:
         looked at: where a new row has the id of a known one above it, both are there (the known
         one as seen, the new one as fresh), and the first counts.
         """
-        add_ons = self._side_tables.read_add_ons()
-        changes = read_table(self._source, partial(self._read, known=known, add_ons=add_ons))
-        fresh = changes.fresh
-        return replace(
-            changes,
-            fresh=replace(
-                fresh,
-                add_ons=add_ons.add_ons,
-                addon_groups=add_ons.addon_groups,
-                bad_rows=(*fresh.bad_rows, *add_ons.bad_rows),
-                ends_with_newline=fresh.ends_with_newline and add_ons.ends_with_newline,
-            ),
-        )
+        add_ons = self._read_add_ons()
+        return read_table(self._source, partial(self._read, known=known, add_ons=add_ons))
 
     def _read(
         self,
@@ -84,14 +70,15 @@ class PlainTable:
         """Return what differs. `written` are the table's prices, where one of them is in doubt."""
         unseen = set(known)
         rules = SaleRules(self._options, add_ons.addon_groups, add_ons.add_ons)
+        sells_less = rules.sells_less
         prices = PriceReader.of(written or (), self._currency, self._options.decimal)
-        values = RowValues(prices, MENU_ID, table.delimiter, table.shown)
+        values = RowValues(prices, table.delimiter, table.shown)
         builder = ItemBuilder(values, table.place, rules)
         # All that decides, beside a row, which item the row means.
         meaning: tuple[object, ...] = (_READING_VERSION, self._currency, len(table.header))
         meaning += (tuple(sorted(table.columns.items())), table.delimiter)
         meaning += (prices.decimal,) if prices.decimal else ()
-        meaning += rules.meaning() if rules.sells_less else ()
+        meaning += rules.meaning() if sells_less else ()
         seed = xxh3_64_intdigest(repr(meaning).encode())
         unknown = Families(table, seed).unknown_rows if "parent_id" in table.columns else None
         rows = unknown(known, unseen) if unknown else table.unknown_rows(known, unseen, seed)
@@ -106,10 +93,16 @@ class PlainTable:
         if builder.doubtful and written is None:
             # Most files have no price that can be read in two ways; where one has, the others tell.
             return self._read(table, known, add_ons, table.written("price"))
+        read = builder.catalogue(self._options.menu_name)
+        name, passed = table.path.name, table.passed
+        facts = facts_of(name, passed.encoding())
         fresh = replace(
-            builder.catalogue(self._menu),
-            ends_with_newline=table.passed.ends_with_newline(),
-            facts=table.facts().with_more([rules.facts(table.path.name)]),
+            read,
+            add_ons=add_ons.add_ons,
+            addon_groups=add_ons.addon_groups,
+            bad_rows=(*read.bad_rows, *add_ons.bad_rows),
+            ends_with_newline=passed.ends_with_newline() and add_ons.ends_with_newline,
+            facts=facts.with_more([rules.facts(name)]) if sells_less else facts,
         )
         items_read = len(known) - len(unseen) + len(fresh.items)
         return CatalogueChanges(fresh, frozenset(unseen), items_read)

@@ -1,6 +1,6 @@
 """The small tables beside a menu: add-ons, what is sold out, and the floor plan."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 from zoneinfo import ZoneInfo
@@ -11,7 +11,6 @@ from tillbridge.adapter import (
     AddOnGroup,
     Availability,
     AvailabilityReading,
-    BadRow,
     Catalogue,
     Source,
     TablesReading,
@@ -20,6 +19,7 @@ from tillbridge.adapter import Table as DiningTable
 from tillbridge.adapter.prices import PriceReader
 from tillbridge.pos.folder import cells
 from tillbridge.pos.folder.cells import BadCell
+from tillbridge.pos.folder.items import RowValues
 from tillbridge.pos.folder.options import FolderOptions
 from tillbridge.pos.folder.table_file import Table, TableSource, read_table
 
@@ -48,13 +48,11 @@ class SideTables:
         self._tables = source(options.tables, "external_id name", "seats zone")
 
     def read_add_ons(self) -> Catalogue:
-        """Return the add-ons, their groups and the bad rows; nothing without a file of them.
+        """Return the add-ons, their groups and the bad rows.
 
         The first row of a group describes it; an add-on may be in many groups. Raises
         ExportUnreadable.
         """
-        if self._options.addons is None:
-            return Catalogue(ends_with_newline=True)
         return read_table(self._add_ons, self._add_ons_of)
 
     def read_availability(self) -> AvailabilityReading:
@@ -74,54 +72,63 @@ class SideTables:
     def _add_ons_of(self, table: Table) -> Catalogue:
         add_ons: dict[str, AddOn] = {}
         groups: dict[str, AddOnGroup] = {}
-        bad_rows: list[BadRow] = []
-        decimal = self._options.decimal
-        prices = PriceReader.of(table.written("price"), self._currency, decimal)
-        for number, row in table.rows():
-            fields = table.fields(row)
-            try:
-                add_on = _add_on(fields, add_ons, prices)
-                group = _group(fields, groups)
-            except BadCell as bad:
-                bad_rows.append(bad.at(table.place(number)))
-                continue
+        prices = PriceReader.of(table.written("price"), self._currency, self._options.decimal)
+        values = RowValues(prices)
+
+        def take(fields: _Fields, _place: str) -> None:
+            add_on = _add_on(fields, add_ons, values)
+            group = _group(fields, groups)
             add_ons[add_on.external_id] = add_on
             members = tuple(dict.fromkeys((*group.add_ons, add_on.external_id)))
             groups[group.external_id] = replace(group, add_ons=members)
+
+        bad_rows = tuple(bad.at(place) for bad, _fields, place in _taken(table, take))
+        at_end = table.passed.ends_with_newline()
         return Catalogue(
-            add_ons=add_ons,
-            addon_groups=groups,
-            bad_rows=tuple(bad_rows),
-            ends_with_newline=table.passed.ends_with_newline(),
+            add_ons=add_ons, addon_groups=groups, bad_rows=bad_rows, ends_with_newline=at_end
         )
 
     def _availability_of(self, table: Table) -> AvailabilityReading:
         items: dict[str, Availability] = {}
         places: dict[str, str] = {}
-        bad_rows: list[BadRow] = []
-        for number, row in table.rows():
-            fields = table.fields(row)
-            external_id = cells.plain(fields["external_id"])
-            try:
-                external_id = cells.needed("external_id", external_id)
-                available = cells.yes_or_no("available", fields["available"])
-                ends = fields["snooze_until"]
-                until = None if available else cells.instant("snooze_until", ends, self._zone)
-            except BadCell as bad:
-                bad_rows.append(bad.at(table.place(number), external_id=external_id))
-            else:
-                items[external_id] = Availability(available, until)
-                places[external_id] = table.place(number)
+
+        def take(fields: _Fields, place: str) -> None:
+            external_id = cells.text("external_id", fields["external_id"], needed=True)
+            available = cells.yes_or_no("available", fields["available"])
+            ends = fields["snooze_until"]
+            until = None if available else cells.instant("snooze_until", ends, self._zone)
+            items[external_id] = Availability(available, until)
+            places[external_id] = place
+
+        bad_rows = tuple(
+            bad.at(place, external_id=cells.plain(fields["external_id"]))
+            for bad, fields, place in _taken(table, take)
+        )
         columns = {**table.shown, "until": table.shown.get("snooze_until", "")}
-        return AvailabilityReading(items, tuple(bad_rows), Source(places, columns))
+        return AvailabilityReading(items, bad_rows, Source(places, columns))
 
 
-def _add_on(fields: Mapping[str, str], known: Mapping[str, AddOn], prices: PriceReader) -> AddOn:
-    name = cells.needed("name", fields["name"])
+_Fields = Mapping[str, str]
+
+
+def _taken(
+    table: Table, take: Callable[[_Fields, str], None]
+) -> Iterator[tuple[BadCell, _Fields, str]]:
+    """Take every row with its place; yield those that are bad."""
+    for number, row in table.rows():
+        fields, place = table.fields(row), table.place(number)
+        try:
+            take(fields, place)
+        except BadCell as bad:
+            yield bad, fields, place
+
+
+def _add_on(fields: _Fields, known: Mapping[str, AddOn], values: RowValues) -> AddOn:
+    name = cells.text("name", fields["name"], needed=True)
     add_on = AddOn(
-        external_id=cells.needed("external_id", fields["external_id"]),
+        external_id=cells.text("external_id", fields["external_id"], needed=True),
         name=name,
-        price=cells.price(prices, "price", fields["price"], name),
+        price=values.price_of("price", fields["price"], name),
     )
     if known.get(add_on.external_id, add_on) != add_on:
         raise BadCell(
@@ -133,8 +140,8 @@ def _add_on(fields: Mapping[str, str], known: Mapping[str, AddOn], prices: Price
     return add_on
 
 
-def _group(fields: Mapping[str, str], known: Mapping[str, AddOnGroup]) -> AddOnGroup:
-    group_id = cells.needed("group_id", fields["group_id"])
+def _group(fields: _Fields, known: Mapping[str, AddOnGroup]) -> AddOnGroup:
+    group_id = cells.text("group_id", fields["group_id"], needed=True)
     if group_id in known:
         return known[group_id]
     least = cells.whole_number("min_select", fields["min_select"], empty=0) or 0
@@ -158,28 +165,25 @@ def _group(fields: Mapping[str, str], known: Mapping[str, AddOnGroup]) -> AddOnG
 def _tables_of(table: Table) -> TablesReading:
     tables: dict[str, DiningTable] = {}
     places: dict[str, str] = {}
-    bad_rows: list[BadRow] = []
-    for number, row in table.rows():
-        fields = table.fields(row)
-        external_id = cells.plain(fields["external_id"])
-        try:
-            dining_table = DiningTable(
-                external_id=cells.needed("external_id", external_id),
-                name=cells.needed("name", fields["name"]),
-                seats=cells.whole_number("seats", fields["seats"], empty=None),
-                zone=cells.text("zone", fields["zone"]),
+
+    def take(fields: _Fields, place: str) -> None:
+        dining_table = DiningTable(
+            external_id=cells.text("external_id", fields["external_id"], needed=True),
+            name=cells.text("name", fields["name"], needed=True),
+            seats=cells.whole_number("seats", fields["seats"], empty=None),
+            zone=cells.text("zone", fields["zone"]),
+        )
+        if (external_id := dining_table.external_id) in tables:
+            raise BadCell(
+                "external_id",
+                external_id,
+                f"external_id {external_id!r} stands in a row above already.",
+                "Give each table an id of its own; the first row counts.",
             )
-            if external_id in tables:
-                raise BadCell(  # noqa: TRY301 -- worded where every bad row is
-                    "external_id",
-                    external_id,
-                    f"external_id {external_id!r} stands in a row above already.",
-                    "Give each table an id of its own; the first row counts.",
-                )
-        except BadCell as bad:
-            stands_for = "" if external_id in tables else external_id
-            bad_rows.append(bad.at(table.place(number), external_id=stands_for))
-        else:
-            tables[external_id] = dining_table
-            places[external_id] = table.place(number)
+        tables[external_id], places[external_id] = dining_table, place
+
+    bad_rows = []
+    for bad, fields, place in _taken(table, take):
+        external_id = cells.plain(fields["external_id"])
+        bad_rows.append(bad.at(place, external_id="" if external_id in tables else external_id))
     return TablesReading(tuple(tables.values()), tuple(bad_rows), Source(places, table.shown))

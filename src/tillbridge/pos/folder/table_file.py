@@ -26,13 +26,11 @@ from tillbridge.adapter.decoding import (
     BytesPassed,
     Decoding,
     decoding_of,
-    facts_of,
     is_cut_short,
     undecodable,
 )
 from tillbridge.adapter.export_files import LastRead, reading_whole, still_being_written
 from tillbridge.adapter.sharing import open_shared
-from tillbridge.model.export_facts import ExportFacts
 from tillbridge.pos.folder import cells
 from tillbridge.pos.folder.cells import BrokenRow
 from tillbridge.pos.folder.mapping import column_places, no_column
@@ -215,10 +213,6 @@ class Table:
     def place(self, number: int) -> str:
         """Return how a person finds row `number`."""
         return f"{self.path.name}, row {number}"
-
-    def facts(self) -> ExportFacts:
-        """Return how the file is encoded, and what to be warned of."""
-        return facts_of(self.path.name, self.passed.encoding())
 
     def _check_end(self, row: list[str], number: int, short_row: int) -> None:
         if row != [_END]:

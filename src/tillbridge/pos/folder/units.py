@@ -74,12 +74,12 @@ def kept_out_by(where: Mapping[str, Sequence[str]], cells_of: Mapping[str, str])
 class UnitMaker:
     """Makes units of the records of one reading, and takes note of those that are left out.
 
-    `name_of` gives what the file calls a column of ours, `place` how a person finds a row.
+    `names` gives what the file calls a column of ours, `place` how a person finds a row.
     """
 
     mapping: MenuMapping
     options: StockOptions
-    name_of: Callable[[str], str]
+    names: Mapping[str, str]
     place: Callable[[int], str]
     left_out: dict[int, LeftOut] = field(default_factory=dict)  # by the number of the row
 
@@ -144,8 +144,9 @@ class UnitMaker:
 
     def _grouped(self, key: str, group: Sequence[Record]) -> Unit:
         if not key:
-            name = self.name_of("name" if self.mapping.group_by is None else "group_by")
-            nameless = BadCell(name, "", f"{name} is empty.", f"Fill in {name} in the till.")
+            nameless = cells.empty(
+                self.names["name" if self.mapping.group_by is None else "group_by"]
+            )
             return [(each.number, self._row(each), each.bad or nameless) for each in group]
         first = group[0]
         here = [each for each in group if self._counts(each, _inherited(each, first))]
@@ -175,7 +176,7 @@ class UnitMaker:
             size = self._size(each)
             bad = None
             if not size:
-                name = self.name_of("variant_name")
+                name = self.names["variant_name"]
                 bad = BadCell(
                     name,
                     "",
@@ -205,7 +206,7 @@ class UnitMaker:
             column = "variant_name"
         else:
             column = "name" if self.mapping.ids == "derived" else "external_id"
-        name, value = self.name_of(column), cells.plain(row[column])
+        name, value = self.names[column], cells.plain(row[column])
         what = f"{name} {value!r}" + (f" of {parent!r}" if parent else "")
         return TakenId(
             name,
