@@ -190,14 +190,12 @@ class Hours:
 
     async def _hours(self, store: str) -> OpeningHours | None:
         """Return the store's hours, read anew where its files have changed."""
-        return await asyncio.to_thread(self._read, store)
-
-    def _read(self, store: str) -> OpeningHours | None:
         files = self._files[store]
-        signature = _signature(files)
+        signature = await asyncio.to_thread(_signature, files)
         if store not in self._known or self._known[store][0] != signature:
             today = local_date(files.timezone or "", self._context.clock.now_ms())
-            self._known[store] = signature, read_store_files(files, today=today).hours
+            read = await asyncio.to_thread(read_store_files, files, today=today)
+            self._known[store] = signature, read.hours
         return self._known[store][1]
 
     def _is_being_written(self, store: str) -> bool:

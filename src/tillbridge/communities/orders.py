@@ -51,14 +51,11 @@ class OrderEvent:
 class Other:
     """An event that is about nothing that is kept here, a test for example."""
 
-    event_type: str
-
 
 @dataclass(frozen=True, slots=True)
 class Unreadable:
     """An event about an order that cannot be read from it."""
 
-    event_type: str
     text: str
 
 
@@ -73,15 +70,15 @@ class Resolution(Enum):
 def read_event(event_type: str, body: bytes) -> OrderEvent | Other | Unreadable:
     """Return what the delivery says. Never raises, whatever the body is."""
     if event_type not in {CREATED, STATUS_CHANGED}:
-        return Other(event_type)
+        return Other()
     try:
         envelope = json.loads(body, parse_float=parse_finite_float)
         data = envelope["data"]
         order = read_parent(data.get("order", data), f"the event {event_type}")
     except (AttributeError, KeyError, TypeError, ValueError, RecursionError):
-        return Unreadable(event_type, "no order in it")
+        return Unreadable("no order in it")
     except Refused as failure:
-        return Unreadable(event_type, failure.text)
+        return Unreadable(failure.text)
     previous = data.get("previous_status")
     return OrderEvent(
         event_type,
@@ -147,89 +144,79 @@ class ParentOrders:
         """Tell of child orders of our stores that have not arrived. Raises LedgerError."""
         context = self._context
         ours = set(context.service_ids.values())
-        now = context.clock.now_ms()
-        before = now - int(context.settings.child_within_s * 1000)
-
+        before = context.clock.now_ms() - int(context.settings.child_within_s * 1000)
         tied = await context.ledger.read(partial(tied_children, community=context.key))
         missing = {
-            each.child.order_id: each for each in tied if is_missing(each, ours, before=before)
+            each.child.order_id: each.child.parent_id
+            for each in tied
+            if is_missing(each, ours, before=before)
         }
         found = [
-            Found(_MISSING, order_id, {"order": order_id, "parent": each.child.parent_id})
-            for order_id, each in missing.items()
+            Found(_MISSING, order_id, {"order": order_id, "parent": parent_id})
+            for order_id, parent_id in missing.items()
         ]
         context.report(_MISSING, None, *found)
 
     # -- inside
 
     async def _open(self, after: int) -> list[Delivery]:
-        key = self._context.key
-        return await self._context.ledger.read(
-            lambda connection: orders.open_deliveries(connection, _BATCH, store=key, after=after)
-        )
+        query = partial(orders.open_deliveries, limit=_BATCH, store=self._context.key, after=after)
+        return await self._context.ledger.read(query)
 
     async def _handle(self, delivery: Delivery) -> None:
-        outcome: str = "kept"
-        order: ParentOrder | None = None
+        """Store what the delivery says of an order, and mark it handled."""
+        context, outcome = self._context, "kept"
+        name, order = context.name, None
         match read_event(delivery.event_type, delivery.body):
             case OrderEvent() as event:
                 outcome, order = await self._settle(event, delivery.received_at)
-            case Unreadable(event_type, text):
+            case Unreadable(text):
                 outcome = "unreadable"
                 log.error(
                     "community.event_unreadable",
-                    community=self._context.name,
-                    event_type=event_type,
+                    community=name,
+                    event_type=delivery.event_type,
                     event_id=delivery.event_id,
                     detail=text,
                 )
-            case Other(event_type):
-                log.info(
-                    "community.event_kept", community=self._context.name, event_type=event_type
-                )
-        await self._finish(delivery.id, outcome, order)
-
-    async def _settle(self, event: OrderEvent, received_at: int) -> tuple[str, ParentOrder | None]:
-        context = self._context
-        order_id = event.order.order_id
-        known = await context.ledger.read(
-            lambda connection: get_parent(connection, context.key, order_id)
-        )
-        match settle(known, event, received_at=received_at):
-            case Resolution.KNOWN:
-                return "known", None
-            case Resolution.TAKE:
-                return "taken", event.order
-            case Resolution.READ:
-                try:
-                    return "read", await context.calls.order(order_id)
-                except Refused as failure:
-                    if failure.status != 404:
-                        raise
-                    # The service does not know it any more: what the event holds is all there is.
-                    log.warning("community.order_gone", community=context.name, order_id=order_id)
-                    return "gone", event.order if known is None else None
-
-    async def _finish(self, delivery: int, outcome: str, order: ParentOrder | None) -> None:
-        context = self._context
+            case Other():
+                kind = delivery.event_type
+                log.info("community.event_kept", community=name, event_type=kind)
         at = context.clock.now_ms()
 
         def write(connection: Connection) -> None:
             if order is not None:
                 put_parent(connection, context.key, order, at=at)
                 put_fact(connection, context.key, "orders", counted(connection, context.key), at=at)
-            orders.handled(connection, delivery, outcome, at)
+            orders.handled(connection, delivery.id, outcome, at)
 
         await context.ledger.write(write)
         if order is not None:
             log.info(
                 "community.order",
-                community=context.name,
+                community=name,
                 order_id=order.order_id,
                 status=order.status,
                 settled=outcome,
                 children=[each.order_id for each in order.children],
             )
+
+    async def _settle(self, event: OrderEvent, received_at: int) -> tuple[str, ParentOrder | None]:
+        """Return what came of the event, and the order that is to be stored."""
+        context, order_id = self._context, event.order.order_id
+        query = partial(get_parent, community=context.key, order_id=order_id)
+        known = await context.ledger.read(query)
+        resolution = settle(known, event, received_at=received_at)
+        if resolution is not Resolution.READ:
+            return resolution.value, event.order if resolution is Resolution.TAKE else None
+        try:
+            return "read", await context.calls.order(order_id)
+        except Refused as failure:
+            if failure.status != 404:
+                raise
+            # The service does not know it any more: what the event holds is all there is.
+            log.warning("community.order_gone", community=context.name, order_id=order_id)
+            return "gone", event.order if known is None else None
 
 
 def is_missing(each: TiedChild, ours: set[str], *, before: int) -> bool:

@@ -295,9 +295,9 @@ class ServiceNotifier:
     ) -> None:
         if isinstance(failure, Conflict) and not (row.refused and call is not Call.CANCEL):
             settled = after_conflict(report.estimate, call)
-            state = None if settled is None else settled.state
+            reached = None if settled is None else settled.state
             store, order_id = self._orders.store, row.order_id
-            log.info("order.conflict", store=store, order=order_id, call=call, state=state)
+            log.info("order.conflict", store=store, order=order_id, call=call, state=reached)
             if settled is None:
                 await self._closed(row, call, failure)
             else:
