@@ -30,7 +30,7 @@ from tillbridge.ledger.snapshot import (
 )
 from tillbridge.service.caller import Contact
 from tillbridge.status.document import BridgeFacts, document
-from tillbridge.status.overview import overview
+from tillbridge.status.overview import Overview, overview
 from tillbridge.status.stopped import status_from_ledger
 from tillbridge.stores.link import ServiceReach
 
@@ -238,7 +238,7 @@ async def test_what_was_seen_of_another_address_proves_nothing_of_this_one(tmp_p
 
     async with standing(tmp_path) as bench:
 
-        def told(addresses: object) -> dict[str, Any]:
+        def told(addresses: object) -> Overview:
             facts = BridgeFacts(
                 version="1",
                 running=True,

@@ -17,7 +17,7 @@ from tillbridge.model.instant import to_iso
 from tillbridge.model.order import OrderState
 from tillbridge.orders.views import log_view, order_view, possible_actions
 from tillbridge.status.document import BridgeFacts, StatusDocument, document
-from tillbridge.status.overview import overview
+from tillbridge.status.overview import Overview, overview
 
 if TYPE_CHECKING:
     from tillbridge.operations.bridge import Bridge
@@ -601,7 +601,7 @@ class FakeControl:
             "ledger_writable": True,
         }
 
-    async def overview(self) -> Answer:
+    async def overview(self) -> Overview:
         return overview(await self.status(), self.facts, self.day, self.now_ms)
 
     async def connect(

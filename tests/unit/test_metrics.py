@@ -14,6 +14,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from tillbridge.core.metrics import Metrics
 from tillbridge.core.problems import OpenProblem
 from tillbridge.ledger.snapshot import Figures, Held, StoreFigures, StoreSnapshot
+from tillbridge.operations.status import Measures
 from tillbridge.status.document import BridgeFacts, document
 from tillbridge.web.metrics import exposition
 
@@ -64,7 +65,7 @@ def full() -> str:
         started_at=NOW - 5000,
         figures={"main": StoreFigures({"24h": Figures(orders=4, needed_a_hand=1)})},
     )
-    measures = {
+    measures: Measures = {
         "status": document(facts, NOW),
         "pushes": [("main", "success", 3)],
         "ledger_bytes": 4096,

@@ -1,5 +1,7 @@
 """An order in words and as JSON: what happened, and what may be done about it."""
 
+from typing import Any
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -92,7 +94,7 @@ def test_the_name_of_a_variant_is_no_difference(
     name: str, variant: str | None, differs: bool
 ) -> None:
     menu = {"name": "Margherita", "price": 900, "on_sale": True}
-    line = {"name": name, "variant": variant, "unit_price": 900, "menu": menu}
+    line: Any = {"name": name, "variant": variant, "unit_price": 900, "menu": menu}
     assert ("called Margherita" in _then(line, "EUR")) == differs
 
 
@@ -106,7 +108,7 @@ def test_the_name_of_a_variant_is_no_difference(
 )
 def test_handled_by_hand_says_what_it_does(change: dict, says: str) -> None:
     row = ROW.replace(**change)
-    order = {**order_view(row), "may": possible_actions(row)}
+    order: Any = {**order_view(row), "may": possible_actions(row)}
     assert says in _what_done_does(order).format(order=7)
 
 

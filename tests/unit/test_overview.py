@@ -1,7 +1,7 @@
 """The overview's data: the verdict, the way of an order, the strip of the last 24 hours."""
 
 from dataclasses import replace
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from hypothesis import given
@@ -15,14 +15,14 @@ from tillbridge.ledger.day import Day, WaitingOrder
 from tillbridge.ledger.models import PastProblem
 from tillbridge.ledger.snapshot import StoreSnapshot
 from tillbridge.status.document import BridgeFacts, document
-from tillbridge.status.overview import overview
-from tillbridge.web.site.overview import HEIGHT, WIDTH, drawn, page_of, remedies_of
+from tillbridge.status.overview import DayView, overview
+from tillbridge.web.site.overview import HEIGHT, WIDTH, Remedy, drawn, page_of, remedies_of
 
 NOW = 1_795_287_720_000
 MINUTE = 60_000
 
 
-def told(*problems: OpenProblem, day: Day | None = None, **changed: Any) -> dict:  # noqa: ANN401 -- fields of several types
+def told(*problems: OpenProblem, day: Day | None = None, **changed: Any) -> Any:  # noqa: ANN401 -- fields of several types
     facts = replace(
         BridgeFacts(
             version="1",
@@ -160,7 +160,7 @@ def test_everything_drawn_is_inside_the_strip(
             for begin, length in spans
         ],
     }
-    drawing = drawn(day)
+    drawing = drawn(cast("DayView", day))
     for bar in drawing["bars"]:
         assert 0 <= bar["x"] <= bar["x"] + bar["width"] <= WIDTH
         assert -0.2 <= bar["failed_y"] <= bar["orders_y"] <= HEIGHT
@@ -204,12 +204,15 @@ def test_an_order_that_was_never_tried_says_what_it_waits_for() -> None:
 
 
 def test_a_problem_leads_to_the_page_that_tells_more() -> None:
-    order = {"code": "order.price_differs", "store": "main", "subject": "ord_7"}
-    page = page_of(order)
+    def page_for(code: str, store: str, subject: str = "") -> Remedy | None:
+        problem: Any = {"code": code, "store": store, "subject": subject}
+        return page_of(problem)
+
+    page = page_for("order.price_differs", "main", "ord_7")
     assert page is not None
     assert (page.path, page.parts) == ("/orders/{order}", {"order": "ord_7"})
-    untold = page_of({"code": "order.untold", "store": "main", "subject": ""})
+    untold = page_for("order.untold", "main")
     assert untold is not None
     assert untold.path == "/orders"
-    assert page_of({"code": "export.bad_rows", "store": "main", "subject": "tables"}) is None
-    assert page_of({"code": "disk.over_budget", "store": "", "subject": ""}) is None
+    assert page_for("export.bad_rows", "main", "tables") is None
+    assert page_for("disk.over_budget", "") is None

@@ -4,6 +4,7 @@ from tillbridge.core.metrics import Metrics
 from tillbridge.core.problems import OpenProblem
 from tillbridge.core.spans import days_left, span
 from tillbridge.ledger.snapshot import Held, StoreSnapshot
+from tillbridge.operations.status import Measures
 from tillbridge.status.document import BridgeFacts, document
 from tillbridge.web.metrics import exposition
 
@@ -155,7 +156,7 @@ def test_metrics_tell_the_document_and_what_was_counted() -> None:
     offline = OpenProblem("pos.offline", "main", "", NOW, {"detail": "off"})
     store = StoreSnapshot(waiting=3, oldest_waiting_at=NOW - 4000, by_state={"accepted": 2})
     told = document(facts(offline, stores={"main": store}), NOW)
-    measures = {"status": told, "pushes": [], "ledger_bytes": 9, "ledger_writable": True}
+    measures: Measures = {"status": told, "pushes": [], "ledger_bytes": 9, "ledger_writable": True}
     text = exposition(measures, metrics).decode()
     for line in (
         'tillbridge_build_info{version="1.2.3"} 1.0',

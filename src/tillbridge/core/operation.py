@@ -154,8 +154,8 @@ class Dispatcher:
         self._bridge = bridge
         self.trail = trail
 
-    async def perform(self, name: str, given: Mapping[str, Any], actor: Actor) -> Answer:
-        """Do what `actor` asks for.
+    async def perform(self, name: str, given: Mapping[str, Any], actor: Actor) -> Any:  # noqa: ANN401 -- as declared
+        """Do what `actor` asks for, and return the operation's answer.
 
         Raises what the operation raises, BadRequest for arguments that are not understood, and
         Forbidden for a role that may not. What is no BridgeError is a defect: what an argument can

@@ -325,7 +325,7 @@ def _adapters_of(pos: StorePos) -> Mapping[str, PosRunner]:
 
 async def perform_alone(
     loaded: LoadedSettings, name: str, arguments: Mapping[str, object], *, user: str = ""
-) -> Answer:
+) -> Any:  # noqa: ANN401 -- as the operation answers
     """Do an operation without a daemon. Raises LedgerLocked while one runs."""
     async with compose(loaded, Mode.EXCLUSIVE) as bridge:
         return await dispatcher_of(bridge).perform(name, arguments, _actor(user))

@@ -1,27 +1,37 @@
 """How the bridge is: the status document, the page's overview, and what is measured."""
 
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypedDict
 
 from tillbridge.core.actor import Role
-from tillbridge.core.operation import Answer, operation
+from tillbridge.core.operation import operation
 
 if TYPE_CHECKING:
     from tillbridge.core.clock import Clock
     from tillbridge.ledger.ledger import Ledger
     from tillbridge.ledger.snapshot import StoreFigures
     from tillbridge.operations.bridge import Bridge
-    from tillbridge.status.document import BridgeFacts
+    from tillbridge.status.document import BridgeFacts, StatusDocument
+    from tillbridge.status.overview import Overview
 
 _LEDGER_FILES = ("", "-wal", "-shm")
 _LEAST_S, _MOST_S = 1.0, 60.0
 _TIMES_AS_LONG = 100  # as counting took, they stay as they are
 
 
+class Measures(TypedDict):
+    """What is measured; `pushes` are store, state and count."""
+
+    status: "StatusDocument"
+    pushes: Sequence[tuple[str, str, int]]
+    ledger_bytes: int
+    ledger_writable: bool
+
+
 @operation("status", role=Role.LOOK, reads=True, before_setup=True)
-async def status(bridge: "Bridge") -> Answer:
+async def status(bridge: "Bridge") -> "StatusDocument":
     """Return the status document."""
     from tillbridge.status.document import document
 
@@ -29,7 +39,7 @@ async def status(bridge: "Bridge") -> Answer:
 
 
 @operation("status.overview", role=Role.LOOK, reads=True, before_setup=True)
-async def overview(bridge: "Bridge") -> Answer:
+async def overview(bridge: "Bridge") -> "Overview":
     """Return the status document with the chain, the day and what waits."""
     from tillbridge.ledger.day import read_day
     from tillbridge.status.document import document
@@ -42,8 +52,8 @@ async def overview(bridge: "Bridge") -> Answer:
 
 
 @operation("status.measures", role=Role.LOOK, reads=True, before_setup=True)
-async def measures(bridge: "Bridge") -> Answer:
-    """Return `status`, `pushes` (store, state, count), `ledger_bytes` and `ledger_writable`."""
+async def measures(bridge: "Bridge") -> "Measures":
+    """Return what is measured."""
     from tillbridge.ledger.database import LEDGER_FILE
     from tillbridge.ledger.pushes import push_counts
 

@@ -7,10 +7,9 @@ for counters. Labels come from the configuration and the code only. docs/metrics
 import sys
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import datetime
 from functools import cache
-from typing import Any
 
 from prometheus_client import CollectorRegistry, ProcessCollector, generate_latest
 from prometheus_client.core import GaugeMetricFamily, InfoMetricFamily, Metric
@@ -18,11 +17,13 @@ from prometheus_client.registry import Collector
 
 from tillbridge.core.metrics import Metrics
 from tillbridge.core.problems import Severity
+from tillbridge.operations.status import Measures
+from tillbridge.status.document import StoreView
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 
 
-def exposition(measures: Mapping[str, Any], metrics: Metrics) -> bytes:
+def exposition(measures: Measures, metrics: Metrics) -> bytes:
     """Return the text Prometheus reads: what is so now (`Control.measures`), what was counted."""
     registry = CollectorRegistry(auto_describe=False)
     _Process(registry=registry)
@@ -59,7 +60,7 @@ def _gauge(name: str, text: str, labels: Sequence[str], samples: Samples) -> Met
 
 
 class _Now(Collector):
-    def __init__(self, measures: Mapping[str, Any]) -> None:
+    def __init__(self, measures: Measures) -> None:
         self._measures = measures
         self._document = measures["status"]
 
@@ -98,7 +99,7 @@ class _Now(Collector):
             [([each], by_severity[each]) for each in Severity],
         )
         labels = ("code", "severity", "store")
-        by_code = Counter(tuple(each[label] for label in labels) for each in problems)
+        by_code = Counter((each["code"], each["severity"], each["store"]) for each in problems)
         yield _gauge(
             "problems", "Open problems by code (docs/problems.md).", labels, by_code.items()
         )
@@ -140,12 +141,12 @@ def _seconds(iso: str | None) -> float | None:
     return None if iso is None else datetime.fromisoformat(iso).timestamp()
 
 
-def _online(told: Mapping[str, Any]) -> float | None:
+def _online(told: StoreView) -> float | None:
     online = told["pos"]["online"]
     return None if online is None else float(online)
 
 
-_STORE_GAUGES: tuple[tuple[str, str, Callable[[Mapping[str, Any]], float | None]], ...] = (
+_STORE_GAUGES: tuple[tuple[str, str, Callable[[StoreView], float | None]], ...] = (
     (
         "orders_waiting",
         "Orders that the till does not have yet.",

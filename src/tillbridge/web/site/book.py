@@ -11,7 +11,8 @@ from aiohttp import web
 
 from tillbridge import operations
 from tillbridge.core.actor import Actor, Role
-from tillbridge.core.operation import Answer, Dispatcher
+from tillbridge.core.operation import Dispatcher
+from tillbridge.status.document import StatusDocument
 from tillbridge.web.authenticator import Visitor
 
 _PART = re.compile(r"\{([a-z_]+)\}")
@@ -58,9 +59,14 @@ class Visit:
     query: Mapping[str, str]
     form: Mapping[str, str] = field(default_factory=dict)
 
-    async def perform(self, name: str, **arguments: object) -> Answer:
+    async def perform(self, name: str, **arguments: object) -> Any:  # noqa: ANN401 -- as declared
         """Return the answer of an operation that the visitor asks for. Raises BridgeError."""
         return await self.dispatcher.perform(name, arguments, self.actor)
+
+    async def status(self) -> StatusDocument:
+        """Return how the bridge is."""
+        document: StatusDocument = await self.perform("status")
+        return document
 
     def text(self, name: str, most: int = 100) -> str:
         """Return what the query has of this name, cut; "" for nothing."""

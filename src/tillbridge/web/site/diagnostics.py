@@ -50,7 +50,7 @@ async def _examine(visit: Visit) -> Done:
 
 
 async def _fill_logs(visit: Visit) -> Filled:
-    status = await visit.perform("status")
+    status = await visit.status()
     stores = list(status["stores"])
     asked = {
         "level": visit.one_of("level", _LEVELS),

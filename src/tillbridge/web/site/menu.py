@@ -18,7 +18,7 @@ _MOST_LINES = 500
 
 async def _fill(visit: Visit) -> Filled:
     stores = []
-    for name in (await visit.perform("status"))["stores"]:
+    for name in (await visit.status())["stores"]:
         shown = await visit.perform("menu.show", store=name)
         history = await visit.perform("menu.history", store=name)
         hold = shown["hold"]
@@ -189,7 +189,7 @@ _ENDS = {"opening": "opening", "hour": "1h", "always": None}
 
 
 async def _fill_board(visit: Visit) -> Filled:
-    stores = list((await visit.perform("status"))["stores"])
+    stores = list((await visit.status())["stores"])
     store = visit.one_of("store", stores) or stores[0]
     text = visit.text("q", 60)
     off = await visit.perform("items.off", store=store)

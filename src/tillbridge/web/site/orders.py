@@ -2,7 +2,6 @@
 
 import json
 from collections.abc import Collection, Mapping
-from typing import Any
 
 from aiohttp import web
 
@@ -13,6 +12,7 @@ from tillbridge.ledger.orders import STATES
 from tillbridge.model.instant import from_iso
 from tillbridge.model.money import to_major
 from tillbridge.model.order import ReasonCode
+from tillbridge.orders.views import ListedOrder, OrderedLine, OrdersPage, OrderView, WholeOrder
 from tillbridge.web.csv_export import Cell, csv_file
 from tillbridge.web.rendering import money
 from tillbridge.web.site.book import (
@@ -62,10 +62,10 @@ def _asked(visit: Visit, stores: Collection[str]) -> dict[str, str]:
 
 
 async def _fill(visit: Visit) -> Filled:
-    status = await visit.perform("status")
+    status = await visit.status()
     stores = list(status["stores"])
     asked = _asked(visit, stores)
-    found = await visit.perform("orders.list", **asked, page=visit.page)
+    found: OrdersPage = await visit.perform("orders.list", **asked, page=visit.page)
     return {
         **found,
         "orders": [{**each, **_worded(each)} for each in found["orders"]],
@@ -82,19 +82,19 @@ async def _fill(visit: Visit) -> Filled:
 
 async def _export(visit: Visit) -> web.Response:
     """Give the orders that are asked for as CSV; nothing in it names a customer."""
-    asked = _asked(visit, (await visit.perform("status"))["stores"])
-    found: dict[tuple[str, str], Mapping[str, Any]] = {}
+    asked = _asked(visit, (await visit.status())["stores"])
+    found: dict[tuple[str, str], ListedOrder] = {}
     page, pages = 0, 1
     while page < min(pages, _MOST_PAGES):
         page += 1
-        listed = await visit.perform("orders.list", **asked, page=page)
+        listed: OrdersPage = await visit.perform("orders.list", **asked, page=page)
         pages = listed["pages"]
         # What arrives meanwhile moves the pages: an order may be on two of them.
         found |= {(each["store"], each["id"]): each for each in listed["orders"]}
     return csv_file("tillbridge-orders.csv", _HEADS, [_row(each) for each in found.values()])
 
 
-def _row(order: Mapping[str, Any]) -> tuple[Cell, ...]:
+def _row(order: ListedOrder) -> tuple[Cell, ...]:
     handled = order["handled"]
     return (
         order["store"],
@@ -129,7 +129,7 @@ def _amount(amount: int | None, currency: str) -> Cell:
 
 
 async def _fill_one(visit: Visit) -> Filled:
-    order = await visit.perform("orders.show", order=visit.params["order"])
+    order: WholeOrder = await visit.perform("orders.show", order=visit.params["order"])
     may_read = visit.visitor.role >= Role.STAFF
     return {
         "order": {**order, **_worded(order)},
@@ -140,7 +140,7 @@ async def _fill_one(visit: Visit) -> Filled:
 
 
 async def _fill_payload(visit: Visit) -> Filled:
-    order = await visit.perform("orders.show", order=visit.params["order"])
+    order: WholeOrder = await visit.perform("orders.show", order=visit.params["order"])
     payload = order["order"]
     text = "" if payload is None else json.dumps(payload, indent=2, ensure_ascii=False)
     text = text.encode("utf-8", "replace").decode()  # halves of characters are no text
@@ -157,7 +157,7 @@ async def _cancel(visit: Visit) -> Done:
 
 
 async def _ask_done(visit: Visit) -> Question:
-    order = await visit.perform("orders.show", order=visit.params["order"])
+    order: WholeOrder = await visit.perform("orders.show", order=visit.params["order"])
     points: list[str] = []
     fields: tuple[Field, ...] = ()
     if order["may"]["typed"]:
@@ -181,7 +181,7 @@ async def _ask_done(visit: Visit) -> Question:
     )
 
 
-def _what_done_does(order: Mapping[str, Any]) -> str:
+def _what_done_does(order: WholeOrder) -> str:
     if order["may"]["typed"]:
         return _("The bridge stops trying to bring order {order} into the till.")
     if order["closed_at"] is not None:
@@ -201,7 +201,7 @@ async def _done(visit: Visit) -> Done:
     return Done.of(await visit.perform("order.done", order=visit.params["order"], how=how))
 
 
-def _worded(order: Mapping[str, Any]) -> Filled:
+def _worded(order: OrderView) -> Filled:
     """Return how an order stands, in words and as a kind of badge."""
     state, wanted, ticket = order["state"], order["wanted"], order["ticket"]
     stands = _STANDS.get(state, state)
@@ -239,7 +239,7 @@ def _reason(code: str | None) -> str:
     return "" if code is None else _REASONS[ReasonCode(code)]
 
 
-def _then(line: Mapping[str, Any], currency: str) -> str:
+def _then(line: OrderedLine, currency: str) -> str:
     """Return how the menu of that moment differs from the line; "" where it does not."""
     menu = line["menu"]
     if menu is None:

@@ -3,10 +3,11 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
 
 from tillbridge.core.i18n import _
 from tillbridge.core.problems import PROBLEMS
+from tillbridge.status.document import ProblemView
+from tillbridge.status.overview import DayView, Overview, Span
 from tillbridge.web.site.book import (
     Done,
     Filled,
@@ -53,13 +54,13 @@ class Remedy:
     text: str = ""
 
 
-def remedies_of(problem: Mapping[str, Any]) -> list[Remedy]:
+def remedies_of(problem: ProblemView) -> list[Remedy]:
     """Return the actions that may be offered for a problem of the status document."""
     offered = (_filled(path, problem) for path in PROBLEMS[str(problem["code"])].buttons)
     return [each for each in offered if each is not None]
 
 
-def page_of(problem: Mapping[str, Any]) -> Remedy | None:
+def page_of(problem: ProblemView) -> Remedy | None:
     """Return the page that tells more about a problem; None where there is none."""
     code = str(problem["code"])
     found = max((each for each in PAGES if code.startswith(each)), key=len, default=None)
@@ -69,7 +70,7 @@ def page_of(problem: Mapping[str, Any]) -> Remedy | None:
     return _filled(path, problem, text)
 
 
-def _filled(path: str, problem: Mapping[str, Any], text: str = "") -> Remedy | None:
+def _filled(path: str, problem: ProblemView, text: str = "") -> Remedy | None:
     parts = {"store": str(problem["store"]), "order": str(problem["subject"])}
     needed = {name: part for name, part in parts.items() if f"{{{name}}}" in path}
     return Remedy(path, needed, text) if all(needed.values()) else None
@@ -81,7 +82,7 @@ _BAR = WIDTH / HOURS
 _HOUR_MS = 3_600_000
 
 
-def drawn(day: Mapping[str, Any]) -> Filled:
+def drawn(day: DayView) -> Filled:
     """Return the drawing of a day (`overview()`'s `day`): its bars by the hour, oldest first.
 
     `spans` are the times without a link, drawn in the lane below the bars.
@@ -97,7 +98,7 @@ def drawn(day: Mapping[str, Any]) -> Filled:
     }
 
 
-def _bar(place: int, hour: Mapping[str, Any], most: int, begin: int) -> Filled:
+def _bar(place: int, hour: Mapping[str, int], most: int, begin: int) -> Filled:
     """Return an hour as it is drawn, with its numbers; `hour` is this machine's time."""
     room = HEIGHT - LANE - 4
     good, bad = (round(room * hour[kind] / most, 1) for kind in ("orders", "failed"))
@@ -114,7 +115,7 @@ def _bar(place: int, hour: Mapping[str, Any], most: int, begin: int) -> Filled:
     }
 
 
-def _span(span: Mapping[str, Any], begin: int) -> Filled:
+def _span(span: Span, begin: int) -> Filled:
     """Return where a time without a link is drawn; without a width where it is of another day."""
     scale = WIDTH / (HOURS * _HOUR_MS)
     left, right = (min(max(0.0, (span[end] - begin) * scale), WIDTH) for end in ("since", "until"))
@@ -123,7 +124,7 @@ def _span(span: Mapping[str, Any], begin: int) -> Filled:
 
 
 async def _fill(visit: Visit) -> Filled:
-    found = await visit.perform("status.overview")
+    found: Overview = await visit.perform("status.overview")
     return {
         **found,
         "kinds": PROBLEMS,

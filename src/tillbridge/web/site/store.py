@@ -26,7 +26,7 @@ _PAUSES = (
 
 
 async def _fill(visit: Visit) -> Filled:
-    status = await visit.perform("status")
+    status = await visit.status()
     return {
         "stores": [
             {
@@ -218,7 +218,7 @@ async def _fill_community(visit: Visit) -> Filled:
     # First, since it says in words that there is no such community.
     availability = await visit.perform("communities.availability", community=name)
     orders = await visit.perform("communities.orders", community=name, limit=_ORDERS)
-    status = await visit.perform("status")
+    status = await visit.status()
     block = next((each for each in blocks(status) if each["name"] == name), None)
     return {
         "name": name,

@@ -26,7 +26,7 @@ _MOST_LINES = 40
 
 async def _fill(visit: Visit) -> Filled:
     stores = []
-    for name, part in (await visit.perform("status"))["stores"].items():
+    for name, part in (await visit.status())["stores"].items():
         found = await visit.perform("tables.list", store=name)
         zones = sorted({each["zone"] for each in found["tables"] if each["zone"]})
         stores.append({**found, "name": name, "zones": zones, "status": part["tables"]})
