@@ -116,7 +116,9 @@ class StoreCalls(Calls):
         # Of several tries the last one's secret counts: repeating does no harm.
         answer = await self._call("integrations.rotate", store_id, body={field: True})
         rotated = types.read(types.Integration, answer.body, answer.operation)
-        return types.IntegrationWithSecret(rotated, types.words(answer.body.get("webhook_secret")))
+        return types.IntegrationWithSecret(
+            rotated, types.text(answer.body.get("webhook_secret"), "")
+        )
 
     async def remove_integration(self, store_id: str) -> None:
         """Remove the integration: webhooks stop, and the webhook secret is void."""

@@ -34,7 +34,6 @@ from tillbridge.service.types import (
     text,
     texts,
     unreadable,
-    words,
 )
 
 _LISTS: tuple[tuple[str, RecordKind], ...] = (
@@ -213,7 +212,7 @@ class CommunityCalls:
         POST /webhooks/{id}/test.
         """
         answer = await self._call("webhooks.test", webhook_id)
-        return words(mapping(answer.body or {}, "webhooks.test").get("delivery_id"))
+        return text(mapping(answer.body or {}, "webhooks.test").get("delivery_id"), "")
 
     async def deliveries(self, webhook_id: str) -> list[DeliveryAttempt]:
         """Return the attempts to deliver. GET /webhooks/{id}/deliveries."""
@@ -276,15 +275,15 @@ def read_parent(body: object, operation: str) -> ParentOrder:
     return ParentOrder(
         order_id=need(answer, "order_id", operation),
         status=need(answer, "status", operation),
-        order_number=words(answer.get("order_number")),
-        community_id=words(answer.get("community_id")),
+        order_number=text(answer.get("order_number"), ""),
+        community_id=text(answer.get("community_id"), ""),
         updated_at=instant(answer.get("updated_at")),
         children=tuple(
             ChildOrder(
                 order_id=need(child, "order_id", operation),
-                store_id=words(child.get("store_id")),
-                store_name=words(child.get("store_name")),
-                status=words(child.get("status")),
+                store_id=text(child.get("store_id"), ""),
+                store_name=text(child.get("store_name"), ""),
+                status=text(child.get("status"), ""),
                 subtotal=count(child.get("subtotal")),
                 line_ids=texts(child.get("line_ids")),
             )
@@ -319,12 +318,12 @@ def read_attempts(body: object) -> list[DeliveryAttempt]:
     listed = body.get("deliveries") if isinstance(body, dict) else body
     return [
         DeliveryAttempt(
-            event_type=words(each.get("event_type")),
+            event_type=text(each.get("event_type"), ""),
             response_status=count(each.get("response_status")),
-            response_body=words(each.get("response_body")),
-            delivery_id=words(each.get("delivery_id")),
+            response_body=text(each.get("response_body"), ""),
+            delivery_id=text(each.get("delivery_id"), ""),
             attempted_at=instant(each.get("attempted_at")),
-            error=words(each.get("error")),
+            error=text(each.get("error"), ""),
         )
         for each in objects(listed)
     ]
@@ -339,8 +338,8 @@ def _record(body: Any, kind: RecordKind) -> Record | None:  # noqa: ANN401 -- an
     return Record(
         kind,
         record_id,
-        record_id if kind == "store" else words(body.get("store_id")),
-        words(body.get("name")),
+        record_id if kind == "store" else text(body.get("store_id"), ""),
+        text(body.get("name"), ""),
         body,
         removed=flag(body.get("removed")) is True,
     )

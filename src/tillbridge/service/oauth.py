@@ -19,7 +19,7 @@ from tillbridge.service.answers import BAD_CLIENT, CONSENT_REVOKED
 from tillbridge.service.caller import Caller
 from tillbridge.service.tokens import AccessGrant, AppTokenStore
 from tillbridge.service.transport import Answer, Origin
-from tillbridge.service.types import Tokens, decimal, mapping, need, words
+from tillbridge.service.types import Tokens, decimal, mapping, need, text
 
 MERCHANT_EXISTS = "onboarding.merchant_exists"
 LOGIN = "login"
@@ -152,13 +152,13 @@ def _grant(answer: Answer) -> AccessGrant:
     body = mapping(answer.body, answer.operation)
     expires_in = body.get("expires_in")
     try:
-        lifetime_s = float(decimal(expires_in) or words(expires_in))
+        lifetime_s = float(decimal(expires_in) or text(expires_in, ""))
     except ValueError:
         lifetime_s = _DEFAULT_LIFETIME_S
     return AccessGrant(
         access_token=need(body, "access_token", answer.operation),
         expires_in_s=min(max(lifetime_s, 0.0), _LONGEST_LIFETIME_S),
-        scope=words(body.get("scope")),
+        scope=text(body.get("scope"), ""),
     )
 
 

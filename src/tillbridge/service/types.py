@@ -8,7 +8,7 @@ import functools
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field
 from decimal import Decimal
-from typing import Annotated, Any, Literal, TypeVar
+from typing import Annotated, Any, Literal, TypeVar, overload
 
 from pydantic import BeforeValidator, TypeAdapter, ValidationError
 
@@ -27,16 +27,23 @@ UNREADABLE = "answer.unreadable"
 # -- reading leniently: what is missing or odd is None, and a field nobody knows does no harm
 
 
-def text(value: object) -> str | None:
-    """Return a text; a whole number is taken as one, half a character is replaced."""
+@overload
+def text(value: object) -> str | None: ...
+
+
+@overload
+def text(value: object, otherwise: str) -> str: ...
+
+
+def text(value: object, otherwise: str | None = None) -> str | None:
+    """Return a text; a whole number is taken as one, half a character is replaced.
+
+    `otherwise` is for what is empty, too.
+    """
     if isinstance(value, str):
-        return value if value.isascii() else value.encode("utf-8", "replace").decode()
-    return str(value) if isinstance(value, int) and not isinstance(value, bool) else None
-
-
-def words(value: object) -> str:
-    """Return a text, "" for none."""
-    return text(value) or ""
+        found = value if value.isascii() else value.encode("utf-8", "replace").decode()
+        return found or otherwise or ""
+    return str(value) if isinstance(value, int) and not isinstance(value, bool) else otherwise
 
 
 def flag(value: object) -> bool | None:
@@ -88,10 +95,6 @@ def _object(value: object) -> Mapping[str, Any] | None:
     return value if isinstance(value, Mapping) else None
 
 
-def _status(value: object) -> str:
-    return text(value) or "success"
-
-
 def _needed(value: object) -> str:
     if not (found := text(value)):
         msg = "missing"
@@ -100,9 +103,9 @@ def _needed(value: object) -> str:
 
 
 Text = Annotated[str | None, BeforeValidator(text)]
-Words = Annotated[str, BeforeValidator(words)]
+Words = Annotated[str, BeforeValidator(functools.partial(text, otherwise=""))]
 Needed = Annotated[str, BeforeValidator(_needed)]
-Status = Annotated[str, BeforeValidator(_status)]
+Status = Annotated[str, BeforeValidator(functools.partial(text, otherwise="success"))]
 Flag = Annotated[bool | None, BeforeValidator(flag)]
 Count = Annotated[int | None, BeforeValidator(count)]
 DecimalText = Annotated[str | None, BeforeValidator(decimal)]
@@ -143,7 +146,8 @@ _adapter: Callable[[Any], TypeAdapter[Any]] = functools.cache(TypeAdapter)
 def read(kind: type[T], body: object, operation: str) -> T:
     """Return the answer as a value of this kind. Raises as `mapping` does."""
     try:
-        value: T = _adapter(kind).validate_python(mapping(body, operation))
+        answer = body if isinstance(body, Mapping) else mapping(body, operation)
+        value: T = _adapter(kind).validate_python(answer)
     except ValidationError as invalid:
         place = invalid.errors(include_url=False, include_input=False)[0]["loc"]
         name = next((each for each in reversed(place) if isinstance(each, str)), "?")
