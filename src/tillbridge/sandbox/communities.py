@@ -5,7 +5,9 @@ A record's `updated_at` is when the mirror noticed the change: at the first read
 
 import hashlib
 import json
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+from aiohttp import web
 
 from tillbridge.sandbox.bodies import (
     CommunityItemPatch,
@@ -22,9 +24,7 @@ from tillbridge.sandbox.catalogue import (
 )
 from tillbridge.sandbox.clock import as_timestamp, parse_timestamp
 from tillbridge.sandbox.endpoints import (
-    Call,
-    Endpoint,
-    Unread,
+    Endpoints,
     own_community,
     own_subscription,
 )
@@ -43,8 +43,11 @@ from tillbridge.sandbox.state import (
     new_id,
     plain,
 )
-from tillbridge.sandbox.validation import Empty, Json, ServiceError, wrong
+from tillbridge.sandbox.validation import Json, ServiceError, wrong
 from tillbridge.sandbox.webhooks import new_secret
+
+if TYPE_CHECKING:
+    from tillbridge.sandbox.server import Sandbox
 
 _ATTEMPTS_SHOWN = 100
 _LISTS = ("stores", "categories", "items")
@@ -214,17 +217,25 @@ class Mirror:
 # Catalogue, hours, orders
 
 
-async def _catalogue(call: Call[Community, Unread]) -> Json:
-    query = call.request.query
+COMMUNITY_ENDPOINTS = Endpoints(api=True)
+_serves = COMMUNITY_ENDPOINTS.serves
+_COMMUNITY = "/communities/{community_id}"
+_WEBHOOK = "/webhooks/{webhook_id}"
+_ITEM = f"{_COMMUNITY}/catalogue/items/{{item_id}}"
+
+
+@_serves("GET", f"{_COMMUNITY}/catalogue", own_community)
+def _catalogue(sandbox: "Sandbox", community: Community, request: web.Request) -> Json:
+    query = request.query
     for name in query:
         if name not in ("store_id", "updated_since"):
             raise wrong(name, "is not a query field of this endpoint")
     store_id = query.get("store_id")
     if store_id is not None:
-        call.sandbox.world.member(call.found, store_id)
+        sandbox.world.member(community, store_id)
     since = _instant("updated_since", query.get("updated_since"))
-    now = call.sandbox.clock.now_ms()
-    return call.sandbox.mirror.catalogue(call.found, now, store_id=store_id, since_ms=since)
+    now = sandbox.clock.now_ms()
+    return sandbox.mirror.catalogue(community, now, store_id=store_id, since_ms=since)
 
 
 def _instant(name: str, text: str | None) -> int | None:
@@ -236,35 +247,38 @@ def _instant(name: str, text: str | None) -> int | None:
         raise wrong(name, problem) from None
 
 
-async def _item(call: Call[Community, Any]) -> Json:
-    found = call.sandbox.world.community_item(call.found, call.part("item_id"))
-    return call.sandbox.mirror.detail(call.found, found, call.sandbox.clock.now_ms())
+@_serves("GET", _ITEM, own_community)
+def _item(sandbox: "Sandbox", community: Community, item_id: str) -> Json:
+    found = sandbox.world.community_item(community, item_id)
+    return sandbox.mirror.detail(community, found, sandbox.clock.now_ms())
 
 
-async def _patch(call: Call[Community, CommunityItemPatch]) -> Json:
+@_serves("PATCH", _ITEM, own_community)
+def _patch(
+    sandbox: "Sandbox", community: Community, item_id: str, body: CommunityItemPatch
+) -> Json:
     """The community's own availability; the merchant's stays what it is."""
-    item_id, body = call.part("item_id"), call.body
-    call.sandbox.world.community_item(call.found, item_id)
+    sandbox.world.community_item(community, item_id)
     own = OwnState(body.available or False, body.snoozed_until)
-    own.settle(call.sandbox.clock.now_ms())
-    call.found.own[item_id] = own
-    return await _item(call)
+    own.settle(sandbox.clock.now_ms())
+    community.own[item_id] = own
+    return _item(sandbox, community, item_id)
 
 
-async def _hours(call: Call[Community, Hours]) -> Json:
+@_serves("PUT", f"{_COMMUNITY}/stores/{{store_id}}/hours", own_community)
+def _hours(sandbox: "Sandbox", community: Community, store_id: str, body: Hours) -> Json:
     """The whole of a store's hours; overrides that are left out are no longer."""
-    sandbox, community = call.sandbox, call.found
-    store = sandbox.world.member(community, call.part("store_id"))
-    hours = {"overrides": [], **call.body.sent()}
+    store = sandbox.world.member(community, store_id)
+    hours = {"overrides": [], **body.sent()}
     check_hours(hours, past_midnight=sandbox.settings.hours_past_midnight)
     community.hours[store.store_id] = hours
     is_open = sandbox.world.is_open(community, store, sandbox.clock.now_ms())
     return {"store_id": store.store_id, "is_open": is_open, "hours": hours}
 
 
-async def _order(call: Call[Community, Unread]) -> Json:
-    order_id, community = call.part("order_id"), call.found
-    parent = call.sandbox.world.parent_orders.get(order_id)
+@_serves("GET", f"{_COMMUNITY}/orders/{{order_id}}", own_community)
+def _order(sandbox: "Sandbox", community: Community, order_id: str) -> Json:
+    parent = sandbox.world.parent_orders.get(order_id)
     if parent is None or parent.community is not community:
         raise ServiceError(
             "order.not_found", f"No order {order_id} in community {community.community_id}"
@@ -280,12 +294,13 @@ def subscription_body(subscription: Subscription) -> dict[str, Any]:
     return {**plain(subscription, "secret", "gone")}
 
 
-async def _subscribe(call: Call[Community, Subscribe]) -> Json:
+@_serves("POST", f"{_COMMUNITY}/webhooks", own_community, status=201)
+def _subscribe(sandbox: "Sandbox", community: Community, body: Subscribe) -> Json:
     """The only answer with the signing secret."""
-    now, body = call.sandbox.clock.now_ms(), call.body
+    now = sandbox.clock.now_ms()
     subscription = Subscription(
         new_id("whk"),
-        call.found.community_id,
+        community.community_id,
         new_secret(),
         body.name,
         body.url,
@@ -294,43 +309,47 @@ async def _subscribe(call: Call[Community, Subscribe]) -> Json:
         now,
         now,
     )
-    call.sandbox.world.subscriptions[subscription.webhook_id] = subscription
-    secret = {call.sandbox.settings.subscription_secret_field: subscription.secret}
+    sandbox.world.subscriptions[subscription.webhook_id] = subscription
+    secret = {sandbox.settings.subscription_secret_field: subscription.secret}
     return {**subscription_body(subscription), **secret}
 
 
-async def _show(call: Call[Subscription, Unread]) -> Json:
-    return subscription_body(call.found)
-
-
-async def _change(call: Call[Subscription, SubscriptionUpdate]) -> Json:
-    """Only sent fields change; switched off, it gets nothing of what is still under way."""
-    subscription = call.found
-    for name, value in call.body.sent().items():
-        setattr(subscription, name, tuple(value) if name == "events" else value)
-    subscription.updated_at_ms = call.sandbox.clock.now_ms()
-    if not subscription.is_active:
-        call.sandbox.webhooks.stop_for(subscription)
+@_serves("GET", _WEBHOOK, own_subscription)
+def _show(_sandbox: "Sandbox", subscription: Subscription) -> Json:
     return subscription_body(subscription)
 
 
-async def _remove(call: Call[Subscription, Unread]) -> Json:
-    call.found.gone = True
-    del call.sandbox.world.subscriptions[call.found.webhook_id]
-    call.sandbox.webhooks.stop_for(call.found)
+@_serves("PUT", _WEBHOOK, own_subscription)
+def _change(sandbox: "Sandbox", subscription: Subscription, body: SubscriptionUpdate) -> Json:
+    """Only sent fields change; switched off, it gets nothing of what is still under way."""
+    for name, value in body.sent().items():
+        setattr(subscription, name, tuple(value) if name == "events" else value)
+    subscription.updated_at_ms = sandbox.clock.now_ms()
+    if not subscription.is_active:
+        sandbox.webhooks.stop_for(subscription)
+    return subscription_body(subscription)
+
+
+@_serves("DELETE", _WEBHOOK, own_subscription)
+def _remove(sandbox: "Sandbox", subscription: Subscription) -> Json:
+    subscription.gone = True
+    del sandbox.world.subscriptions[subscription.webhook_id]
+    sandbox.webhooks.stop_for(subscription)
     return {"status": "success", "message": "Webhook subscription removed"}
 
 
-async def _test(call: Call[Subscription, Empty]) -> Json:
+@_serves("POST", f"{_WEBHOOK}/test", own_subscription)
+def _test(sandbox: "Sandbox", subscription: Subscription) -> Json:
     """One attempt, whatever the subscription's events are; a failed test is not repeated."""
-    webhooks, target = call.sandbox.webhooks, call.found
-    event_type = call.sandbox.settings.subscription_test_event
-    content = webhooks.envelope(target, event_type, {"webhook_id": call.found.webhook_id})
+    webhooks, target = sandbox.webhooks, subscription
+    event_type = sandbox.settings.subscription_test_event
+    content = webhooks.envelope(target, event_type, {"webhook_id": subscription.webhook_id})
     delivery = webhooks.send(target, content, retry=False)
     return {"status": "success", "delivery_id": delivery.delivery_id, "event_type": event_type}
 
 
-async def _deliveries(call: Call[Subscription, Unread]) -> Json:
+@_serves("GET", f"{_WEBHOOK}/deliveries", own_subscription)
+def _deliveries(sandbox: "Sandbox", subscription: Subscription) -> Json:
     """The attempts, newest first."""
     attempts = [
         {
@@ -342,28 +361,9 @@ async def _deliveries(call: Call[Subscription, Unread]) -> Json:
             "response_body": attempt.answer,
             "error": attempt.error,
         }
-        for delivery in call.sandbox.webhooks.deliveries.values()
-        if delivery.target is call.found
+        for delivery in sandbox.webhooks.deliveries.values()
+        if delivery.target is subscription
         for attempt in delivery.attempts
     ]
     attempts.sort(key=lambda attempt: str(attempt["attempted_at"]), reverse=True)
     return {"deliveries": attempts[:_ATTEMPTS_SHOWN]}
-
-
-_COMMUNITY = "/communities/{community_id}"
-_ITEM = f"{_COMMUNITY}/catalogue/items/{{item_id}}"
-_WEBHOOK = "/webhooks/{webhook_id}"
-#: The endpoints under "Community (hub) endpoints".
-COMMUNITY_ENDPOINTS = (
-    Endpoint("GET", f"{_COMMUNITY}/catalogue", own_community, Unread, _catalogue),
-    Endpoint("GET", _ITEM, own_community, Unread, _item),
-    Endpoint("PATCH", _ITEM, own_community, CommunityItemPatch, _patch),
-    Endpoint("PUT", f"{_COMMUNITY}/stores/{{store_id}}/hours", own_community, Hours, _hours),
-    Endpoint("GET", f"{_COMMUNITY}/orders/{{order_id}}", own_community, Unread, _order),
-    Endpoint("POST", f"{_COMMUNITY}/webhooks", own_community, Subscribe, _subscribe, 201),
-    Endpoint("GET", _WEBHOOK, own_subscription, Unread, _show),
-    Endpoint("PUT", _WEBHOOK, own_subscription, SubscriptionUpdate, _change),
-    Endpoint("DELETE", _WEBHOOK, own_subscription, Unread, _remove),
-    Endpoint("POST", f"{_WEBHOOK}/test", own_subscription, Empty, _test),
-    Endpoint("GET", f"{_WEBHOOK}/deliveries", own_subscription, Unread, _deliveries),
-)

@@ -4,7 +4,6 @@ Bodies are as strict as the service's own, so that a typo in a test says so.
 """
 
 from dataclasses import replace
-from functools import partial
 from typing import TYPE_CHECKING, Any, Literal
 
 from pydantic import Field
@@ -12,7 +11,7 @@ from pydantic import Field
 from tillbridge.sandbox.bodies import StoreState
 from tillbridge.sandbox.bodies import TaxComponent as ItemTaxComponent
 from tillbridge.sandbox.catalogue import is_available
-from tillbridge.sandbox.endpoints import Endpoint, control
+from tillbridge.sandbox.endpoints import Endpoints
 from tillbridge.sandbox.menus import NextJob, job_body
 from tillbridge.sandbox.oauth import Kind
 from tillbridge.sandbox.orders import CommunityBasket, CommunityLine, parent_body
@@ -47,8 +46,8 @@ from tillbridge.sandbox.webhooks import delivery_body, first_attempt
 if TYPE_CHECKING:
     from tillbridge.sandbox.server import Sandbox
 
-CONTROL_ENDPOINTS: list[Endpoint[Any, Any]] = []
-_control = partial(control, CONTROL_ENDPOINTS)
+CONTROL_ENDPOINTS = Endpoints()
+_control = CONTROL_ENDPOINTS.serves
 
 # The state
 
@@ -208,7 +207,7 @@ def customer_cancel(sandbox: "Sandbox", order: Order, *, event_type: Text | None
 # Stores and tables
 
 
-@_control("POST", "/_control/stores", 201)
+@_control("POST", "/_control/stores", status=201)
 def add_store(
     sandbox: "Sandbox",
     *,

@@ -1,12 +1,11 @@
 """Control API, what goes over the wire: clock, faults, rate limit, request log, webhooks."""
 
-from functools import partial
 from typing import TYPE_CHECKING, Any, Literal
 
 from aiohttp import web
 from pydantic import Field
 
-from tillbridge.sandbox.endpoints import Endpoint, control
+from tillbridge.sandbox.endpoints import Endpoints
 from tillbridge.sandbox.middleware import Armed, FaultRule
 from tillbridge.sandbox.state import Community, new_id, plain
 from tillbridge.sandbox.validation import (
@@ -33,8 +32,8 @@ from tillbridge.sandbox.webhooks import (
 if TYPE_CHECKING:
     from tillbridge.sandbox.server import Sandbox
 
-TRAFFIC_ENDPOINTS: list[Endpoint[Any, Any]] = []
-_control = partial(control, TRAFFIC_ENDPOINTS)
+TRAFFIC_ENDPOINTS = Endpoints()
+_control = TRAFFIC_ENDPOINTS.serves
 
 # Time, faults, rate
 
@@ -64,7 +63,7 @@ def show_faults(sandbox: "Sandbox") -> Json:
     return {"faults": [{**each.rule.model_dump(), "hits": each.hits} for each in rules]}
 
 
-@_control("POST", "/_control/faults", 201)
+@_control("POST", "/_control/faults", status=201)
 def add_fault(sandbox: "Sandbox", body: FaultRule) -> Json:
     """Put a rule in force."""
     sandbox.traffic.rules.append(Armed(body))

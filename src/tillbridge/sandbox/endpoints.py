@@ -1,17 +1,14 @@
-"""How endpoints are written: as rows of a table. And whom and what their calls reach.
-
-A row names the method and path, what the path and the credentials stand for (found or refused
-before the body is read), the model of the body, and the function that answers.
-"""
+"""How endpoints are written: as functions in a table. And whom and what their calls reach."""
 
 import inspect
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from aiohttp import web
 from pydantic import create_model
 
+from tillbridge.sandbox.settings import SandboxSettings
 from tillbridge.sandbox.state import (
     Community,
     Integration,
@@ -22,69 +19,102 @@ from tillbridge.sandbox.state import (
     Store,
     Subscription,
 )
-from tillbridge.sandbox.validation import AnyBody, Body, Empty, Json, Model, ServiceError, parse
+from tillbridge.sandbox.validation import Body, Empty, Model, ServiceError, parse
 
 if TYPE_CHECKING:
     from tillbridge.sandbox.server import Sandbox  # which imports every table
 
 PUSH_DIRECTIONS = ("pos_to_quiqqy", "bidirectional")
 
-
-Found = TypeVar("Found")
-
-
-class Unread(Body):
-    """For calls whose body nobody reads as JSON."""
+Answer = TypeVar("Answer", bound=Callable[..., object])
+Find = Callable[["Sandbox", web.Request], object]
 
 
 @dataclass(frozen=True, slots=True)
-class Call(Generic[Found, AnyBody]):
-    """A request on its way to the function that answers it."""
-
-    sandbox: "Sandbox"
-    request: web.Request
-    found: Found
-    body: AnyBody
-
-    def part(self, name: str) -> str:
-        """A part of the path."""
-        return self.request.match_info[name]
-
-    @property
-    def origin(self) -> str:
-        """Of the addresses that answers name, without a slash at the end."""
-        return (self.sandbox.settings.public_url or str(self.request.url.origin())).rstrip("/")
-
-
-@dataclass(frozen=True, slots=True)
-class Endpoint(Generic[Found, AnyBody]):
-    """A row of a table, whose parts fit each other."""
-
+class _Row:
     method: str
     path: str
-    find: Callable[["Sandbox", web.Request], Found]
-    body: Model[AnyBody]
-    answer: Callable[[Call[Found, AnyBody]], Awaitable[Json | web.StreamResponse]]
-    status: int = 200
+    find: Find | None
+    answer: Callable[..., object]
+    status: int
+    model: Callable[[SandboxSettings], Model[Any]] | None
 
-    def route(self, sandbox: "Sandbox", *, api: bool) -> web.RouteDef:
-        """For aiohttp. Outside the API a body may be left out, and its Content-Type is not read."""
+
+class Endpoints:
+    """A table of calls. Outside the API a body may be left out, and Content-Type is not read.
+
+    The first parameter of a function in the table is the sandbox; with `find` the second is what
+    that has found, or refused before the body is read. Of the others those whose type is a record
+    stand for it in the path, names in the path are parts of it, and `request` is the request.
+    `body` is the whole body, of a model that may hang on the settings; whatever is left are the
+    fields of the body. Pages read their forms themselves.
+    """
+
+    def __init__(self, *, api: bool = False) -> None:
+        self._api = api
+        self._rows: list[_Row] = []
+
+    def serves(
+        self,
+        method: str,
+        path: str,
+        find: Find | None = None,
+        *,
+        status: int = 200,
+        model: Callable[[SandboxSettings], Model[Any]] | None = None,
+    ) -> Callable[[Answer], Answer]:
+        """Put a function into the table."""
+
+        def put(answer: Answer) -> Answer:
+            self._rows.append(_Row(method, path, find, answer, status, model))
+            return answer
+
+        return put
+
+    def routes(self, sandbox: "Sandbox") -> list[web.RouteDef]:
+        """For aiohttp."""
+        return [self._route(sandbox, row) for row in self._rows]
+
+    def _route(self, sandbox: "Sandbox", row: _Row) -> web.RouteDef:
+        parameters = list(inspect.signature(row.answer).parameters.values())
+        named = parameters[1 if row.find is None else 2 :]
+        records = {
+            each.name: _RECORDS[each.annotation] for each in named if each.annotation in _RECORDS
+        }
+        parts = [each.name for each in named if f"{{{each.name}}}" in row.path]
+        others = {"body", "request", *records, *parts}
+        fields: dict[str, Any] = {
+            each.name: (each.annotation, ... if each.default is each.empty else each.default)
+            for each in named
+            if each.name not in others
+        }
+        wanted = {each.name: each.annotation for each in named}
+        model: Model[Body] | None = row.model(sandbox.settings) if row.model else wanted.get("body")
+        if model is None and (fields or (row.method == "POST" and "request" not in wanted)):
+            model = create_model(row.answer.__name__, __base__=Body, **fields) if fields else Empty
 
         async def handle(request: web.Request) -> web.StreamResponse:
-            found = self.find(sandbox, request)
-            body = await _read(request, self.body, api=api)
-            answer = await self.answer(Call(sandbox, request, found, body))
+            found = () if row.find is None else (row.find(sandbox, request),)
+            given = {name: find(sandbox, request) for name, find in records.items()}
+            given |= {name: request.match_info[name] for name in parts}
+            if "request" in wanted:
+                given["request"] = request
+            if model is not None:
+                body = await _read(request, model, api=self._api)
+                given |= {"body": body} if "body" in wanted else {}
+                given |= {name: getattr(body, name) for name in fields}
+            answer = row.answer(sandbox, *found, **given)
+            if inspect.isawaitable(answer):
+                answer = await answer
             if isinstance(answer, web.StreamResponse):
                 return answer
-            return web.json_response(answer, status=self.status)
+            return web.json_response(answer, status=row.status)
 
-        head = {"allow_head": False} if self.method == "GET" and api else {}
-        return web.RouteDef(self.method, self.path, handle, head)
+        head = {"allow_head": False} if row.method == "GET" and self._api else {}
+        return web.RouteDef(row.method, row.path, handle, head)
 
 
-async def _read(request: web.Request, model: Model[Any], *, api: bool) -> Any:  # noqa: ANN401 (of the row)
-    if model is Unread:
-        return Unread()
+async def _read(request: web.Request, model: Model[Body], *, api: bool) -> Body:
     raw = await request.read()
     if not raw.strip() and (model is Empty or not api):
         raw = b"{}"
@@ -93,11 +123,12 @@ async def _read(request: web.Request, model: Model[Any], *, api: bool) -> Any:  
     return parse(raw, "application/json", model)
 
 
+def origin(sandbox: "Sandbox", request: web.Request) -> str:
+    """Of the addresses that answers name, without a slash at the end."""
+    return (sandbox.settings.public_url or str(request.url.origin())).rstrip("/")
+
+
 # Who is calling, and what they may touch (specification, "Authentication")
-
-
-def anyone(_sandbox: "Sandbox", _request: web.Request) -> None:
-    """No credentials."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,9 +158,14 @@ def reachable(sandbox: "Sandbox", request: web.Request) -> Link:
 
 
 def integrated(sandbox: "Sandbox", request: web.Request) -> tuple[Link, Integration]:
-    """The caller's link to the store in the path, which must have an active integration."""
+    """The caller's link to the store in the path, and its integration, which must be active."""
     link = reachable(sandbox, request)
     return link, _active(link)
+
+
+def connected(sandbox: "Sandbox", request: web.Request) -> Link:
+    """As `integrated`, for what needs the link alone."""
+    return integrated(sandbox, request)[0]
 
 
 def pushing(sandbox: "Sandbox", request: web.Request) -> Link:
@@ -209,58 +245,12 @@ def any_parent(sandbox: "Sandbox", request: web.Request) -> ParentOrder:
     return parent
 
 
-_RECORDS: dict[object, Callable[["Sandbox", web.Request], object]] = {
+_RECORDS: dict[object, Find] = {
     Store: any_store,
     Order: any_order,
     Community: any_community,
     ParentOrder: any_parent,
 }
-Control = TypeVar("Control", bound=Callable[..., object])
-
-
-def control(
-    endpoints: list[Endpoint[Any, Any]], method: str, path: str, status: int = 200
-) -> Callable[[Control], Control]:
-    """Make a function a call of the control API, and a row of `endpoints`.
-
-    The first parameter is the sandbox. Of the others those whose type is a record stand for it in
-    the path, `body` is a whole body, names in the path are parts of it; the rest are the fields of
-    the body.
-    """
-
-    def register(function: Control) -> Control:
-        parameters = list(inspect.signature(function).parameters.values())[1:]
-        records = {each.name: each.annotation for each in parameters if each.annotation in _RECORDS}
-        parts = [each.name for each in parameters if f"{{{each.name}}}" in path]
-        fields: dict[str, Any] = {
-            each.name: (each.annotation, ... if each.default is each.empty else each.default)
-            for each in parameters
-            if each.name not in (*records, *parts, "body", "request")
-        }
-        whole = next((each.annotation for each in parameters if each.name == "body"), None)
-        model: type[Body] = whole or (Unread if method in ("GET", "DELETE") else Empty)
-        if fields:
-            model = create_model(function.__name__, __base__=Body, **fields)
-        asks = any(each.name == "request" for each in parameters)
-
-        def find(sandbox: "Sandbox", request: web.Request) -> dict[str, object]:
-            found = {name: _RECORDS[kind](sandbox, request) for name, kind in records.items()}
-            return {**found, **{name: request.match_info[name] for name in parts}}
-
-        async def answer(call: Call[dict[str, object], Body]) -> Json:
-            sent = (
-                {"body": call.body}
-                if whole
-                else {name: getattr(call.body, name) for name in fields}
-            )
-            found = {**call.found, "request": call.request} if asks else call.found
-            answered = function(call.sandbox, **found, **sent)
-            return await answered if inspect.isawaitable(answered) else answered
-
-        endpoints.append(Endpoint(method, path, find, model, answer, status))
-        return function
-
-    return register
 
 
 def _bearer(request: web.Request) -> str:

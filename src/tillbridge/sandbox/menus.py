@@ -32,7 +32,7 @@ from tillbridge.sandbox.catalogue import (
     wake,
 )
 from tillbridge.sandbox.clock import Timer, as_timestamp
-from tillbridge.sandbox.endpoints import Call, Endpoint, Unread, integrated, pushing
+from tillbridge.sandbox.endpoints import Endpoints, connected, integrated, origin, pushing
 from tillbridge.sandbox.state import Integration, Job, Link, Table, World, new_id, plain
 from tillbridge.sandbox.validation import Json, ServiceError, wrong
 
@@ -149,9 +149,14 @@ def _writing(sandbox: "Sandbox", request: web.Request) -> Link:
     return link
 
 
-async def _push(call: Call[Link, MenusPush | FlatPush]) -> Json:
-    sandbox, link = call.sandbox, call.found
-    push = read_push(call.body.sent())
+MENU_ENDPOINTS = Endpoints(api=True)
+_serves = MENU_ENDPOINTS.serves
+_STORE = "/pos/stores/{store_id}"
+
+
+@_serves("POST", f"{_STORE}/menus", _writing, model=lambda _settings: menu_push)
+def _push(sandbox: "Sandbox", link: Link, body: MenusPush | FlatPush) -> Json:
+    push = read_push(body.sent())
     check_push(link.catalogue, push)
     if len(push.items) > sandbox.settings.sync_item_limit:
         return _accept_job(sandbox, link, push)
@@ -184,12 +189,14 @@ def _apply(sandbox: "Sandbox", link: Link, push: Push) -> Applied:
     return applied
 
 
-async def _job(call: Call[tuple[Link, Integration], Unread]) -> Json:
-    return job_body(call.sandbox.jobs.find(call.found[0], call.part("job_id")))
+@_serves("GET", f"{_STORE}/menus/jobs/{{job_id}}", connected)
+def _job(sandbox: "Sandbox", link: Link, job_id: str) -> Json:
+    return job_body(sandbox.jobs.find(link, job_id))
 
 
-async def _status(call: Call[tuple[Link, Integration], Unread]) -> Json:
-    link, integration = call.found
+@_serves("GET", f"{_STORE}/menus/status", integrated)
+def _status(_sandbox: "Sandbox", found: tuple[Link, Integration]) -> Json:
+    link, integration = found
     synced = link.last_synced_at_ms
     return {
         "store_id": link.store.store_id,
@@ -199,17 +206,17 @@ async def _status(call: Call[tuple[Link, Integration], Unread]) -> Json:
     }
 
 
-async def _batch(call: Call[Link, Batch]) -> Json:
-    link, body = call.found, call.body
+@_serves("POST", f"{_STORE}/menus/batch", _writing)
+def _batch(sandbox: "Sandbox", link: Link, body: Batch) -> Json:
     push = read_batch(body.sent())
     check_push(link.catalogue, push)
-    _check_batch(call)
+    _check_batch(sandbox, link, body)
     items = link.catalogue.items
     known = {record["external_id"] for _, record in push.items if record["external_id"] in items}
-    applied = apply_push(link.catalogue, push, call.sandbox.world.rejected_items)
+    applied = apply_push(link.catalogue, push, sandbox.world.rejected_items)
     updated = len(known - applied.rejected.keys())
     deleted = sum(delete_item(link.catalogue, external_id) for external_id in body.delete)
-    link.last_synced_at_ms = call.sandbox.clock.now_ms()
+    link.last_synced_at_ms = sandbox.clock.now_ms()
     added = applied.counts["items"] - updated
     return {
         "status": "partial" if applied.rejected else "success",
@@ -220,42 +227,43 @@ async def _batch(call: Call[Link, Batch]) -> Json:
     }
 
 
-def _check_batch(call: Call[Link, Batch]) -> None:
-    body = call.body
+def _check_batch(sandbox: "Sandbox", link: Link, body: Batch) -> None:
     written = {item.external_id for item in (*body.add, *body.update)}
     for index, external_id in enumerate(body.delete):
         if external_id in written:
             raise wrong(f"delete[{index}]", f"{external_id!r} is added or updated by the same call")
-    known = call.found.catalogue.items
+    known = link.catalogue.items
     unknown = [item.external_id for item in body.update if item.external_id not in known]
-    if unknown and call.sandbox.settings.batch_update_unknown != "upsert":
+    if unknown and sandbox.settings.batch_update_unknown != "upsert":
         raise _item_not_found(*unknown)
 
 
-async def _availability(call: Call[Link, AvailabilityBatch]) -> Json:
-    catalogue = call.found.catalogue
+@_serves("POST", f"{_STORE}/items/availability", _writing)
+def _availability(sandbox: "Sandbox", link: Link, body: AvailabilityBatch) -> Json:
+    catalogue = link.catalogue
     not_found = []
-    for entry in call.body.items:
+    for entry in body.items:
         thing = find_sellable(catalogue, entry.external_id)
         if thing is None:
             not_found.append(entry.external_id)
             continue
-        until_ms = entry.snooze_until if call.sandbox.settings.snooze_returns else None
+        until_ms = entry.snooze_until if sandbox.settings.snooze_returns else None
         set_available(catalogue, thing, available=entry.available, snooze_until_ms=until_ms)
     catalogue.revision += 1
-    updated = len(call.body.items) - len(not_found)
+    updated = len(body.items) - len(not_found)
     message = f"{updated} updated, {len(not_found)} not found"
     return {"status": "success", "message": message, "updated": updated, "not_found": not_found}
 
 
-async def _patch(call: Call[Link, ItemPatch]) -> Json:
-    catalogue, external_id = call.found.catalogue, call.part("ext_item_id")
-    if call.body.external_id not in (None, external_id):
+@_serves("PATCH", f"{_STORE}/items/{{ext_item_id}}", _writing)
+def _patch(_sandbox: "Sandbox", link: Link, ext_item_id: str, body: ItemPatch) -> Json:
+    catalogue, external_id = link.catalogue, ext_item_id
+    if body.external_id not in (None, external_id):
         raise wrong("external_id", f"must be {external_id!r}, as in the path")
     item = catalogue.items.get(external_id)
     if item is None:
         raise _item_not_found(external_id)
-    changes = call.body.sent()
+    changes = body.sent()
     check_item("body", changes, catalogue.categories, catalogue.addon_groups)
     patch_item(catalogue, item, changes)
     return {"status": "success", "message": f"Item {external_id} updated"}
@@ -269,16 +277,17 @@ def _item_not_found(*external_ids: str) -> ServiceError:
 # The floor plan
 
 
-async def _tables(call: Call[tuple[Link, Integration], Tables]) -> Json:
+@_serves("POST", f"{_STORE}/tables", connected)
+def _tables(sandbox: "Sandbox", link: Link, request: web.Request, body: Tables) -> Json:
     """Upsert by external_id; a missing table is deactivated, and keeps its token for later."""
-    link, records = call.found[0], call.body.tables
+    records = body.tables
     refuse_duplicates(
         (f"tables[{index}]", record.external_id) for index, record in enumerate(records)
     )
     for table in link.tables.values():
         table.active = False
     tables = [_upsert_table(link, record) for record in records]
-    shop = f"{call.origin}/store/{link.store.store_id}"
+    shop = f"{origin(sandbox, request)}/store/{link.store.store_id}"
     return {
         "status": "success",
         "tables": [
@@ -301,16 +310,3 @@ def _upsert_table(link: Link, record: TableBody) -> Table:
     table.name, table.seats, table.zone = record.name, record.seats, record.zone
     table.active = True
     return table
-
-
-_STORE = "/pos/stores/{store_id}"
-#: The endpoints under "Menus and items".
-MENU_ENDPOINTS = (
-    Endpoint("POST", f"{_STORE}/menus", _writing, menu_push, _push),
-    Endpoint("GET", f"{_STORE}/menus/jobs/{{job_id}}", integrated, Unread, _job),
-    Endpoint("GET", f"{_STORE}/menus/status", integrated, Unread, _status),
-    Endpoint("POST", f"{_STORE}/menus/batch", _writing, Batch, _batch),
-    Endpoint("POST", f"{_STORE}/items/availability", _writing, AvailabilityBatch, _availability),
-    Endpoint("PATCH", f"{_STORE}/items/{{ext_item_id}}", _writing, ItemPatch, _patch),
-    Endpoint("POST", f"{_STORE}/tables", integrated, Tables, _tables),
-)

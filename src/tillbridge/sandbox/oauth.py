@@ -25,7 +25,7 @@ from tillbridge.sandbox.bodies import (
     token_request,
 )
 from tillbridge.sandbox.clock import Clock
-from tillbridge.sandbox.endpoints import Call, Endpoint, Unread, anyone
+from tillbridge.sandbox.endpoints import Endpoints, origin
 from tillbridge.sandbox.pages import read_form
 from tillbridge.sandbox.settings import AppSeed, SandboxSettings, StoreSeed
 from tillbridge.sandbox.state import World, new_id
@@ -297,9 +297,33 @@ class ConsentRequest:
         return str(URL(self.redirect_uri).update_query(params))
 
 
-async def _signup_url(call: Call[tuple[str, str] | None, Signup]) -> Json:
-    world, body = call.sandbox.world, call.body
-    app = _signing_app(world, call.found, body.client_id)
+OAUTH_ENDPOINTS = Endpoints(api=True)
+_serves = OAUTH_ENDPOINTS.serves
+
+
+def _basic(_sandbox: "Sandbox", request: web.Request) -> tuple[str, str] | None:
+    """The credentials of the header, if there is one."""
+    header = request.headers.get("Authorization")
+    if header is None:
+        return None
+    scheme, _, encoded = header.partition(" ")
+    refusal = ServiceError("auth.invalid_client", "The Authorization header is not HTTP Basic")
+    if scheme.lower() != "basic":
+        raise refusal
+    try:
+        client_id, _, secret = base64.b64decode(encoded, validate=True).decode().partition(":")
+    except (binascii.Error, ValueError):
+        raise refusal from None
+    return client_id, secret
+
+
+@_serves("POST", "/pos/signup_url", _basic)
+def signup_url(
+    sandbox: "Sandbox", basic: tuple[str, str] | None, request: web.Request, body: Signup
+) -> Json:
+    """Where a merchant goes to sign up."""
+    world = sandbox.world
+    app = _signing_app(world, basic, body.client_id)
     _check_redirect(app, body.redirect_uri)
     _refuse_conflict(world, app, body)
     key = new_id("sgn")
@@ -313,13 +337,14 @@ async def _signup_url(call: Call[tuple[str, str] | None, Signup]) -> Json:
     }
     if body.flow_type:
         query["flow_type"] = body.flow_type
-    target = URL(call.origin + call.sandbox.settings.api_prefix + "/oauth2/authorize")
+    target = URL(f"{origin(sandbox, request)}{sandbox.settings.api_prefix}/oauth2/authorize")
     return {"status": "success", "signup_url": str(target.with_query(query))}
 
 
-async def _authorize(call: Call[None, Unread]) -> web.Response:
+@_serves("GET", "/oauth2/authorize")
+def authorize(sandbox: "Sandbox", request: web.Request) -> web.Response:
     """The page on which the merchant consents; with auto-consent, straight to the redirect."""
-    sandbox, query = call.sandbox, call.request.query
+    query = request.query
     asked = _consent_request(sandbox.world, query)
     if sandbox.world.auto_consent:
         email = asked.email or next(iter(sandbox.world.merchants.values())).email
@@ -336,19 +361,21 @@ async def _authorize(call: Call[None, Unread]) -> web.Response:
     )
 
 
-async def _decide(call: Call[None, Unread]) -> web.Response:
+@_serves("POST", "/oauth2/authorize")
+async def decide(sandbox: "Sandbox", request: web.Request) -> web.Response:
     """The consent page's form (the sandbox's own; the specification does not show it)."""
-    form = await read_form(call.request)
-    asked = _consent_request(call.sandbox.world, form)
+    form = await read_form(request)
+    asked = _consent_request(sandbox.world, form)
     if form.get("decision") != "allow":
         raise web.HTTPFound(asked.answer(error="access_denied"))
     if not asked.email:
         raise wrong("email", "is required")
-    raise web.HTTPFound(_allow(call.sandbox, asked, asked.email))
+    raise web.HTTPFound(_allow(sandbox, asked, asked.email))
 
 
-async def _token(call: Call[None, TokenByCode | TokenByCredentials]) -> Json:
-    sandbox, body = call.sandbox, call.body
+@_serves("POST", "/oauth2/token", model=lambda settings: token_request(settings.scope_field))
+def token(sandbox: "Sandbox", body: TokenByCode | TokenByCredentials) -> Json:
+    """For a merchant's code, or for the app itself."""
     app = _authenticated(sandbox.world, body.client_id, body.client_secret)
     if isinstance(body, TokenByCode):
         return sandbox.tokens.exchange(app.client_id, body.code, body.redirect_uri)
@@ -356,19 +383,10 @@ async def _token(call: Call[None, TokenByCode | TokenByCredentials]) -> Json:
     return sandbox.tokens.issue_app_token(app.client_id, audience, scopes)
 
 
-async def _refresh(call: Call[None, Refresh]) -> Json:
-    return call.sandbox.tokens.refresh(call.body.refresh_token)
-
-
-def oauth_endpoints(settings: SandboxSettings) -> list[Endpoint[Any, Any]]:
-    """The endpoints under "Onboarding and tokens"."""
-    return [
-        Endpoint("POST", "/pos/signup_url", _basic, Signup, _signup_url),
-        Endpoint("GET", "/oauth2/authorize", anyone, Unread, _authorize),
-        Endpoint("POST", "/oauth2/authorize", anyone, Unread, _decide),
-        Endpoint("POST", "/oauth2/token", anyone, token_request(settings.scope_field), _token),
-        Endpoint("POST", "/oauth2/refresh", anyone, Refresh, _refresh),
-    ]
+@_serves("POST", "/oauth2/refresh")
+def refresh(sandbox: "Sandbox", body: Refresh) -> Json:
+    """Another access token."""
+    return sandbox.tokens.refresh(body.refresh_token)
 
 
 # What the calls above decide
@@ -466,22 +484,6 @@ def _allow(sandbox: "Sandbox", asked: ConsentRequest, email: str) -> str:
         free.location_id = location
     code = sandbox.tokens.authorize(asked.app.client_id, merchant.email, asked.redirect_uri)
     return asked.answer(code=code)
-
-
-def _basic(_sandbox: "Sandbox", request: web.Request) -> tuple[str, str] | None:
-    """The credentials of the header, if there is one."""
-    header = request.headers.get("Authorization")
-    if header is None:
-        return None
-    scheme, _, encoded = header.partition(" ")
-    refusal = ServiceError("auth.invalid_client", "The Authorization header is not HTTP Basic")
-    if scheme.lower() != "basic":
-        raise refusal
-    try:
-        client_id, _, secret = base64.b64decode(encoded, validate=True).decode().partition(":")
-    except (binascii.Error, ValueError):
-        raise refusal from None
-    return client_id, secret
 
 
 def _check_redirect(app: AppSeed, redirect_uri: str) -> None:

@@ -5,13 +5,13 @@ their states make up the parent's status is not shown in the specification; `rol
 sandbox's choice.
 """
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from types import MappingProxyType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tillbridge.sandbox.bodies import Cancel, OrderStatus, renamed
 from tillbridge.sandbox.clock import as_timestamp
-from tillbridge.sandbox.endpoints import Call, Endpoint, own_order
+from tillbridge.sandbox.endpoints import Endpoints, own_order
 from tillbridge.sandbox.pricing import (
     BaseLine,
     Basket,
@@ -21,12 +21,10 @@ from tillbridge.sandbox.pricing import (
     priced_lines,
     unchecked_lines,
 )
-from tillbridge.sandbox.settings import SandboxSettings
 from tillbridge.sandbox.state import Community, Link, Order, ParentOrder, World, new_id
 from tillbridge.sandbox.validation import (
     Body,
     Count,
-    Empty,
     Id,
     Json,
     OptionalText,
@@ -34,6 +32,9 @@ from tillbridge.sandbox.validation import (
     Text,
 )
 from tillbridge.sandbox.webhooks import Webhooks
+
+if TYPE_CHECKING:
+    from tillbridge.sandbox.server import Sandbox
 
 #: Where each state may go. Until when cancelling is allowed, the specification does not show.
 REACHABLE: Mapping[str, frozenset[str]] = {
@@ -433,41 +434,50 @@ def _line(child: Order, line: Mapping[str, Any]) -> dict[str, Any]:
 
 # Endpoints
 
-
-def _moves(target: str) -> Callable[[Call[Order, Empty]], Awaitable[Json]]:
-    async def move(call: Call[Order, Empty]) -> Json:
-        call.sandbox.orders.move(call.found, target, by="pos")
-        return _answer(call.found)
-
-    return move
+ORDER_ENDPOINTS = Endpoints(api=True)
+_serves = ORDER_ENDPOINTS.serves
+_ORDER = "/pos/orders/{order_id}"
 
 
-async def _status(call: Call[Order, OrderStatus]) -> Json:
-    """To preparing; the other states have calls of their own, and answer 409 here."""
-    if call.body.status != "preparing":
-        raise unreachable(call.found, call.body.status)
-    call.sandbox.orders.move(call.found, call.body.status, by="pos")
-    return _answer(call.found)
-
-
-async def _cancel(call: Call[Order, Cancel]) -> Json:
-    order, body = call.found, call.body
-    call.sandbox.orders.cancel(order, body)
-    return {**_answer(order), "reason": body.reason, "reason_code": body.reason_code}
-
-
-def _answer(order: Order) -> dict[str, Any]:
-    """Of accept, status and ready (not shown in the specification)."""
+def _moved(sandbox: "Sandbox", order: Order, target: str) -> dict[str, Any]:
+    """The answer of accept, status and ready (not shown in the specification)."""
+    sandbox.orders.move(order, target, by="pos")
     return {"status": "success", "order_id": order.order_id, "order_status": order.state}
 
 
-def order_endpoints(settings: SandboxSettings) -> list[Endpoint[Any, Any]]:
-    """The endpoints under "Orders"."""
-    path = "/pos/orders/{order_id}"
-    status = renamed(OrderStatus, "status", settings.order_status_field)
-    return [
-        Endpoint("POST", f"{path}/accept", own_order, Empty, _moves("accepted")),
-        Endpoint("POST", f"{path}/status", own_order, status, _status),
-        Endpoint("POST", f"{path}/ready", own_order, Empty, _moves("ready")),
-        Endpoint("POST", f"{path}/cancel", own_order, Cancel, _cancel),
-    ]
+@_serves("POST", f"{_ORDER}/accept", own_order)
+def accept(sandbox: "Sandbox", order: Order) -> Json:
+    """The restaurant takes the order."""
+    return _moved(sandbox, order, "accepted")
+
+
+@_serves(
+    "POST",
+    f"{_ORDER}/status",
+    own_order,
+    model=lambda settings: renamed(OrderStatus, "status", settings.order_status_field),
+)
+def change_status(sandbox: "Sandbox", order: Order, body: OrderStatus) -> Json:
+    """To preparing; the other states have calls of their own, and answer 409 here."""
+    if body.status != "preparing":
+        raise unreachable(order, body.status)
+    return _moved(sandbox, order, body.status)
+
+
+@_serves("POST", f"{_ORDER}/ready", own_order)
+def ready(sandbox: "Sandbox", order: Order) -> Json:
+    """It may be collected."""
+    return _moved(sandbox, order, "ready")
+
+
+@_serves("POST", f"{_ORDER}/cancel", own_order)
+def cancel(sandbox: "Sandbox", order: Order, body: Cancel) -> Json:
+    """The POS cannot fulfil it."""
+    sandbox.orders.cancel(order, body)
+    return {
+        "status": "success",
+        "order_id": order.order_id,
+        "order_status": order.state,
+        "reason": body.reason,
+        "reason_code": body.reason_code,
+    }

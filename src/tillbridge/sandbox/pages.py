@@ -10,7 +10,7 @@ import jinja2
 from aiohttp import web
 from aiohttp.typedefs import Middleware
 
-from tillbridge.sandbox.endpoints import Call, Endpoint, Unread, anyone
+from tillbridge.sandbox.endpoints import Endpoints, origin
 from tillbridge.sandbox.middleware import Armed, FaultRule, Handler, translated
 from tillbridge.sandbox.validation import Json, ServiceError, error_response
 
@@ -148,11 +148,16 @@ PRESETS: Mapping[str, tuple[str, Mapping[str, Any]]] = {
 }
 
 
-async def _index(call: Call[None, Unread]) -> web.Response:
-    sandbox, world = call.sandbox, call.sandbox.world
+INDEX_ENDPOINTS = Endpoints()
+_serves = INDEX_ENDPOINTS.serves
+
+
+@_serves("GET", "/")
+def _index(sandbox: "Sandbox", request: web.Request) -> web.Response:
+    world = sandbox.world
     return sandbox.pages.render(
         "index.html",
-        base_url=call.origin + sandbox.settings.api_prefix,
+        base_url=origin(sandbox, request) + sandbox.settings.api_prefix,
         apps=list(world.apps.values()),
         merchants=list(world.merchants.values()),
         stores=[(store, world.active_link(store.store_id)) for store in world.stores.values()],
@@ -167,12 +172,16 @@ async def _index(call: Call[None, Unread]) -> web.Response:
     )
 
 
-async def _show_version(call: Call[None, Unread]) -> Json:
-    return {"version": _version(call.sandbox)}
+@_serves("GET", "/version")
+def _show_version(
+    sandbox: "Sandbox",
+) -> Json:
+    return {"version": _version(sandbox)}
 
 
-async def _press(call: Call[None, Unread]) -> web.Response:
-    sandbox, name = call.sandbox, (await read_form(call.request)).get("do", "")
+@_serves("POST", "/panel")
+async def _press(sandbox: "Sandbox", request: web.Request) -> web.Response:
+    name = (await read_form(request)).get("do", "")
     actions: dict[str, Callable[[], object]] = {
         "clear": sandbox.traffic.clear_faults,
         "pause": sandbox.webhooks.pause,
@@ -207,10 +216,3 @@ def _version(sandbox: "Sandbox") -> str:
         len(rules),
     )
     return ".".join(map(str, counts))
-
-
-INDEX_ENDPOINTS = (
-    Endpoint("GET", "/", anyone, Unread, _index),
-    Endpoint("GET", "/version", anyone, Unread, _show_version),
-    Endpoint("POST", "/panel", anyone, Unread, _press),
-)

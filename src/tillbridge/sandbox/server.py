@@ -12,13 +12,13 @@ from tillbridge.sandbox.control import CONTROL_ENDPOINTS
 from tillbridge.sandbox.control_traffic import TRAFFIC_ENDPOINTS
 from tillbridge.sandbox.menus import MENU_ENDPOINTS, Jobs
 from tillbridge.sandbox.middleware import Traffic
-from tillbridge.sandbox.oauth import Tokens, oauth_endpoints
-from tillbridge.sandbox.orders import Orders, order_endpoints
+from tillbridge.sandbox.oauth import OAUTH_ENDPOINTS, Tokens
+from tillbridge.sandbox.orders import ORDER_ENDPOINTS, Orders
 from tillbridge.sandbox.pages import INDEX_ENDPOINTS, STATIC, Pages, site_middleware
 from tillbridge.sandbox.settings import SandboxSettings
 from tillbridge.sandbox.state import World
 from tillbridge.sandbox.storefront import STOREFRONT_ENDPOINTS, Baskets
-from tillbridge.sandbox.stores import store_endpoints
+from tillbridge.sandbox.stores import STORE_ENDPOINTS
 from tillbridge.sandbox.webhooks import Webhooks
 
 _log = structlog.get_logger("tillbridge.sandbox")
@@ -58,26 +58,26 @@ class Sandbox:
             middlewares=[self.traffic.middleware()],
             client_max_size=settings.max_body_bytes,
         )
-        endpoints = (
-            *oauth_endpoints(settings),
-            *store_endpoints(settings),
-            *MENU_ENDPOINTS,
-            *order_endpoints(settings),
-            *COMMUNITY_ENDPOINTS,
-        )
-        api.add_routes([each.route(self, api=True) for each in endpoints])
+        for table in (
+            OAUTH_ENDPOINTS,
+            STORE_ENDPOINTS,
+            MENU_ENDPOINTS,
+            ORDER_ENDPOINTS,
+            COMMUNITY_ENDPOINTS,
+        ):
+            api.add_routes(table.routes(self))
         site = web.Application(
             middlewares=[site_middleware(self.pages, prefix)],
             client_max_size=settings.max_body_bytes,
         )
         site.add_subapp(prefix, api)
-        endpoints = (
-            *CONTROL_ENDPOINTS,
-            *TRAFFIC_ENDPOINTS,
-            *INDEX_ENDPOINTS,
-            *STOREFRONT_ENDPOINTS,
-        )
-        site.add_routes([each.route(self, api=False) for each in endpoints])
+        for table in (
+            CONTROL_ENDPOINTS,
+            TRAFFIC_ENDPOINTS,
+            INDEX_ENDPOINTS,
+            STOREFRONT_ENDPOINTS,
+        ):
+            site.add_routes(table.routes(self))
         site.router.add_static("/static", STATIC)
         site.cleanup_ctx.append(self._running)
         return site

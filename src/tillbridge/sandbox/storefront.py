@@ -6,9 +6,9 @@ A shop is one store, or a community with all of its member stores: one basket, o
 import re
 import secrets
 from collections import OrderedDict
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 from aiohttp import web
 from yarl import URL
@@ -22,12 +22,8 @@ from tillbridge.sandbox.catalogue import (
     version,
 )
 from tillbridge.sandbox.endpoints import (
-    Call,
-    Endpoint,
-    Unread,
+    Endpoints,
     any_community,
-    any_order,
-    any_parent,
     any_store,
 )
 from tillbridge.sandbox.orders import (
@@ -313,24 +309,28 @@ def community_shop(sandbox: "Sandbox", request: web.Request) -> Shop:
     return Shop(sandbox, request, sandbox.world.members(community), community)
 
 
-Found = TypeVar("Found")
-
-
-def _shown(version_of: Callable[[Found], str]) -> Callable[[Call[Found, Unread]], Awaitable[Json]]:
-    """What a page that stands open asks for, to see whether it is still true."""
-
-    async def show(call: Call[Found, Unread]) -> Json:
-        return {"version": version_of(call.found)}
-
-    return show
-
-
 # Browsing
 
 
-async def _show_shop(call: Call[Shop, Unread]) -> web.Response:
+STOREFRONT_ENDPOINTS = Endpoints()
+_serves = STOREFRONT_ENDPOINTS.serves
+_STORE, _COMMUNITY = "/store/{store_id}", "/community/{community_id}"
+_MEMBER = f"{_COMMUNITY}/{{store_id}}"
+_ORDER, _PARENT = "/orders/{order_id}", "/community-orders/{order_id}"
+
+
+@_serves("GET", f"{_STORE}/version", store_shop)
+@_serves("GET", f"{_COMMUNITY}/version", community_shop)
+def _show_version(_sandbox: "Sandbox", shop: Shop) -> Json:
+    """What a page that stands open asks for, to see whether it is still true."""
+    return {"version": shop.version()}
+
+
+@_serves("GET", _STORE, store_shop)
+@_serves("GET", _COMMUNITY, community_shop)
+def _show_shop(sandbox: "Sandbox", shop: Shop, request: web.Request) -> web.Response:
     """The page of a store, which is searched and paged, or that of a community."""
-    shop, query, now = call.found, call.request.query, call.sandbox.clock.now_ms()
+    query, now = request.query, sandbox.clock.now_ms()
     lines = shop.basket_lines()
     values: dict[str, Any] = {"shelves": shop.shelves(), "table_token": ""}
     if shop.community is None:
@@ -351,7 +351,7 @@ async def _show_shop(call: Call[Shop, Unread]) -> web.Response:
             "table_token": query.get("table", ""),
             "back_at": lambda item: None if is_available(item, now) else item.snooze_until_ms,
         }
-    return call.sandbox.pages.render(
+    return sandbox.pages.render(
         "store.html" if shop.community is None else "community.html",
         shop=shop,
         lines=lines,
@@ -365,14 +365,16 @@ async def _show_shop(call: Call[Shop, Unread]) -> web.Response:
     )
 
 
-async def _show_item(call: Call[Shop, Unread]) -> web.Response:
+@_serves("GET", f"{_STORE}/item", store_shop)
+@_serves("GET", f"{_MEMBER}/item", community_shop)
+def _show_item(sandbox: "Sandbox", shop: Shop, request: web.Request) -> web.Response:
     """Its kinds, its add-ons, and which of them can be had."""
-    shop, query, now = call.found, call.request.query, call.sandbox.clock.now_ms()
+    query, now = request.query, sandbox.clock.now_ms()
     store, token = shop.store, query.get("table", "")
     link = shop.link(store)
     item = link.catalogue.items.get(query.get("id", "")) if link else None
     if link is None or item is None or item.is_add_on:
-        return call.sandbox.pages.message(
+        return sandbox.pages.message(
             "Not on the menu", "This item is no longer sold here.", back=shop.path, status=404
         )
     groups = [
@@ -383,7 +385,7 @@ async def _show_item(call: Call[Shop, Unread]) -> web.Response:
         )
         for group in groups_of(link.catalogue, item)
     ]
-    return call.sandbox.pages.render(
+    return sandbox.pages.render(
         "item.html",
         store=store,
         item=item,
@@ -401,9 +403,11 @@ async def _show_item(call: Call[Shop, Unread]) -> web.Response:
 # The basket
 
 
-async def _add(call: Call[Shop, Unread]) -> web.Response:
-    shop, store = call.found, call.found.store
-    form = await read_form(call.request)
+@_serves("POST", f"{_STORE}/basket", store_shop)
+@_serves("POST", f"{_MEMBER}/basket", community_shop)
+async def _add(sandbox: "Sandbox", shop: Shop, request: web.Request) -> web.Response:
+    store = shop.store
+    form = await read_form(request)
     wanted, token = read_line(form), form.get("table", "")
     try:
         shop.priced(store, wanted)
@@ -412,26 +416,30 @@ async def _add(call: Call[Shop, Unread]) -> web.Response:
         where = URL(f"{shop.path_of(store)}/item").with_query(query)
         raise web.HTTPSeeOther(_at_table(str(where), token)) from None
     response = web.HTTPSeeOther(_at_table(shop.path, token) + "#basket")
-    visitor = call.request.cookies.get(_COOKIE)
-    key = call.sandbox.baskets.add(visitor, shop.path_of(store), wanted)
+    visitor = request.cookies.get(_COOKIE)
+    key = sandbox.baskets.add(visitor, shop.path_of(store), wanted)
     response.set_cookie(_COOKIE, key, httponly=True, samesite="Lax")
     raise response
 
 
-async def _remove(call: Call[Shop, Unread]) -> web.Response:
-    shop, form = call.found, await read_form(call.request)
+@_serves("POST", f"{_STORE}/basket/remove", store_shop)
+@_serves("POST", f"{_MEMBER}/basket/remove", community_shop)
+async def _remove(_sandbox: "Sandbox", shop: Shop, request: web.Request) -> web.Response:
+    form = await read_form(request)
     lines, index = shop.basket(shop.store), _whole(form.get("line"), -1)
     if 0 <= index < len(lines):
         del lines[index]
     raise web.HTTPSeeOther(_at_table(shop.path, form.get("table", "")) + "#basket")
 
 
-async def _place(call: Call[Shop, Unread]) -> web.Response:
-    shop, form = call.found, await read_form(call.request)
+@_serves("POST", f"{_STORE}/orders", store_shop)
+@_serves("POST", f"{_COMMUNITY}/orders", community_shop)
+async def _place(sandbox: "Sandbox", shop: Shop, request: web.Request) -> web.Response:
+    form = await read_form(request)
     try:
         placed = _ordered(shop, form)
     except PlacementError as refusal:
-        return call.sandbox.pages.message(
+        return sandbox.pages.message(
             "The order was not placed",
             f"{refusal}.",
             back=_at_table(shop.path, form.get("table", "")),
@@ -475,9 +483,9 @@ def _at_table(path: str, token: str) -> str:
 # Orders
 
 
-async def _show_order(call: Call[Order, Unread]) -> web.Response:
-    order = call.found
-    return call.sandbox.pages.render(
+@_serves("GET", _ORDER)
+def _show_order(sandbox: "Sandbox", order: Order) -> web.Response:
+    return sandbox.pages.render(
         "order.html",
         order=order,
         store=order.link.store,
@@ -487,23 +495,30 @@ async def _show_order(call: Call[Order, Unread]) -> web.Response:
     )
 
 
+@_serves("GET", f"{_ORDER}/version")
+def _show_order_version(_sandbox: "Sandbox", order: Order) -> Json:
+    return {"version": _order_version(order)}
+
+
 def _order_version(order: Order) -> str:
     return f"{order.state}.{len(order.history)}"
 
 
-async def _deliver(call: Call[Order, Unread]) -> web.Response:
-    call.sandbox.orders.deliver(call.found)
-    raise web.HTTPSeeOther(f"/orders/{call.found.order_id}")
+@_serves("POST", f"{_ORDER}/deliver")
+def _deliver(sandbox: "Sandbox", order: Order) -> web.Response:
+    sandbox.orders.deliver(order)
+    raise web.HTTPSeeOther(f"/orders/{order.order_id}")
 
 
-async def _cancel(call: Call[Order, Unread]) -> web.Response:
-    call.sandbox.orders.cancel_by_customer(call.found, None)
-    raise web.HTTPSeeOther(f"/orders/{call.found.order_id}")
+@_serves("POST", f"{_ORDER}/cancel")
+def _cancel(sandbox: "Sandbox", order: Order) -> web.Response:
+    sandbox.orders.cancel_by_customer(order, None)
+    raise web.HTTPSeeOther(f"/orders/{order.order_id}")
 
 
-async def _show_parent(call: Call[ParentOrder, Unread]) -> web.Response:
-    parent = call.found
-    return call.sandbox.pages.render(
+@_serves("GET", _PARENT)
+def _show_parent(sandbox: "Sandbox", parent: ParentOrder) -> web.Response:
+    return sandbox.pages.render(
         "community_order.html",
         parent=parent,
         order=parent_body(parent),
@@ -513,36 +528,16 @@ async def _show_parent(call: Call[ParentOrder, Unread]) -> web.Response:
     )
 
 
+@_serves("GET", f"{_PARENT}/version")
+def _show_parent_version(_sandbox: "Sandbox", order: ParentOrder) -> Json:
+    return {"version": _parent_version(order)}
+
+
 def _parent_version(parent: ParentOrder) -> str:
     return f"{parent.status}.{sum(len(child.history) for child in parent.children)}"
 
 
-async def _move_parent(call: Call[ParentOrder, Unread]) -> web.Response:
-    call.sandbox.orders.step(call.found, call.part("step"))
-    raise web.HTTPSeeOther(f"/community-orders/{call.found.order_id}")
-
-
-_STORE, _COMMUNITY = "/store/{store_id}", "/community/{community_id}"
-_MEMBER = f"{_COMMUNITY}/{{store_id}}"
-_ORDER, _PARENT = "/orders/{order_id}", "/community-orders/{order_id}"
-STOREFRONT_ENDPOINTS = (
-    Endpoint("GET", _STORE, store_shop, Unread, _show_shop),
-    Endpoint("GET", f"{_STORE}/item", store_shop, Unread, _show_item),
-    Endpoint("GET", f"{_STORE}/version", store_shop, Unread, _shown(Shop.version)),
-    Endpoint("POST", f"{_STORE}/basket", store_shop, Unread, _add),
-    Endpoint("POST", f"{_STORE}/basket/remove", store_shop, Unread, _remove),
-    Endpoint("POST", f"{_STORE}/orders", store_shop, Unread, _place),
-    Endpoint("GET", _ORDER, any_order, Unread, _show_order),
-    Endpoint("GET", f"{_ORDER}/version", any_order, Unread, _shown(_order_version)),
-    Endpoint("POST", f"{_ORDER}/deliver", any_order, Unread, _deliver),
-    Endpoint("POST", f"{_ORDER}/cancel", any_order, Unread, _cancel),
-    Endpoint("GET", _COMMUNITY, community_shop, Unread, _show_shop),
-    Endpoint("GET", f"{_COMMUNITY}/version", community_shop, Unread, _shown(Shop.version)),
-    Endpoint("POST", f"{_COMMUNITY}/orders", community_shop, Unread, _place),
-    Endpoint("GET", f"{_MEMBER}/item", community_shop, Unread, _show_item),
-    Endpoint("POST", f"{_MEMBER}/basket", community_shop, Unread, _add),
-    Endpoint("POST", f"{_MEMBER}/basket/remove", community_shop, Unread, _remove),
-    Endpoint("GET", _PARENT, any_parent, Unread, _show_parent),
-    Endpoint("GET", f"{_PARENT}/version", any_parent, Unread, _shown(_parent_version)),
-    Endpoint("POST", f"{_PARENT}/{{step}}", any_parent, Unread, _move_parent),
-)
+@_serves("POST", f"{_PARENT}/{{step}}")
+def _move_parent(sandbox: "Sandbox", parent: ParentOrder, step: str) -> web.Response:
+    sandbox.orders.step(parent, step)
+    raise web.HTTPSeeOther(f"/community-orders/{parent.order_id}")

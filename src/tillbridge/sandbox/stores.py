@@ -1,6 +1,6 @@
 """Stores and integrations: list, integrate, read, change, remove; settings, status, taxes."""
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tillbridge.sandbox.bodies import (
     Integrate,
@@ -10,20 +10,14 @@ from tillbridge.sandbox.bodies import (
     VerbatimStoreSettings,
     renamed,
 )
-from tillbridge.sandbox.endpoints import (
-    Call,
-    Caller,
-    Endpoint,
-    Unread,
-    caller,
-    integrated,
-    reachable,
-)
+from tillbridge.sandbox.endpoints import Caller, Endpoints, caller, connected, integrated, reachable
 from tillbridge.sandbox.hours import check_week
-from tillbridge.sandbox.settings import SandboxSettings
 from tillbridge.sandbox.state import Integration, Link, new_id, plain
 from tillbridge.sandbox.validation import Json, ServiceError
 from tillbridge.sandbox.webhooks import new_secret
+
+if TYPE_CHECKING:
+    from tillbridge.sandbox.server import Sandbox
 
 _SHOWN_WITH_STORE = (
     "integration_id",
@@ -54,13 +48,21 @@ def store_body(link: Link) -> dict[str, Any]:
     }
 
 
-async def _stores(call: Call[Caller, Unread]) -> Json:
-    world, who = call.sandbox.world, call.found
+STORE_ENDPOINTS = Endpoints(api=True)
+_serves = STORE_ENDPOINTS.serves
+_STORE, _INTEGRATION = "/pos/stores/{store_id}", "/pos/integrations/{store_id}"
+
+
+@_serves("GET", "/pos/stores", caller)
+def show_stores(sandbox: "Sandbox", who: Caller) -> Json:
+    """Every store of the merchant."""
+    world = sandbox.world
     return [store_body(world.link(who.app_id, store)) for store in world.stores_of(who.merchant)]
 
 
-async def _integrate(call: Call[Link, Integrate]) -> Json:
-    link, body = call.found, call.body
+@_serves("POST", "/pos/integrate-store/{store_id}", reachable)
+def integrate(sandbox: "Sandbox", link: Link, body: Integrate) -> Json:
+    """The only answer with the webhook secret."""
     if link.active is not None:
         raise ServiceError(
             "integration.already_exists",
@@ -74,57 +76,72 @@ async def _integrate(call: Call[Link, Integrate]) -> Json:
         auto_accept_orders=body.auto_accept_orders or False,
         external_store_id=body.external_store_id or link.location_id or link.store.store_id,
         notification_email=body.notification_email or link.store.merchant_email,
-        connected_at_ms=call.sandbox.clock.now_ms(),
+        connected_at_ms=sandbox.clock.now_ms(),
     )
-    call.sandbox.webhooks.stop_for(link)
+    sandbox.webhooks.stop_for(link)
     link.integration = integration
     return {**integration_body(link, integration), "webhook_secret": integration.webhook_secret}
 
 
-async def _show(call: Call[tuple[Link, Integration], Unread]) -> Json:
-    return integration_body(*call.found)
+@_serves("GET", _INTEGRATION, integrated)
+def show(_sandbox: "Sandbox", found: tuple[Link, Integration]) -> Json:
+    """The integration, without its secret."""
+    return integration_body(*found)
 
 
-async def _update(call: Call[tuple[Link, Integration], IntegrationUpdate]) -> Json:
-    link, integration = call.found
-    for name in call.body.model_fields_set - {"rotate"}:
-        setattr(integration, name, getattr(call.body, name))
+@_serves(
+    "PUT",
+    _INTEGRATION,
+    integrated,
+    model=lambda settings: renamed(IntegrationUpdate, "rotate", settings.rotation_field),
+)
+def update(sandbox: "Sandbox", found: tuple[Link, Integration], body: IntegrationUpdate) -> Json:
+    """Only what is sent changes."""
+    link, integration = found
+    for name in body.model_fields_set - {"rotate"}:
+        setattr(integration, name, getattr(body, name))
     answer = integration_body(link, integration)
-    if call.body.rotate:
+    if body.rotate:
         integration.webhook_secret = new_secret()
-        if call.sandbox.settings.rotation_returns_secret:
+        if sandbox.settings.rotation_returns_secret:
             answer["webhook_secret"] = integration.webhook_secret
     return answer
 
 
-async def _remove(call: Call[tuple[Link, Integration], Unread]) -> Json:
-    link, _ = call.found
+@_serves("DELETE", _INTEGRATION, connected)
+def remove(sandbox: "Sandbox", link: Link) -> Json:
+    """What is under way is never delivered."""
     link.integration = None
-    call.sandbox.webhooks.stop_for(link)
+    sandbox.webhooks.stop_for(link)
     return {"status": "success", "message": "Integration removed"}
 
 
-async def _settings(call: Call[tuple[Link, Integration], StoreSettings]) -> Json:
-    store, body = call.found[0].store, call.body.sent()
-    check_week(
-        body.get("availability", {}),
-        "availability",
-        past_midnight=call.sandbox.settings.hours_past_midnight,
-    )
-    for name, value in body.items():
-        if isinstance(value, dict):
-            store.settings[name] = {**store.settings.get(name, {}), **value}
-        else:
-            store.settings[name] = value
-    store.name = body.get("name", store.name)
-    store.description = body.get("description", store.description)
+@_serves(
+    "PUT",
+    f"{_STORE}/settings",
+    connected,
+    model=lambda settings: (
+        VerbatimStoreSettings if settings.settings_accept_unknown else StoreSettings
+    ),
+)
+def change_settings(sandbox: "Sandbox", link: Link, body: StoreSettings) -> Json:
+    """Only what is sent changes."""
+    store, sent = link.store, body.sent()
+    past_midnight = sandbox.settings.hours_past_midnight
+    check_week(sent.get("availability", {}), "availability", past_midnight=past_midnight)
+    for name, value in sent.items():
+        before = store.settings.get(name, {}) if isinstance(value, dict) else None
+        store.settings[name] = value if before is None else {**before, **value}
+    store.name = sent.get("name", store.name)
+    store.description = sent.get("description", store.description)
     return {"status": "success", "message": "Store settings updated"}
 
 
-async def _status(call: Call[tuple[Link, Integration], StoreStatus]) -> Json:
-    sandbox, link = call.sandbox, call.found[0]
+@_serves("PUT", f"{_STORE}/status", connected)
+def change_status(sandbox: "Sandbox", link: Link, body: StoreStatus) -> Json:
+    """Other apps of the store, and other channels, hear of it."""
     store = link.store
-    previous, store.status = store.status, call.body.status
+    previous, store.status = store.status, body.status
     data = {"store_id": store.store_id, "previous_status": previous, "status": store.status}
     sandbox.world.channel_events.append(
         {"event_type": "store.status_changed", "at": sandbox.clock.timestamp(), "data": data}
@@ -135,22 +152,7 @@ async def _status(call: Call[tuple[Link, Integration], StoreStatus]) -> Json:
     return {"status": "success", "store_id": store.store_id, "store_status": store.status}
 
 
-async def _tax_config(call: Call[tuple[Link, Integration], Unread]) -> Json:
-    return call.found[0].store.tax_config
-
-
-def store_endpoints(settings: SandboxSettings) -> list[Endpoint[Any, Any]]:
-    """The endpoints under "Stores and integrations"."""
-    store, integration = "/pos/stores/{store_id}", "/pos/integrations/{store_id}"
-    update = renamed(IntegrationUpdate, "rotate", settings.rotation_field)
-    settings_model = VerbatimStoreSettings if settings.settings_accept_unknown else StoreSettings
-    return [
-        Endpoint("GET", "/pos/stores", caller, Unread, _stores),
-        Endpoint("POST", "/pos/integrate-store/{store_id}", reachable, Integrate, _integrate),
-        Endpoint("GET", integration, integrated, Unread, _show),
-        Endpoint("PUT", integration, integrated, update, _update),
-        Endpoint("DELETE", integration, integrated, Unread, _remove),
-        Endpoint("PUT", f"{store}/settings", integrated, settings_model, _settings),
-        Endpoint("PUT", f"{store}/status", integrated, StoreStatus, _status),
-        Endpoint("GET", f"{store}/tax-config", integrated, Unread, _tax_config),
-    ]
+@_serves("GET", f"{_STORE}/tax-config", connected)
+def tax_config(_sandbox: "Sandbox", link: Link) -> Json:
+    """How the store taxes."""
+    return link.store.tax_config
