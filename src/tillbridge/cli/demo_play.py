@@ -164,14 +164,16 @@ async def _connect(stage: Stage) -> str:
 
 async def _menu(stage: Stage) -> str:
     await stage.until(_("the menu is on sale"), stage.menu_is_on_sale)
-    return _("{count} items").format(count=len(stage.till.item_ids()))
+    return _("{count} items").format(count=len(stage.till.menu.item_ids()))
 
 
 async def _order(stage: Stage) -> str:
     order = await stage.place("P02", "B05")
-    took = await stage.until(_("the till has the ticket"), lambda: order in stage.till.tickets)
-    lines = stage.till.tickets[order]
-    if sorted(lines) != sorted(map(stage.till.id_of, ("P02", "B05"))):
+    took = await stage.until(
+        _("the till has the ticket"), lambda: order in stage.till.kitchen.tickets
+    )
+    lines = stage.till.kitchen.tickets[order]
+    if sorted(lines) != sorted(map(stage.till.menu.id_of, ("P02", "B05"))):
         raise DemoFailed(
             _("The ticket has other lines than the order: {lines}").format(lines=lines)
         )
@@ -179,7 +181,7 @@ async def _order(stage: Stage) -> str:
 
 
 async def _life(stage: Stage) -> str:
-    if not stage.till.tells_progress:
+    if not stage.till.kitchen.tells_progress:
         raise NotHere(_("this till does not tell"))
     order = await stage.place("D01")
     await stage.until(_("the customer sees: ready"), lambda: stage.order_is(order, "ready"))
@@ -190,7 +192,7 @@ async def _life(stage: Stage) -> str:
 
 async def _sold_out(stage: Stage) -> str:
     before = _noted(stage)
-    stage.till.sell_out("D01")
+    stage.till.menu.sell_out("D01")
     took = await stage.until(_("D01 is off sale"), lambda: _on_sale(stage, "D01", wanted=False))
     await stage.until(_("the bridge has noted it"), lambda: _noted(stage) > before)
     try:
@@ -202,7 +204,7 @@ async def _sold_out(stage: Stage) -> str:
 
 async def _back(stage: Stage) -> str:
     before = _noted(stage)
-    stage.till.restock("D01")
+    stage.till.menu.restock("D01")
     took = await stage.until(_("D01 is back"), lambda: _on_sale(stage, "D01", wanted=True))
     await stage.until(_("the bridge has noted it"), lambda: _noted(stage) > before)
     return _in_ms(took)
@@ -215,16 +217,16 @@ def _noted(stage: Stage) -> int:
 
 
 async def _on_sale(stage: Stage, external_id: str, *, wanted: bool) -> bool:
-    item = (await stage.storefront()).get(stage.till.id_of(external_id))
+    item = (await stage.storefront()).get(stage.till.menu.id_of(external_id))
     return item is not None and bool(item["available"]) is wanted
 
 
 async def _price(stage: Stage) -> str:
     await stage.control("requests", method="DELETE")
-    stage.till.reprice("P03", "11.90")
+    stage.till.menu.reprice("P03", "11.90")
 
     async def told() -> bool:
-        return bool((await stage.storefront())[stage.till.id_of("P03")]["price"] == 1190)
+        return bool((await stage.storefront())[stage.till.menu.id_of("P03")]["price"] == 1190)
 
     took = await stage.until(_("the new price is shown"), told)
     calls = (await stage.control("requests", method="GET"))["requests"]
@@ -236,7 +238,7 @@ async def _price(stage: Stage) -> str:
 
 async def _emptied(stage: Stage) -> str:
     before = await stage.storefront()
-    stage.till.export_nothing()
+    stage.till.menu.export_nothing()
 
     def distrusted() -> bool:
         log = stage.log_path.read_bytes()
@@ -245,7 +247,7 @@ async def _emptied(stage: Stage) -> str:
     await stage.until(_("it is held, or taken for half a file"), distrusted)
     if set(await stage.storefront()) != set(before):
         raise DemoFailed(_("An empty export has wiped the menu."))
-    stage.till.export_menu()
+    stage.till.menu.export()
     return _("{count} items still on sale").format(count=len(before))
 
 
@@ -255,7 +257,7 @@ async def _killed(stage: Stage) -> str:
     await stage.kill_bridge()
     orders += [await stage.place("A02") for _number in range(5)]
     await stage.start_bridge()
-    await stage.until(_("all tickets"), lambda: set(orders) <= stage.till.tickets.keys())
+    await stage.until(_("all tickets"), lambda: set(orders) <= stage.till.kitchen.tickets.keys())
     for order in orders:
         await stage.until(_("it is accepted"), partial(_is_taken, stage, order))
     await stage.control("clock", {"speed": 1})
@@ -270,7 +272,7 @@ async def _is_taken(stage: Stage, order: str) -> bool:
 async def _service_gone(stage: Stage) -> str:
     await stage.control("faults", {"path": "^/pos/", "action": "error", "status": 503})
     order = await stage.place("S01")
-    await stage.until(_("the till has the ticket"), lambda: order in stage.till.tickets)
+    await stage.until(_("the till has the ticket"), lambda: order in stage.till.kitchen.tickets)
     await stage.control("faults", method="DELETE")
     gone_until = time.monotonic()
     await stage.until(_("it is told"), lambda: _is_taken(stage, order))

@@ -17,7 +17,7 @@ import aiohttp
 
 from tillbridge.core.errors import BridgeError
 from tillbridge.core.i18n import _
-from tillbridge.demo.till import DemoTill, RigTill, SampleTill
+from tillbridge.demo.till import DemoTill, rig_till, sample_till
 from tillbridge.sandbox import RunningSandbox, SandboxSettings, start
 
 _SERVICE_PORT, _RECEIVER_PORT, _PAGE_PORT = 9000, 8088, 8089
@@ -182,11 +182,13 @@ class Stage:
 
     async def menu_is_on_sale(self) -> bool:
         """Whether the storefront has an item for each of the till's."""
-        return self.till.item_ids() == set(await self.storefront())
+        return self.till.menu.item_ids() == set(await self.storefront())
 
     async def place(self, *external_ids: str) -> str:
         """Order one of each item of the demo's menu; return the order's id."""
-        lines = [{"external_id": self.till.id_of(each), "quantity": 1} for each in external_ids]
+        lines = [
+            {"external_id": self.till.menu.id_of(each), "quantity": 1} for each in external_ids
+        ]
         order = await self.control("orders", {"store_id": "st_main", "items": lines})
         order_id: str = order["order_id"]
         return order_id
@@ -234,9 +236,12 @@ async def set_up(
     adapter: str = "",
 ) -> AsyncIterator[Stage]:
     """Set the stage, with the till of an adapter or a sample of files; all is ended again."""
-    till = _till(adapter, folder, cooking_s)
+    if adapter in {"", "folder"}:
+        till = sample_till(folder, cooking_s=cooking_s)
+    else:
+        till = rig_till(adapter, folder, cooking_s=cooking_s)
     sandbox = await start(settings, port=_port(_SERVICE_PORT, usual=usual_ports))
-    kitchen = asyncio.create_task(till.work())
+    kitchen = asyncio.create_task(till.kitchen.work())
     async with aiohttp.ClientSession() as http:
         stage = Stage(folder, sandbox, till, http)
         stage.configure(
@@ -252,12 +257,6 @@ async def set_up(
             await asyncio.gather(kitchen, return_exceptions=True)
             await sandbox.stop()
             till.close()
-
-
-def _till(adapter: str, folder: Path, cooking_s: float) -> DemoTill:
-    if adapter in {"", "folder"}:
-        return SampleTill(folder / "till", cooking_s=cooking_s)
-    return RigTill(adapter, folder, cooking_s=cooking_s)
 
 
 # Below the ports that systems give to connections: between a look and a listen nobody takes one.
