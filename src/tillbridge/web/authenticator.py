@@ -23,6 +23,7 @@ from tillbridge.core.clock import Clock
 from tillbridge.core.errors import ConfigError
 from tillbridge.core.i18n import _
 from tillbridge.core.log import get_logger
+from tillbridge.web.passwords import decoy, password_fits
 
 
 @dataclass(frozen=True, slots=True)
@@ -376,12 +377,6 @@ class Authenticator:
 
         `source` is where the request comes from (see `source_of`).
         """
-        # Brings the hash function: a bridge without passwords needs none of it.
-        from tillbridge.web.passwords import (  # noqa: PLC0415 -- see above
-            decoy,
-            password_fits,
-        )
-
         async with self._hashing:
             wait = self._throttle.wait_s(source, name, self.clock.monotonic())
             if wait > 0:

@@ -1,7 +1,4 @@
-"""The second listener: the page, JSON, metrics, the OAuth callback, and commands.
-
-What only some bridges need (passwords, metrics) is imported when it is asked for.
-"""
+"""The second listener: the page, JSON, metrics, the OAuth callback, and commands."""
 
 import asyncio
 import contextlib
@@ -32,6 +29,7 @@ from tillbridge.core.operation import BadRequest, Dispatcher
 from tillbridge.stores.consent import callback_place
 from tillbridge.web.authenticator import Authenticator, Denied, Visitor
 from tillbridge.web.live import LiveHub
+from tillbridge.web.metrics import CONTENT_TYPE, exposition
 from tillbridge.web.rendering import HEADERS, STATIC, OnCallback, callback_page
 from tillbridge.web.site.site import Site
 
@@ -230,9 +228,6 @@ class StatusListener:
         visitor = await self.authenticator.machine(request)
         if not isinstance(visitor, Visitor):
             return _turned_away(visitor)
-        # A megabyte that a bridge nobody measures need not carry.
-        from tillbridge.web.metrics import CONTENT_TYPE, exposition  # noqa: PLC0415 -- see above
-
         measures = await self._dispatcher.perform("status.measures", {}, visitor.actor)
         text = exposition(measures, self._metrics)
         return web.Response(body=text, headers={"Content-Type": CONTENT_TYPE})

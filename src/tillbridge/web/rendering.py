@@ -1,19 +1,16 @@
 """Templates and headers: everything escaped, nothing undefined, made ready when first needed."""
 
 import re
+from collections.abc import Awaitable, Callable, Mapping
 from functools import lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING
 from zlib import crc32
+
+from jinja2 import Environment, PackageLoader, StrictUndefined, Template
 
 from tillbridge.core.i18n import _, ngettext
 from tillbridge.core.spans import short_span, span
 from tillbridge.model.money import to_major
-
-if TYPE_CHECKING:
-    from jinja2 import Environment, Template
-from collections.abc import Awaitable, Callable, Mapping
-
 from tillbridge.stores.consent import CallbackAnswer
 
 STATIC = Path(__file__).with_name("static")
@@ -24,7 +21,7 @@ _UNSEEMLY = re.compile(
 
 
 @lru_cache
-def template(name: str) -> "Template":
+def template(name: str) -> Template:
     """Return a template of `templates/`."""
     return _environment().get_template(name)
 
@@ -67,10 +64,7 @@ def money(amount: int | None, currency: str) -> str:
 
 
 @lru_cache(maxsize=1)
-def _environment() -> "Environment":
-    # Two megabytes that a bridge whose page nobody opens need not carry.
-    from jinja2 import Environment, PackageLoader, StrictUndefined  # noqa: PLC0415 -- see above
-
+def _environment() -> Environment:
     environment = Environment(
         loader=PackageLoader("tillbridge.web"),
         autoescape=True,

@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from tillbridge.core.i18n import _
+from tillbridge.model.community import FINAL
 from tillbridge.stores.integration_plan import Kind, costs_of
 from tillbridge.web.site.book import (
     Done,
@@ -193,8 +194,6 @@ def blocks(told: Mapping[str, Any]) -> list[Filled]:
     """Return the communities of a status document as the overview shows them; often none."""
     if "communities" not in told:
         return []
-    from tillbridge.model.community import FINAL  # noqa: PLC0415 -- only where there are any
-
     return [
         {
             "name": name,

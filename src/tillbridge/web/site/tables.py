@@ -7,6 +7,8 @@ from aiohttp import web
 
 from tillbridge.core.errors import BridgeError
 from tillbridge.core.i18n import _, ngettext
+from tillbridge.qr_sheets.files import sheet_name
+from tillbridge.qr_sheets.sheet import Paper, QrTable, make_sheet
 from tillbridge.web.site.book import (
     Done,
     File,
@@ -35,14 +37,6 @@ async def _fill(visit: Visit) -> Filled:
 
 async def _sheet(visit: Visit) -> web.Response:
     """Give the printable sheet; it has a style of its own, so it is a file to save and open."""
-    # Two megabytes that only whoever prints needs.
-    from tillbridge.qr_sheets.files import sheet_name  # noqa: PLC0415 -- see above
-    from tillbridge.qr_sheets.sheet import (  # noqa: PLC0415 -- see above
-        Paper,
-        QrTable,
-        make_sheet,
-    )
-
     store = visit.params["store"]
     answer = await visit.perform("tables.list", store=store)
     zone = visit.query.get("zone", "")
