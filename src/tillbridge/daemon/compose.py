@@ -174,9 +174,7 @@ def _community(name: str, bridge: Bridge) -> CommunityFlow:
     files = {each: StoreFiles.of(stores[each].settings, shared.base_dir) for each in members}
     with_files = {each: found for each, found in files.items() if found.paths()}
     hours = Hours(
-        context,
-        with_files if settings.push_hours else {},
-        hours_field=assumed.override_hours_field,
+        context, with_files if settings.push_hours else {}, hours_field=assumed.override_hours_field
     )
     return CommunityFlow(context, hours, public_url=shared.settings.receiver.public_url)
 

@@ -143,10 +143,7 @@ SUBJECT = Subject(
     ),
     actions=(
         performs(
-            "/stores/{store}/menu/approve",
-            _("Review the change"),
-            "menu.approve",
-            ask=_ask_approve,
+            "/stores/{store}/menu/approve", _("Review the change"), "menu.approve", ask=_ask_approve
         ),
         performs(
             "/stores/{store}/menu/dismiss",

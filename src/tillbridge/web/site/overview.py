@@ -8,15 +8,7 @@ from tillbridge.core.i18n import _
 from tillbridge.core.problems import PROBLEMS
 from tillbridge.status.document import ProblemView
 from tillbridge.status.overview import DayView, Overview, Span
-from tillbridge.web.site.book import (
-    Done,
-    Filled,
-    Page,
-    Question,
-    Subject,
-    Visit,
-    performs,
-)
+from tillbridge.web.site.book import Done, Filled, Page, Question, Subject, Visit, performs
 from tillbridge.web.site.store import blocks
 
 # The page that tells more and its link, by the code or its beginning (the longest counts).

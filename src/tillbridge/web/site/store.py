@@ -6,16 +6,7 @@ from typing import Any
 from tillbridge.core.i18n import _
 from tillbridge.model.community import FINAL
 from tillbridge.stores.integration_plan import Kind, costs_of
-from tillbridge.web.site.book import (
-    Done,
-    Field,
-    Filled,
-    Page,
-    Question,
-    Subject,
-    Visit,
-    performs,
-)
+from tillbridge.web.site.book import Done, Field, Filled, Page, Question, Subject, Visit, performs
 
 _MOST_LINES = 40
 _PAUSES = (
@@ -183,7 +174,7 @@ INTEGRATION = Subject(
                 risky=True,
             ),
         ),
-    ),
+    )
 )
 
 
@@ -219,12 +210,7 @@ async def _fill_community(visit: Visit) -> Filled:
     orders = await visit.perform("communities.orders", community=name, limit=_ORDERS)
     status = await visit.status()
     block = next((each for each in blocks(status) if each["name"] == name), None)
-    return {
-        "name": name,
-        "block": block,
-        "availability": availability,
-        "orders": orders["orders"],
-    }
+    return {"name": name, "block": block, "availability": availability, "orders": orders["orders"]}
 
 
 COMMUNITIES = Subject(
@@ -236,5 +222,5 @@ COMMUNITIES = Subject(
             _fill_community,
             section="/",
         ),
-    ),
+    )
 )

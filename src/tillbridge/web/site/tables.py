@@ -9,16 +9,7 @@ from tillbridge.core.errors import BridgeError
 from tillbridge.core.i18n import _, ngettext
 from tillbridge.qr_sheets.files import sheet_name
 from tillbridge.qr_sheets.sheet import Paper, QrTable, make_sheet
-from tillbridge.web.site.book import (
-    Done,
-    File,
-    Filled,
-    Page,
-    Question,
-    Subject,
-    Visit,
-    performs,
-)
+from tillbridge.web.site.book import Done, File, Filled, Page, Question, Subject, Visit, performs
 
 PAPERS = (("a4", "A4"), ("letter", "Letter"))
 _PER_PAGE = (2, 4, 6, 8, 12, 20)
