@@ -80,7 +80,7 @@ class Harness:
         self.applied: list[tuple[str, ...]] = []
         self.tracker = tracker
         self.refuse = False
-        self.reloader = Reloader(load(self.path), tracker, self.apply, clock=StoppedClock())
+        self.reloader = Reloader(load(self.path), tracker, self.apply)
 
     def write(self, change: str, to: str = "") -> None:
         self.path.write_text(SAMPLE.replace(change, to) if change else SAMPLE, "utf-8")

@@ -7,22 +7,18 @@ that is no configuration changes nothing, and the page says what is wrong with i
 import asyncio
 from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Any
 
 from pydantic import BaseModel
 
 from tillbridge.config import LoadedSettings, Settings, load
-from tillbridge.core.clock import Clock
 from tillbridge.core.errors import ConfigError
 from tillbridge.core.log import get_logger
 from tillbridge.core.problems import Found, Scope
-from tillbridge.core.worker import Supervisor, Worker
 from tillbridge.ledger.problems import ProblemTracker
 
 log = get_logger()
 
-_LOOK_EVERY_S = 5.0
 _UNUSABLE = Scope("", frozenset({"config.unusable"}))
 _FILE = Scope("", frozenset({"config.unusable", "config.restart_needed"}))
 
@@ -75,7 +71,7 @@ def _differing(old: Any, new: Any, key: str) -> Iterator[str]:  # noqa: ANN401 -
 
 
 class Reloader:
-    """Watches the file of `loaded`, and calls `apply` with each configuration that can be used.
+    """Calls `apply` with each configuration in the file of `loaded` that can be used.
 
     `apply` is given what differs from the one that counts; it raises ConfigError where what the
     file points at (a password's hash) cannot be had.
@@ -86,38 +82,18 @@ class Reloader:
         loaded: LoadedSettings,
         tracker: ProblemTracker,
         apply: Callable[[LoadedSettings, Change], None],
-        *,
-        clock: Clock,
     ) -> None:
-        self._started_with = loaded
+        self._path = loaded.path
         self._counts = loaded
+        self._waiting: tuple[str, ...] = ()  # keys, as they were logged
         self._tracker = tracker
         self._apply = apply
-        self._seen = _mark(loaded.path)
-        self._requested = False
-        self.worker = Worker("configuration", self._look, Supervisor("", tracker), clock)
-        self.worker.wake_in(_LOOK_EVERY_S)
         tracker.report(_FILE, ())  # the last run's: this one has read the file
-
-    def reload(self) -> None:
-        """Read the file now."""
-        self._requested = True
-        self.worker.wake()
-
-    async def _look(self) -> float:
-        """Read the file if somebody asks for it, or if it has changed."""
-        requested, self._requested = self._requested, False
-        mark = await asyncio.to_thread(_mark, self._started_with.path)
-        if requested or mark != self._seen:
-            # An editor may be half-way through: whoever still writes comes round once more.
-            self._seen = mark
-            await self.read()
-        return _LOOK_EVERY_S
 
     async def read(self) -> None:
         """Read the file, and take up what can be taken up."""
         try:
-            fresh = await asyncio.to_thread(load, self._started_with.path)
+            fresh = await asyncio.to_thread(load, self._path)
             change = compare(self._counts.settings, fresh.settings)
             if change.live:
                 self._apply(fresh, change)
@@ -129,7 +105,9 @@ class Reloader:
         if change.live:
             self._counts = _with(self._counts, fresh, change.live)
         waiting = compare(self._counts.settings, fresh.settings).restart
-        log.info("config.read_anew", counts=change.live, after_restart=waiting)
+        if change.live or waiting != self._waiting:
+            log.info("config.read_anew", counts=change.live, after_restart=waiting)
+        self._waiting = waiting
         found = Found("config.restart_needed", detail={"keys": _shown(waiting)})
         self._tracker.report(_FILE, [found] if waiting else ())
 
@@ -149,12 +127,3 @@ def _with(counts: LoadedSettings, fresh: LoadedSettings, keys: Collection[str]) 
 def _shown(keys: Collection[str], most: int = 5) -> str:
     named = [*keys][:most]
     return ", ".join(named) + (", ..." if len(keys) > most else "")
-
-
-def _mark(path: Path) -> tuple[int, int, int] | None:
-    """Return what tells one state of the file from another; None while it is not there."""
-    try:
-        about = path.stat()
-    except OSError:
-        return None
-    return about.st_mtime_ns, about.st_size, about.st_ino

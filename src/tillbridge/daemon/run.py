@@ -30,7 +30,7 @@ from tillbridge.core.log import get_logger, set_level
 from tillbridge.core.network import raise_file_limit
 from tillbridge.core.problems import Found, Scope
 from tillbridge.core.restart import RestartController
-from tillbridge.core.worker import Supervisor
+from tillbridge.core.worker import Step, Supervisor, Worker
 from tillbridge.daemon import alerting, checks
 from tillbridge.daemon.compose import compose, dispatcher_of, subject_of
 from tillbridge.daemon.reload import Change, Reloader
@@ -47,6 +47,7 @@ from tillbridge.operations.connect import ConnectionRequest, Connections
 from tillbridge.operations.diagnostics import Diagnostics
 from tillbridge.operations.setup import Setup
 from tillbridge.operations.status import status
+from tillbridge.pos.watch import FileWatch
 from tillbridge.receiver.receiver import Echo, Receiver, receiver_settings
 from tillbridge.setup.proposal import ChangeSignal, SetupContext
 from tillbridge.web.authenticator import Authenticator, access_rules
@@ -64,6 +65,8 @@ log = get_logger()
 
 _OPEN_AGAIN_S = 15.0  # how often an adapter that was not open is looked at
 _HOUR_S = 3600.0
+_LOOK_EVERY_S = 30.0  # at the configuration, where the system reports no changes
+_SETTLE_MS = 200  # an editor may be half-way through
 _NOT_SET_UP = "bridge.not_set_up"
 
 
@@ -101,9 +104,11 @@ class _Daemon:
         self._receiver = self._new_receiver() if bridge.is_set_up else None
         echo = None if self._receiver is None else self._receiver.echo
         self._subject = partial(subject_of, bridge, echo)  # this bridge, to be examined
-        self._reloader = Reloader(
-            bridge.loaded, bridge.problems, self._reloaded, clock=bridge.clock
-        )
+        supervisor, path = Supervisor("", bridge.problems), bridge.loaded.path
+        reloader = Reloader(bridge.loaded, bridge.problems, self._reloaded)
+        self._reloading = Worker("configuration", reloader.read, supervisor, bridge.clock)
+        self._watch = FileWatch(bridge.events, store="configuration", poll_s=_LOOK_EVERY_S)
+        self._watch.subscribe([path], _SETTLE_MS, self._reloading.wake)
         bridge.started_at = bridge.clock.now_ms()
         bridge.connections = self._connections = Connections(bridge, self._connected)
         bridge.diagnostics = Diagnostics(bridge.loaded, self._subject)
@@ -180,7 +185,7 @@ class _Daemon:
                 watchdog.start(manager.watchdog_s)
                 opened.callback(watchdog.stop)
             if bridge.is_set_up:
-                on_hangup(self._reloader.reload)
+                on_hangup(self._reloading.wake)
             async with self._connecting_new_store():
                 yield
 
@@ -238,10 +243,11 @@ class _Daemon:
             "ledger": self._until_damaged(),
         }
         if (receiver := self._receiver) is not None:
-            tasks |= {"configuration": self._reloader.worker.run(), **receiver.tasks()}
+            steps: dict[str, Step] = {"configuration.watch": self._watch.run}
             if bridge.settings.alerts.are_wanted:
-                steps = alerting.steps(bridge, receiver_url=lambda: receiver.url)
-                tasks |= Supervisor("", bridge.problems).tasks(steps)
+                steps |= alerting.steps(bridge, receiver_url=lambda: receiver.url)
+            tasks |= {"configuration": self._reloading.run(), **receiver.tasks()}
+            tasks |= Supervisor("", bridge.problems).tasks(steps)
         for store in bridge.stores.values():
             tasks |= store.tasks()
         for community in bridge.communities.values():
