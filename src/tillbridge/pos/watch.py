@@ -204,7 +204,9 @@ class FileWatch:
     ) -> None:
         self._events = events
         self._poll_s = poll_s
-        self._worker = CallThread(f"{store}-watch", hangs_after_s=hangs_after_s, on_hang=on_hang)
+        self._call_thread = partial(
+            CallThread, f"{store}-watch", hangs_after_s=hangs_after_s, on_hang=on_hang
+        )
         self._watched: list[_Watched] = []
         self._folders: dict[Path, None] = {}  # in which they are
         self._hinted = asyncio.Event()
@@ -234,6 +236,7 @@ class FileWatch:
 
     async def run(self) -> None:
         """Watch until cancelled."""
+        worker = self._call_thread()
         next_poll = time.monotonic()
         known_folders: Sequence[_Identity | None] | None = None
         try:
@@ -242,7 +245,7 @@ class FileWatch:
                     next_poll = time.monotonic() + self._poll_s
                 self._hinted.clear()
                 looks, folders, at_ns = await asyncio.wrap_future(
-                    self._worker.submit(self._look_at_all, "watch")
+                    worker.submit(self._look_at_all, "watch")
                 )
                 missed = self._report(looks, at_ns) and polled
                 if known_folders is not None and (missed or folders != known_folders):
@@ -253,7 +256,7 @@ class FileWatch:
                     async with asyncio.timeout(min((next_poll, *due)) - time.monotonic()):
                         await self._hinted.wait()
         finally:
-            self._worker.close()
+            worker.close()
 
     def _look_at_all(self) -> tuple[Sequence[_Look], Sequence[_Identity | None], int]:
         """Look at everything, and at which folders they are in (in the worker's thread)."""
