@@ -39,7 +39,6 @@ Level = Literal["debug", "info", "warning", "error"]
 
 # Control characters from an export or an order would let a line forge others on a terminal.
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
-_FIRST = ("event", "level", "at")
 
 
 def get_logger() -> FilteringBoundLogger:

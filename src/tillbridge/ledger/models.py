@@ -7,6 +7,7 @@ Where an attribute has another name than its column, the column's is that of rel
 
 import json
 from collections.abc import Collection, Mapping
+from dataclasses import asdict
 from enum import StrEnum
 from typing import Annotated, Any, Self, TypeVar
 
@@ -383,16 +384,8 @@ class AcceptedTable(Row, table=True):
         cls, table: Table, table_id: str = "", qr_token: str = "", qr_url: str = ""
     ) -> "AcceptedTable":
         """Return the table as accepted; its store is set when it is stored."""
-        return cls(
-            store="",
-            external_id=table.external_id,
-            name=table.name,
-            seats=table.seats,
-            zone=table.zone,
-            table_id=table_id,
-            qr_token=qr_token,
-            qr_url=qr_url,
-        )
+        known = asdict(table)
+        return cls(store="", table_id=table_id, qr_token=qr_token, qr_url=qr_url, **known)
 
     @property
     def table(self) -> Table:

@@ -7,11 +7,11 @@ Problems that follow from what is in the ledger are reported in the transaction 
 import asyncio
 import json
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from functools import partial
 from typing import Any, Self
 
-from sqlalchemy import Connection, Select, delete, insert, select
+from sqlalchemy import Connection, delete, insert, select
 from sqlmodel import col
 
 from tillbridge.core.clock import Clock
@@ -42,6 +42,8 @@ def past_problems(connection: Connection, *, ended_after: int) -> list[PastProbl
 
 
 # -- reports: what is open within a scope becomes exactly what is found
+
+_OPEN = select(*(col(getattr(ProblemRow, each.name)) for each in fields(OpenProblem)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,9 +89,9 @@ def report(connection: Connection, scope: Scope, found: Iterable[Found], at: int
     Call it in the transaction that changed the state from which the problems follow. Raises as
     `changes`. Whoever watches the ledger hears of the change after the commit (`ProblemsChanged`).
     """
-    query = select(ProblemRow).filter_by(store=scope.store)
-    query = query.where(col(ProblemRow.code).in_(sorted(scope.codes)))
-    changed = changes(scope, found, _open(connection, query), at)
+    query = _OPEN.filter_by(store=scope.store).where(col(ProblemRow.code).in_(sorted(scope.codes)))
+    before = [OpenProblem(*row) for row in connection.execute(query)]
+    changed = changes(scope, found, before, at)
     for each in changed.over:
         close_problem(connection, *each.key)
         store_past(connection, _over(each, at))
@@ -97,13 +99,6 @@ def report(connection: Connection, scope: Scope, found: Iterable[Found], at: int
         open_problem(connection, *each.key, each.detail, each.since)
     if changed.present or changed.over:
         published(connection).append(changed)
-
-
-def _open(connection: Connection, query: Select[ProblemRow]) -> list[OpenProblem]:
-    return [
-        OpenProblem(row.code, row.store, row.subject, row.since, row.detail)
-        for row in all_rows(connection, query)
-    ]
 
 
 def _over(problem: OpenProblem, at: int) -> PastProblem:
@@ -126,8 +121,8 @@ def close_problem(connection: Connection, code: str, store: str, subject: str) -
 
 def open_problems(connection: Connection) -> tuple[OpenProblem, ...]:
     """Return the open problems, oldest first; codes this version does not know are left out."""
-    query = select(ProblemRow).order_by(col(ProblemRow.since), col(ProblemRow.code))
-    return tuple(each for each in _open(connection, query) if each.code in PROBLEMS)
+    rows = connection.execute(_OPEN.order_by(col(ProblemRow.since), col(ProblemRow.code)))
+    return tuple(OpenProblem(*row) for row in rows if row.code in PROBLEMS)
 
 
 # -- acknowledgements: of the very problem that was open then, which `since` tells from a later one
