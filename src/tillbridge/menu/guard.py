@@ -142,18 +142,19 @@ def plain(name: str) -> str:
 # -- what guests would notice, one rule a way
 
 
+Hit = Callable[[Any, Any], bool]  # of an item or a part as it was and as it is
+
+
 @dataclass(frozen=True, slots=True)
 class Rule:
     """A way in which items, or parts of another `kind` (a field of Diff), change.
 
-    `hit` takes one as it was and as it is. `among` is the field of Item that it looks at, and that
-    an item must have had to be hit ("" is the name, which all have). The text takes {count},
-    {known} (how many could be hit) and {names}.
+    `among` is the field of Item that `hit` looks at, and that an item must have had to be hit (""
+    is the name, which all have).
     """
 
     code: str
-    hit: Callable[[Any, Any], bool]
-    text: str
+    hit: Hit
     among: str = ""
     kind: str = ITEMS
 
@@ -166,6 +167,14 @@ class Rule:
             parts = getattr(changes, self.kind)
             pairs = [(each, parts.put[key]) for key, each in parts.before.items()]
         return [(was.external_id, was.name) for was, is_now in pairs if self.hit(was, is_now)]
+
+
+def _fewer(name: str) -> Hit:
+    return lambda before, after: len(getattr(after, name)) < len(getattr(before, name))
+
+
+def _lost(name: str) -> Hit:
+    return lambda before, after: bool(getattr(before, name)) and not getattr(after, name)
 
 
 def _loses_size_names(before: Item, after: Item) -> bool:
@@ -196,97 +205,55 @@ def must_be_chosen(group: AddOnGroup) -> bool:
     return group.required or group.min_select > 0
 
 
+def _is_not_required_now(before: AddOnGroup, after: AddOnGroup) -> bool:
+    return must_be_chosen(before) and not must_be_chosen(after)
+
+
 def _is_renamed(before: Item, after: Item) -> bool:
     return plain(before.name) != plain(after.name)
 
 
 RULES = (
-    Rule(
-        "sizes_lost",
-        lambda before, after: len(after.variants) < len(before.variants),
-        _("it takes sizes from {count} of {known} items that have them ({names})"),
-        among="variants",
-    ),
-    Rule(
-        "size_names_lost",
-        _loses_size_names,
-        _("it leaves sizes of {count} of {known} items without a name ({names})"),
-        among="variants",
-    ),
-    Rule(
-        "choices_lost",
-        lambda before, after: len(after.addon_groups) < len(before.addon_groups),
-        _("it takes choices from {count} of {known} items that have them ({names})"),
-        among="addon_groups",
-    ),
-    Rule(
-        "taxes_lost",
-        lambda before, after: before.tax is not None and after.tax is None,
-        _("it takes the tax from {count} of {known} items that have one ({names})"),
-        among="tax",
-    ),
-    Rule(
-        "taxes_moved",
-        _moves_tax,
-        _("it changes the tax rate of {count} of {known} items wildly ({names})"),
-        among="tax",
-    ),
-    Rule("renamed", _is_renamed, _("it renames {count} of {known} items ({names})")),
-    Rule(
-        "headings_lost",
-        lambda before, after: bool(before.categories) and not after.categories,
-        _("it takes {count} of {known} items out of every category ({names})"),
-        among="categories",
-    ),
-    Rule(
-        "descriptions_lost",
-        lambda before, after: bool(before.description) and not after.description,
-        _("it takes the description from {count} of {known} items that have one ({names})"),
-        among="description",
-    ),
-    Rule(
-        "pictures_lost",
-        lambda before, after: bool(before.image_url) and not after.image_url,
-        _("it takes the picture from {count} of {known} items that have one ({names})"),
-        among="image_url",
-    ),
-    Rule(
-        "options_lost",
-        lambda before, after: len(after.add_ons) < len(before.add_ons),
-        _("it takes options out of {count} of {known} choices ({names})"),
-        kind="addon_groups",
-    ),
-    Rule(
-        "required_lost",
-        lambda before, after: must_be_chosen(before) and not must_be_chosen(after),
-        _("it lets guests skip {count} of {known} choices that had to be made ({names})"),
-        kind="addon_groups",
-    ),
-    Rule(
-        "groups_renamed",
-        _is_renamed,
-        _("it renames {count} of {known} choices ({names})"),
-        kind="addon_groups",
-    ),
-    Rule(
-        "options_free",
-        lambda before, after: before.price > 0 == after.price,
-        _("it makes {count} of {known} options free ({names})"),
-        kind="add_ons",
-    ),
-    Rule(
-        "options_renamed",
-        _is_renamed,
-        _("it renames {count} of {known} options ({names})"),
-        kind="add_ons",
-    ),
-    Rule(
-        "headings_renamed",
-        _is_renamed,
-        _("it renames {count} of {known} categories ({names})"),
-        kind="categories",
-    ),
+    Rule("sizes_lost", _fewer("variants"), "variants"),
+    Rule("size_names_lost", _loses_size_names, "variants"),
+    Rule("choices_lost", _fewer("addon_groups"), "addon_groups"),
+    Rule("taxes_lost", _lost("tax"), "tax"),
+    Rule("taxes_moved", _moves_tax, "tax"),
+    Rule("renamed", _is_renamed),
+    Rule("headings_lost", _lost("categories"), "categories"),
+    Rule("descriptions_lost", _lost("description"), "description"),
+    Rule("pictures_lost", _lost("image_url"), "image_url"),
+    Rule("options_lost", _fewer("add_ons"), kind="addon_groups"),
+    Rule("required_lost", _is_not_required_now, kind="addon_groups"),
+    Rule("groups_renamed", _is_renamed, kind="addon_groups"),
+    Rule("options_free", lambda before, after: before.price > 0 == after.price, kind="add_ons"),
+    Rule("options_renamed", _is_renamed, kind="add_ons"),
+    Rule("headings_renamed", _is_renamed, kind="categories"),
 )
+# What is said of each: how many were hit, of how many that could be, and the first of them by name.
+_TEXTS: Mapping[str, str] = {
+    "sizes_lost": _("it takes sizes from {count} of {known} items that have them ({names})"),
+    "size_names_lost": _("it leaves sizes of {count} of {known} items without a name ({names})"),
+    "choices_lost": _("it takes choices from {count} of {known} items that have them ({names})"),
+    "taxes_lost": _("it takes the tax from {count} of {known} items that have one ({names})"),
+    "taxes_moved": _("it changes the tax rate of {count} of {known} items wildly ({names})"),
+    "renamed": _("it renames {count} of {known} items ({names})"),
+    "headings_lost": _("it takes {count} of {known} items out of every category ({names})"),
+    "descriptions_lost": _(
+        "it takes the description from {count} of {known} items that have one ({names})"
+    ),
+    "pictures_lost": _(
+        "it takes the picture from {count} of {known} items that have one ({names})"
+    ),
+    "options_lost": _("it takes options out of {count} of {known} choices ({names})"),
+    "required_lost": _(
+        "it lets guests skip {count} of {known} choices that had to be made ({names})"
+    ),
+    "groups_renamed": _("it renames {count} of {known} choices ({names})"),
+    "options_free": _("it makes {count} of {known} options free ({names})"),
+    "options_renamed": _("it renames {count} of {known} options ({names})"),
+    "headings_renamed": _("it renames {count} of {known} categories ({names})"),
+}
 
 
 def _losses(changes: Diff, totals: Totals, rules: Rules) -> Iterator[Finding]:
@@ -301,7 +268,7 @@ def _losses(changes: Diff, totals: Totals, rules: Rules) -> Iterator[Finding]:
             known, few, ids = totals.parts.get(rule.kind, 0), FEW_PARTS, ()
         if is_mass(len(hits), known, rules.menu.max_changed_percent, few=few):
             names = listed([name for _id, name in hits], _NAMES_SHOWN)
-            text = _(rule.text).format(count=len(hits), known=known, names=names)
+            text = _(_TEXTS[rule.code]).format(count=len(hits), known=known, names=names)
             yield Finding(rule.code, text, ids)
 
 
