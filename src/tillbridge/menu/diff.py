@@ -64,38 +64,28 @@ class Diff:
         return {k: each for k, each in self.changed.items() if not each.fields <= AVAILABILITY}
 
     @cached_property
-    def availability(self) -> Mapping[str, ItemChange]:
-        """The changed items of which only availability differs."""
-        return {key: each for key, each in self.changed.items() if key not in self.content}
-
-    @property
-    def parts_put(self) -> bool:
-        """Whether a category, add-on, group or menu is new or changed."""
-        return any(getattr(self, kind).put for kind in PART_KINDS)
-
-    @property
-    def needs_push(self) -> bool:
-        """Whether more than availability has to be sent."""
-        return bool(self.added or self.removed or self.content or self.parts_put)
-
-    @property
-    def parts_gone(self) -> dict[str, frozenset[str]]:
-        """The ids of the parts that are gone, by kind."""
-        return {kind: getattr(self, kind).gone for kind in PART_KINDS}
-
-    @property
     def counts(self) -> dict[str, int]:
         """How many items of each kind of change, and parts that are new or changed."""
         return {
             "added": len(self.added),
             "changed": len(self.content),
             "removed": len(self.removed),
-            "availability": len(self.availability),
+            "availability": len(self.changed) - len(self.content),
             "parts": sum(len(getattr(self, kind).put) for kind in PART_KINDS),
         }
 
+    @property
+    def needs_push(self) -> bool:
+        """Whether more than availability has to be sent."""
+        return any(count for what, count in self.counts.items() if what != "availability")
+
+    @property
+    def parts_gone(self) -> dict[str, frozenset[str]]:
+        """The ids of the parts that are gone, by kind."""
+        return {kind: getattr(self, kind).gone for kind in PART_KINDS}
+
     def __bool__(self) -> bool:
-        return bool(self.needs_push or self.changed or any(self.parts_gone.values()))
+        return any(self.counts.values()) or any(self.parts_gone.values())
 
 
 def diff(

@@ -247,7 +247,7 @@ def choose(changes: Diff, *, acknowledged: int, menus: int, rules: Rules) -> Kin
     `acknowledged` is how many items the service has, `menus` how many menus the catalogue has.
     """
     if not changes.needs_push:
-        return "availability" if changes.availability else "nothing"
+        return "availability" if changes.changed else "nothing"
     touched = len(changes.added) + len(changes.content)
     large = touched > rules.assumptions.background_threshold
     most = touched * 100 > rules.menu.full_push_percent * max(acknowledged, touched)
@@ -257,7 +257,7 @@ def choose(changes: Diff, *, acknowledged: int, menus: int, rules: Rules) -> Kin
         return "full"
     if any(each.before.menus != each.after.menus for each in changes.changed.values()):
         return "full"
-    if changes.added or changes.removed or changes.parts_put or len(changes.changed) != 1:
+    if changes.added or changes.removed or changes.counts["parts"] or len(changes.changed) != 1:
         return "batch"
     (change,) = changes.changed.values()
     was, is_now = change.before, change.after
@@ -274,7 +274,7 @@ def plan(kind: Kind, changes: Diff, target: Catalogue, rules: Rules) -> Plan:
         case "nothing":
             return Plan("nothing")
         case "availability":
-            touched = [each.after for each in changes.availability.values()]
+            touched = [v.after for k, v in changes.changed.items() if k not in changes.content]
         case "patch":
             for key, change in changes.changed.items():
                 item, before = without_snooze(change.after), {key: change.before}
