@@ -14,7 +14,7 @@ from tillbridge.service.answers import Limits
 from tillbridge.service.link import ServiceLink
 from tillbridge.service.oauth import App
 from tillbridge.service.tokens import Access, StoredToken
-from tillbridge.stores.vault import VaultAppTokens
+from tillbridge.stores.consent import VaultAppTokens
 
 
 async def minted(bench: Linked) -> int:

@@ -23,10 +23,10 @@ from tillbridge.stores.consent import (
     CallbackAnswer,
     ConsentFlow,
     ConsentRefused,
+    VaultTokenStore,
     answer_callback,
     callback_place,
 )
-from tillbridge.stores.vault import VaultTokenStore
 from tillbridge.web.listener import redirect_listener
 
 

@@ -53,9 +53,8 @@ from tillbridge.service.link import ServiceLink
 from tillbridge.service.oauth import App
 from tillbridge.service.tokens import TokenKeeper, TokenStore
 from tillbridge.status.stopped import status_from_ledger
-from tillbridge.stores.consent import ConsentFlow
+from tillbridge.stores.consent import ConsentFlow, VaultAppTokens, VaultTokenStore
 from tillbridge.stores.link import ServiceReach
-from tillbridge.stores.vault import VaultAppTokens, VaultTokenStore
 from tillbridge.web.listener import redirect_listener
 
 if TYPE_CHECKING:

@@ -24,13 +24,13 @@ from tillbridge.pos.watch import FileWatch, FolderEvents
 from tillbridge.service.client import OrderBodies
 from tillbridge.service.types import Store
 from tillbridge.stores.closure import PauseRules
+from tillbridge.stores.consent import VaultTokenStore
 from tillbridge.stores.integration import IntegrationRules, Integrator, settle_s
 from tillbridge.stores.integration_reconciler import IntegrationReconciler
 from tillbridge.stores.link import LinkMonitor
 from tillbridge.stores.reconciler import PosPause, StoreStatusReconciler
 from tillbridge.stores.settings import SettingsFlow, SettingsRules
 from tillbridge.stores.taxes import TaxMonitor
-from tillbridge.stores.vault import VaultTokenStore
 
 if TYPE_CHECKING:
     from tillbridge.operations.bridge import Bridge

@@ -361,6 +361,13 @@ class Cancel(Body):
 # Communities
 
 
+class CatalogueQuery(Body):
+    """The query of GET /communities/{communityId}/catalogue."""
+
+    store_id: str | None = None
+    updated_since: Instant | None = None
+
+
 class CommunityItemPatch(Body):
     """On, off, or off until an instant; on and snoozed contradict each other."""
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from aiohttp import web
 
 from tillbridge.sandbox.bodies import (
+    CatalogueQuery,
     CommunityItemPatch,
     Hours,
     Subscribe,
@@ -22,7 +23,7 @@ from tillbridge.sandbox.catalogue import (
     is_orderable,
     live_variants,
 )
-from tillbridge.sandbox.clock import as_timestamp, parse_timestamp
+from tillbridge.sandbox.clock import as_timestamp
 from tillbridge.sandbox.endpoints import (
     Endpoints,
     own_community,
@@ -43,7 +44,7 @@ from tillbridge.sandbox.state import (
     new_id,
     plain,
 )
-from tillbridge.sandbox.validation import Json, ServiceError, wrong
+from tillbridge.sandbox.validation import Json, ServiceError, validate, wrong
 from tillbridge.sandbox.webhooks import new_secret
 
 if TYPE_CHECKING:
@@ -226,25 +227,14 @@ _ITEM = f"{_COMMUNITY}/catalogue/items/{{item_id}}"
 
 @_serves("GET", f"{_COMMUNITY}/catalogue", own_community)
 def _catalogue(sandbox: "Sandbox", community: Community, request: web.Request) -> Json:
-    query = request.query
-    for name in query:
-        if name not in ("store_id", "updated_since"):
-            raise wrong(name, "is not a query field of this endpoint")
-    store_id = query.get("store_id")
-    if store_id is not None:
-        sandbox.world.member(community, store_id)
-    since = _instant("updated_since", query.get("updated_since"))
-    now = sandbox.clock.now_ms()
-    return sandbox.mirror.catalogue(community, now, store_id=store_id, since_ms=since)
-
-
-def _instant(name: str, text: str | None) -> int | None:
-    try:
-        return None if text is None else parse_timestamp(text)
-    except (ValueError, OverflowError):
-        example = "2030-01-31T18:00:00.000Z"
-        problem = f"must be an ISO 8601 instant with a zone, such as {example}"
-        raise wrong(name, problem) from None
+    for name in request.query.keys() - CatalogueQuery.known:
+        raise wrong(name, "is not a query field of this endpoint")
+    query = validate(dict(request.query), CatalogueQuery)
+    if query.store_id is not None:
+        sandbox.world.member(community, query.store_id)
+    return sandbox.mirror.catalogue(
+        community, sandbox.clock.now_ms(), store_id=query.store_id, since_ms=query.updated_since
+    )
 
 
 @_serves("GET", _ITEM, own_community)

@@ -34,12 +34,12 @@ from tillbridge.stores.consent import (
     CallbackAnswer,
     ConsentFlow,
     ConsentRequest,
+    VaultTokenStore,
     answer_callback,
     faults_of,
     missing,
     request_of,
 )
-from tillbridge.stores.vault import VaultTokenStore
 
 PRACTICE = "http://127.0.0.1:9000/v2"  # where `tillbridge sandbox` listens
 
