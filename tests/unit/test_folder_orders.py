@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from tests.support.folder_till import open_till
 from tillbridge.adapter import PosFailure, PosOffline, Ticket, TicketOutcomeUnknown
+from tillbridge.adapter.folders import sync_folder
 from tillbridge.model.order import Order, parse_order
 from tillbridge.pos.folder import orders as outbox
 from tillbridge.pos.folder.adapter import FolderAdapter
@@ -113,7 +114,7 @@ class Steps:
     @contextmanager
     def watching(self) -> Iterator[None]:
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(outbox, "_sync_folder", self.around(outbox._sync_folder))
+            patch.setattr(outbox, "sync_folder", self.around(sync_folder))
             patch.setattr(os, "fsync", self.around(os.fsync))
             patch.setattr(Path, "replace", self.around(Path.replace))
             yield

@@ -10,9 +10,17 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
-from tillbridge.core.files import NotOurFolder, create_new, make_own_folder, write_new
+from tillbridge.core.files import NotOurFolder, create_new, make_own_folder, sync_folder, write_new
 
-__all__ = ["FolderTrouble", "make_own_folder", "refusal", "trouble_of", "try_writing", "write_new"]
+__all__ = [
+    "FolderTrouble",
+    "make_own_folder",
+    "refusal",
+    "sync_folder",
+    "trouble_of",
+    "try_writing",
+    "write_new",
+]
 
 PROBE_NAME = ".tillbridge-probe"
 _REFUSED = {errno.EACCES, errno.EPERM}

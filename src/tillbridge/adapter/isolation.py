@@ -43,6 +43,13 @@ _ENVIRONMENT = (
     *("PATH", "LANG", "TZ", "TMPDIR", "TEMP", "TMP", "LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH"),
     *("SYSTEMROOT", "SYSTEMDRIVE", "WINDIR"),
 )
+_SENTENCES: Mapping[Outcome, str] = {
+    "out_of_memory": "{name} needs more than {detail} of memory to be read.",
+    "too_large": "{name} holds {detail} of text; no menu is that large.",
+    "timeout": "{name} could not be read within {detail}.",
+    "raised": "{name} is damaged; it cannot be read ({detail}).",
+    "died": "{name} ended the process that reads it ({detail}).",
+}
 _OUT_OF_MEMORY = re.compile(r"memory allocation of \d+ bytes failed|MemoryError|bad_alloc")
 _GOOD = (b'["returned",', b'["unreadable",')
 _LAST_WORDS = 300  # characters of what the child wrote to stderr
@@ -214,7 +221,11 @@ class IsolatedReader:
             if failure.outcome == "not_started":
                 raise _not_started(", ".join(contents), failure) from failure
             name = ", ".join(contents)
-            value = {"text": _sentence(name, failure), "place": name, "fix": self._fix}
+            value = {
+                "text": _SENTENCES[failure.outcome].format(name=name, detail=failure.detail),
+                "place": name,
+                "fix": self._fix,
+            }
             answer = json.dumps(["unreadable", value]).encode("ascii")
             return _Known(digest, answer, time.monotonic() + _RETRY_S)
 
@@ -226,20 +237,6 @@ def _not_started(name: str, failure: ChildFailed) -> ExportUnreadable:
         fix="Check how much memory and how many processes this machine allows the bridge.",
         passing=True,
     )
-
-
-def _sentence(name: str, failure: ChildFailed) -> str:
-    match failure.outcome:
-        case "out_of_memory":
-            return f"{name} needs more than {failure.detail} of memory to be read."
-        case "too_large":
-            return f"{name} holds {failure.detail} of text; no menu is that large."
-        case "timeout":
-            return f"{name} could not be read within {failure.detail}."
-        case "raised":
-            return f"{name} is damaged; it cannot be read ({failure.detail})."
-        case _:
-            return f"{name} ended the process that reads it ({failure.detail})."
 
 
 def _digest(contents: Mapping[str, bytes], call: object) -> bytes:

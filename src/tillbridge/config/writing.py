@@ -19,7 +19,7 @@ from typing import Any
 
 from tillbridge.config.toml import KeyPath, dotted
 from tillbridge.core.errors import ConfigError
-from tillbridge.core.files import create_new
+from tillbridge.core.files import create_new, sync_folder
 from tillbridge.core.i18n import _
 from tillbridge.core.redaction import MASK, masked_value
 
@@ -178,7 +178,7 @@ def _put_in_place(path: Path, fix: str) -> Iterator[tuple[Path, Path]]:
         if target.exists():
             _copy_owner(target, beside)
         beside.replace(target)
-        _sync_folder(target.parent)
+        sync_folder(target.parent)
     except OSError as failure:
         beside.unlink(missing_ok=True)
         raise ConfigError(
@@ -206,12 +206,3 @@ def _copy_owner(target: Path, beside: Path) -> None:
         mine = beside.stat()
         if (owner.st_uid, owner.st_gid) != (mine.st_uid, mine.st_gid):
             os.chown(beside, owner.st_uid, owner.st_gid)
-
-
-def _sync_folder(folder: Path) -> None:
-    if os.name == "posix":
-        handle = os.open(folder, os.O_RDONLY)
-        try:
-            os.fsync(handle)
-        finally:
-            os.close(handle)

@@ -25,6 +25,8 @@ _FLAGS = (
     | getattr(os, "O_BINARY", 0)
 )
 _ROOT = 0
+# What a file system says that cannot sync a folder, or need not.
+_CANNOT_SYNC = {errno.EINVAL, errno.ENOTSUP, errno.EBADF, errno.EACCES, errno.EPERM, errno.EISDIR}
 
 
 class NotOurFolder(PermissionError):
@@ -57,6 +59,20 @@ def write_new(path: Path, content: bytes) -> None:
         with contextlib.suppress(OSError):
             path.unlink()
         raise
+
+
+def sync_folder(folder: Path) -> None:
+    """Make the names in a folder durable, where its file system has a way to. Raises OSError."""
+    handle = -1
+    try:
+        handle = os.open(folder, os.O_RDONLY)  # Windows opens no folders
+        os.fsync(handle)
+    except OSError as failure:
+        if failure.errno not in _CANNOT_SYNC:
+            raise
+    finally:
+        if handle >= 0:
+            os.close(handle)
 
 
 def make_own_folder(folder: Path) -> None:

@@ -11,11 +11,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from tillbridge.core.files import sync_folder
 from tillbridge.ledger.database import (
     LEDGER_FILE,
     VAULT_FILE,
     as_the_folder_is,
-    sync_folder,
     write_durably,
 )
 from tillbridge.model.instant import to_iso

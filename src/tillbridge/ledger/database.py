@@ -15,7 +15,7 @@ from sqlalchemy import Connection, Engine, NullPool, Pool, QueuePool, create_eng
 from sqlalchemy.exc import DBAPIError
 
 from tillbridge.core.errors import LedgerError, LedgerLocked
-from tillbridge.core.files import create_new
+from tillbridge.core.files import create_new, sync_folder
 from tillbridge.core.i18n import _
 
 LEDGER_FILE = "ledger.db"
@@ -169,16 +169,6 @@ def close_to_others(paths: Iterable[Path]) -> None:
             mode = path.lstat().st_mode
             if stat.S_ISREG(mode) and stat.S_IMODE(mode) != _OURS_ALONE:
                 path.chmod(_OURS_ALONE)
-
-
-def sync_folder(folder: Path) -> None:
-    """Make renames in the folder durable, where the system has a way to."""
-    if os.name == "posix":
-        handle = os.open(folder, os.O_RDONLY)
-        try:
-            os.fsync(handle)
-        finally:
-            os.close(handle)
 
 
 # -- the lock that keeps a second daemon out of a data directory

@@ -22,6 +22,7 @@ from sqlalchemy import Boolean, Column, Connection, Integer, LargeBinary
 from sqlalchemy.exc import DBAPIError
 
 from tillbridge.core.errors import ConfigError, LedgerError, reason_of
+from tillbridge.core.files import sync_folder
 from tillbridge.core.i18n import _
 from tillbridge.core.log import get_logger
 from tillbridge.ledger import audit
@@ -35,7 +36,6 @@ from tillbridge.ledger.database import (
     driver_of,
     is_damage,
     is_read_failure,
-    sync_folder,
     write_durably,
     writer_engine,
 )

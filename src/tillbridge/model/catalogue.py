@@ -5,7 +5,7 @@ a menu in a few numbers, for a person who sees it for the first time.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from tillbridge.model.export_facts import ExportFacts, FileEncoding, LeftOut
@@ -284,13 +284,9 @@ class MenuSummary:
 
     def to_json(self, currency: str) -> dict[str, Any]:
         """Return it for machines; prices are minor units, and decimal text beside them."""
+        counts = ("items", "sizes", "categories", "choices", "options", "sold_out")
         return {
-            "items": self.items,
-            "sizes": self.sizes,
-            "categories": self.categories,
-            "choices": self.choices,
-            "options": self.options,
-            "sold_out": self.sold_out,
+            **{name: getattr(self, name) for name in counts},
             "free": list(self.free),
             "cheapest": _priced_json(self.cheapest, currency),
             "dearest": _priced_json(self.dearest, currency),
@@ -334,8 +330,4 @@ def costs_something(group: AddOnGroup, add_ons: Mapping[str, AddOn]) -> bool:
 def _priced_json(priced: Priced | None, currency: str) -> dict[str, Any] | None:
     if priced is None:
         return None
-    return {
-        "name": priced.name,
-        "price": priced.price,
-        "amount": to_major(priced.price, currency),
-    }
+    return {**asdict(priced), "amount": to_major(priced.price, currency)}

@@ -39,8 +39,21 @@ UNCLEAR = "?"  # what people read in place of a quantity that nobody knows
 _MOST = 99_999  # of one thing in one order
 
 
+class _Ordered:
+    """What is ordered in a quantity."""
+
+    __slots__ = ()
+    quantity: int
+    quantity_clear: bool
+
+    @property
+    def quantity_text(self) -> str:
+        """How many, for people: `?` where it is not clear."""
+        return str(self.quantity) if self.quantity_clear else UNCLEAR
+
+
 @dataclass(frozen=True, slots=True)
-class OrderOption:
+class OrderOption(_Ordered):
     """An add-on chosen on a line; `unit_price` in minor units, None where it is not given.
 
     `quantity` is 1 where `quantity_clear` says that nobody knows it.
@@ -52,14 +65,9 @@ class OrderOption:
     external_id: str | None
     quantity_clear: bool = True
 
-    @property
-    def quantity_text(self) -> str:
-        """How many, for people: `?` where it is not clear."""
-        return str(self.quantity) if self.quantity_clear else UNCLEAR
-
 
 @dataclass(frozen=True, slots=True)
-class OrderLine:
+class OrderLine(_Ordered):
     """A line; prices in minor units, None where they are not given.
 
     `quantity` is 1 where `quantity_clear` says that nobody knows it.
@@ -73,11 +81,6 @@ class OrderLine:
     variant_external_id: str | None
     options: tuple[OrderOption, ...] = ()
     quantity_clear: bool = True
-
-    @property
-    def quantity_text(self) -> str:
-        """How many, for people: `?` where it is not clear."""
-        return str(self.quantity) if self.quantity_clear else UNCLEAR
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,28 +137,24 @@ def unclear_quantities(order: Order) -> list[str]:
 
 
 def _line(line: Mapping[str, Any]) -> OrderLine:
-    quantity = _quantity(line.get("quantity"))
     return OrderLine(
-        product_name=_text(line.get("product_name")),
-        quantity=quantity or 1,
-        quantity_clear=quantity is not None,
-        unit_price=_amount(line.get("unit_price")),
+        **_ordered(line),
         subtotal=_amount(line.get("subtotal")),
-        external_id=_text(line.get("external_id")) or None,
         variant_external_id=_text(line.get("variant_external_id")) or None,
-        options=tuple(_option(option) for option in _objects(line.get("options"))),
+        options=tuple(OrderOption(**_ordered(each)) for each in _objects(line.get("options"))),
     )
 
 
-def _option(option: Mapping[str, Any]) -> OrderOption:
-    quantity = _quantity(option.get("quantity"))
-    return OrderOption(
-        product_name=_text(option.get("product_name")),
-        quantity=quantity or 1,
-        quantity_clear=quantity is not None,
-        unit_price=_amount(option.get("unit_price")),
-        external_id=_text(option.get("external_id")) or None,
-    )
+def _ordered(thing: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the fields that a line and an option have in common."""
+    quantity = _quantity(thing.get("quantity"))
+    return {
+        "product_name": _text(thing.get("product_name")),
+        "quantity": quantity or 1,
+        "quantity_clear": quantity is not None,
+        "unit_price": _amount(thing.get("unit_price")),
+        "external_id": _text(thing.get("external_id")) or None,
+    }
 
 
 def _objects(value: object) -> list[Mapping[str, Any]]:

@@ -35,8 +35,8 @@ class Node:
 class _Step:
     name: str  # "^" for the parent, "*" for any member
     each: bool = False
-    theirs: "Path | None" = None  # of the elements, those where this is ...
-    ours: "Path | None" = None  # ... what this is of the current object
+    # Of the elements, those where the first is what the second is of the current object.
+    where: "tuple[Path, Path] | None" = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,20 +90,17 @@ class Document:
                 return texts
         return ()
 
-    def text(self, path: Path, at: Node) -> str:
-        """Return the first of the values as text, "" for none. Raises ValueError as `texts`."""
-        return next(iter(self.texts(path, at)), "")
-
     def _along(self, way: _Way, at: Node) -> Iterator[Node]:
         if way.literal is not None:
             yield Node(way.literal, at)
             return
         nodes: list[Node] = [self.root if way.from_root else at]
         for number, step in enumerate(way.steps):
-            looked_up = any(before.theirs is not None for before in way.steps[:number])
-            if way.from_root and step.theirs is not None and not looked_up:
-                index = self._index(way.steps[: number + 1])
-                nodes = [found for key in self._keys(step, at) for found in index.get(key, ())]
+            looked_up = any(before.where for before in way.steps[:number])
+            if way.from_root and step.where is not None and not looked_up:
+                theirs, ours = step.where
+                index = self._index(way.steps[: number + 1], theirs)
+                nodes = [found for key in self._scalars(ours, at) for found in index.get(key, ())]
             else:
                 nodes = [found for node in nodes for found in self._stepped(step, node, at)]
         yield from nodes
@@ -123,28 +120,23 @@ class Document:
                 yield Node(member, node)
             elif isinstance(member, list):
                 elements = [Node(element, node) for element in member if element is not None]
-                if step.theirs is not None:
-                    keys = set(self._keys(step, at))
-                    elements = [each for each in elements if keys & set(self._theirs(step, each))]
+                if step.where is not None:
+                    theirs, ours = step.where
+                    keys = set(self._scalars(ours, at))
+                    elements = [each for each in elements if keys & {*self._scalars(theirs, each)}]
                 yield from elements
 
-    def _index(self, steps: tuple[_Step, ...]) -> Mapping[str, Sequence[Node]]:
+    def _index(self, steps: tuple[_Step, ...], key: Path) -> Mapping[str, Sequence[Node]]:
         """Return the elements that these steps from the root lead to, by what they are found by."""
         if steps not in self._indexes:
             found: dict[str, list[Node]] = {}
             *before, last = steps
             way = _Way((*before, _Step(last.name, each=True)), from_root=True)
             for node in self._along(way, self.root):
-                for key in dict.fromkeys(self._theirs(last, node)):
-                    found.setdefault(key, []).append(node)
+                for text in dict.fromkeys(self._scalars(key, node)):
+                    found.setdefault(text, []).append(node)
             self._indexes[steps] = found
         return self._indexes[steps]
-
-    def _keys(self, step: _Step, at: Node) -> tuple[str, ...]:
-        return () if step.ours is None else self._scalars(step.ours, at)
-
-    def _theirs(self, step: _Step, element: Node) -> tuple[str, ...]:
-        return () if step.theirs is None else self._scalars(step.theirs, element)
 
     def _scalars(self, path: Path, at: Node) -> tuple[str, ...]:
         """Return the values that are texts or numbers: others are equal to nothing."""
@@ -183,8 +175,7 @@ class _Parser:
             match = _LITERAL.match(self.text, self.at)
             literal = match.group() if match else ""
             self.at += len(literal)
-            literal = literal.strip()
-            return _Way((), literal=literal)
+            return _Way((), literal=literal.strip())
         from_root = self._skip("/")
         steps = [self._step()]
         while self._skip("."):
@@ -213,7 +204,7 @@ class _Parser:
         ours = self.path()
         if not self._skip("]"):
             raise ValueError(f"{self.text!r} is no path: a ] is missing")
-        return _Step(name, each=True, theirs=theirs, ours=ours)
+        return _Step(name, each=True, where=(theirs, ours))
 
     def _skip(self, mark: str) -> bool:
         self._blanks()

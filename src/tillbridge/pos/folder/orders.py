@@ -21,7 +21,6 @@ Only renames within one file system and new empty files are used, which network 
 """
 
 import contextlib
-import errno
 import hashlib
 import json
 import os
@@ -35,7 +34,7 @@ from pathlib import Path
 from typing import Any
 
 from tillbridge.adapter import Order, PosFailure, PosOffline, Ticket, TicketOutcomeUnknown
-from tillbridge.adapter.folders import make_own_folder, trouble_of, write_new
+from tillbridge.adapter.folders import make_own_folder, sync_folder, trouble_of, write_new
 
 
 class OrderFiles:
@@ -93,8 +92,6 @@ def _plain(value: object) -> object:
 
 _KEEP_S = 60 * 86_400
 _LOOK_AGAIN_S = 86_400
-# What a file system says that cannot sync a folder, or need not.
-_CANNOT_SYNC = {errno.EINVAL, errno.ENOTSUP, errno.EBADF, errno.EACCES, errno.EPERM, errno.EISDIR}
 
 
 @dataclass(slots=True)
@@ -136,9 +133,9 @@ class Outbox:
             self._pruning.when_due()
             write_new(self.journal / f"{stem}.part", content)
             (self.journal / f"{stem}.part").replace(ready)
-            _sync_folder(self.journal)
+            sync_folder(self.journal)
             write_new(self.journal / f"{stem}.sent", b"")
-            _sync_folder(self.journal)
+            sync_folder(self.journal)
         except OSError as failure:
             raise failed(PosOffline, self.folder, failure) from failure
         try:
@@ -148,8 +145,8 @@ class Outbox:
             if not self._is_out(ready):
                 raise failed(PosOffline, self.folder, failure) from failure
         try:
-            _sync_folder(self.folder)
-            _sync_folder(self.journal)
+            sync_folder(self.folder)
+            sync_folder(self.journal)
         except OSError as failure:
             raise failed(TicketOutcomeUnknown, self.folder, failure) from failure
 
@@ -196,22 +193,6 @@ def _exists(path: Path) -> bool:
     except FileNotFoundError:
         return False
     return True
-
-
-def _sync_folder(folder: Path) -> None:
-    try:
-        handle = os.open(folder, os.O_RDONLY)
-    except OSError as failure:
-        if failure.errno in _CANNOT_SYNC:  # Windows opens no folders
-            return
-        raise
-    try:
-        os.fsync(handle)
-    except OSError as failure:
-        if failure.errno not in _CANNOT_SYNC:
-            raise
-    finally:
-        os.close(handle)
 
 
 def failed(kind: type[PosFailure], folder: Path, failure: OSError) -> PosFailure:
