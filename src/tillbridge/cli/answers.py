@@ -11,6 +11,7 @@ from tillbridge.operations import items
 
 if TYPE_CHECKING:
     from tillbridge.config import LoadedSettings
+    from tillbridge.operations.integration import IntegrationView
     from tillbridge.status.document import ProblemView
 
 # What a person agrees to before an operation, nothing where nobody need be asked. It is given how
@@ -271,9 +272,10 @@ _NEXT = {
 }
 
 
-def _integration(answer: Answer, given: Arguments) -> Lines:
+def _integration(answer: "IntegrationView", given: Arguments) -> Lines:
     yield _STATES[answer["state"]]
-    service, configured = answer["service"] or {}, answer["configured"]
+    service: Mapping[str, object] = answer["service"] or {}
+    configured: Mapping[str, object] = answer["configured"]
     yield from say.table(
         (_("FIELD"), _("AT THE SERVICE"), _("CONFIGURED")),
         ((each, _value(service.get(each)), _value(configured.get(each))) for each in _FIELDS),

@@ -50,14 +50,6 @@ class Write:
 
 
 @dataclass(frozen=True, slots=True)
-class Folder:
-    """Make a folder, where there is none."""
-
-    path: Path
-    mode: int
-
-
-@dataclass(frozen=True, slots=True)
 class Key:
     """Put the ledger's key among the credentials: the one beside the ledger, else a new one."""
 
@@ -79,7 +71,7 @@ class Remove:
     path: Path
 
 
-Step = Write | Folder | Key | Run | Remove
+Step = Write | Key | Run | Remove
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,11 +110,11 @@ def plan_install(found: Found, *, start: bool) -> list[Step]:
         steps.append(Write(SYSUSERS, MARK + found.units["tillbridge.sysusers"]))
         steps.append(Run(("systemd-sysusers", str(SYSUSERS))))
     credentials = found.config.parent / "credentials"
-    steps.append(Folder(credentials, 0o700))
+    steps.append(_folder(credentials))
     if not found.has_key and (found.key_beside or not found.has_vault):
         beside = found.data_dir / "ledger.key" if found.key_beside else None
         steps.append(Key(credentials / "ledger_key", beside))
-    steps.append(Folder(found.data_dir, 0o700))
+    steps.append(_folder(found.data_dir))
     steps.append(Run(("chown", "-R", f"{USER}:{USER}", str(found.data_dir))))
     steps.append(Run(("chgrp", USER, str(found.config))))
     steps.append(Run(("chmod", "g+r", str(found.config))))
@@ -140,6 +132,11 @@ def plan_install(found: Found, *, start: bool) -> list[Step]:
         steps.append(Run(("systemctl", "restart", service)))
     steps.append(Run(("systemctl", "enable", *(("--now",) if start else ()), timer)))
     return steps
+
+
+def _folder(path: Path) -> Run:
+    """Return what makes a folder of root's alone, where there is none."""
+    return Run(("mkdir", "-p", "-m", "700", str(path)))
 
 
 def plan_uninstall(name: str, ours: Sequence[Path]) -> list[Step]:
@@ -269,8 +266,6 @@ def lines_of(step: Step) -> Iterator[str]:
         case Write(path, text, mode):
             yield _("write {path} (mode {mode:o}):").format(path=path, mode=mode)
             yield from (f"    {line}".rstrip() for line in text.splitlines())
-        case Folder(path, mode):
-            yield _("make the folder {path} (mode {mode:o})").format(path=path, mode=mode)
         case Key(path, None):
             yield _("make a new key for the ledger: {path}").format(path=path)
         case Key(path, beside):
@@ -291,10 +286,6 @@ def do(step: Step) -> None:
                 path.parent.mkdir(parents=True, exist_ok=True)
                 path.write_text(text, "utf-8")
                 path.chmod(mode)
-            case Folder(path, mode):
-                if not path.is_dir():
-                    path.mkdir(parents=True)
-                    path.chmod(mode)
             case Key(path, beside):
                 _keep_key(path, beside)
             case Run(command):

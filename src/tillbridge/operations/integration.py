@@ -1,6 +1,6 @@
 """The integration of a store: show, change, renew, remove. No answer holds a secret."""
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, TypedDict
 
 from tillbridge.core.actor import Role
 from tillbridge.core.i18n import _
@@ -15,8 +15,42 @@ if TYPE_CHECKING:
     from tillbridge.stores.integration import Integrated, IntegrationSnapshot
 
 
+class IntegrationFields(TypedDict):
+    """What the configuration says of an integration, and the service has."""
+
+    webhook_url: str | None
+    menu_sync_direction: str | None
+    auto_accept_orders: bool | None
+    external_store_id: str | None
+    notification_email: str | None
+
+
+class IntegrationAtService(IntegrationFields):
+    """An integration as the service has it."""
+
+    integration_id: str | None
+    status: str | None
+    connected_at: str | None
+
+
+class IntegrationView(TypedDict):
+    """An integration: at the service and as `configured`, what `plan` would bring; its secret."""
+
+    store_id: str
+    state: str
+    secret: str  # known, unknown, none
+    secret_since: str | None
+    old_secret_until: str | None
+    service: IntegrationAtService | None
+    configured: IntegrationFields
+    plan: dict[str, Any]
+    removed_since: str | None
+    open_orders: int
+    rotation_costs: list[str]
+
+
 @operation("integration.show", role=Role.LOOK, reads=True, command="integration show")
-async def show(bridge: "Bridge", store: Store) -> Answer:
+async def show(bridge: "Bridge", store: Store) -> IntegrationView:
     """Show the integration as the ordering service has it, beside as it is configured.
 
     Example: tillbridge integration show main
@@ -146,7 +180,7 @@ def _waits(seen: "IntegrationSnapshot") -> str:
     ).format(state=seen.plan.state)
 
 
-def _as_told(now: "Integration") -> Answer:
+def _as_told(now: "Integration") -> IntegrationAtService:
     return {
         "integration_id": now.integration_id,
         "webhook_url": now.webhook_url,
@@ -159,7 +193,7 @@ def _as_told(now: "Integration") -> Answer:
     }
 
 
-def _as_wanted(wanted: "IntegrationRequest") -> Answer:
+def _as_wanted(wanted: "IntegrationRequest") -> IntegrationFields:
     return {
         "webhook_url": wanted.webhook_url,
         "menu_sync_direction": wanted.menu_sync_direction,

@@ -30,7 +30,7 @@ async def show(_bridge: "Bridge", store: Store) -> Answer:
     """
     status = store.store_status
     return {
-        **_standing(await status.closure()),
+        **(await status.closure()).to_json(),
         "next_change_at": to_iso(status.next_change_ms()),
         "settings": _settings(store),
         "tax": _tax(await store.taxes.known()),
@@ -104,13 +104,13 @@ async def pause(
     try:
         stands = await status.pause(by=who, reason=reason, until_ms=until)
     except ServiceError as failure:
-        return {**_not_told(failure), **_standing(await status.closure())}
+        return {**_not_told(failure), **(await status.closure()).to_json()}
     if until is None:
         text = _("The store takes no orders until somebody opens it: tillbridge store resume.")
     else:
         end = clock_time(until, bridge.clock.now_ms())
         text = bridge.later(_("The store takes no orders until {until}.")).format(until=end)
-    return {"ok": True, "text": text, **_standing(stands)}
+    return {"ok": True, "text": text, **stands.to_json()}
 
 
 @operation("store.resume", role=Role.STAFF, command="store resume")
@@ -130,8 +130,8 @@ async def resume(_bridge: "Bridge", store: ConnectedStore, *, by: By = None) -> 
         await store.pos_pause.opened_by_person()
         stands = await status.closure() if stands.who is Who.POS_AWAY else stands
     except ServiceError as failure:
-        return {**_not_told(failure), **_standing(await status.closure())}
-    return {"ok": stands.who is None, "text": _resumed(stands), **_standing(stands)}
+        return {**_not_told(failure), **(await status.closure()).to_json()}
+    return {"ok": stands.who is None, "text": _resumed(stands), **stands.to_json()}
 
 
 @operation("store.tax", role=Role.TECHNICIAN, reads=True, command="store tax")
@@ -193,17 +193,6 @@ def _resumed(stands: "StoreClosure") -> str:
 def _not_told(failure: ServiceError) -> Answer:
     text = _("Noted, but the service could not be told yet: {detail} It is told by itself later.")
     return {"ok": False, "text": text.format(detail=failure.text), "fix": failure.fix}
-
-
-def _standing(stands: "StoreClosure") -> Answer:
-    return {
-        "status": stands.status,
-        "paused_by": None if stands.who is None else str(stands.who),
-        "by": stands.by,
-        "reason": stands.reason,
-        "since": to_iso(stands.since_ms),
-        "until": to_iso(stands.until_ms),
-    }
 
 
 def _tax(fact: "TaxFact") -> Answer:

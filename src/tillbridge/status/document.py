@@ -18,7 +18,7 @@ from tillbridge.ledger.snapshot import (
     acknowledgement,
 )
 from tillbridge.model.instant import to_iso
-from tillbridge.stores.closure import StoreClosure, closure_of, from_json
+from tillbridge.stores.closure import ClosureView, StoreClosure, closure_of, from_json
 
 _RANK = {Severity.DOWN: 0, Severity.WARNING: 1}
 _DAY_MS = 86_400_000
@@ -173,16 +173,10 @@ class TaxView(TypedDict):
     differences: list[str]
 
 
-class OpeningView(TypedDict):
+class OpeningView(ClosureView):
     """Whether a store takes orders and who says so; `told`: what the service was told last."""
 
-    status: str
     told: str | None
-    paused_by: str | None
-    by: str
-    reason: str
-    since: str | None
-    until: str | None
     next_change_at: str | None
     settings: SettingsView
     hours_today: list[str] | None
@@ -588,11 +582,7 @@ def _store_part(facts: Mapping[str, Any], now_ms: int) -> OpeningView:
     return {
         "status": closure.status,
         "told": kept.get("told"),  # what the service was told last; None: not known
-        "paused_by": None if closure.who is None else str(closure.who),
-        "by": closure.by,
-        "reason": closure.reason,
-        "since": _iso(closure.since_ms),
-        "until": _iso(closure.until_ms),
+        **closure.to_json(),
         "next_change_at": _iso(kept.get("next_change_ms")),
         "settings": {
             "pending": list(settings.get("pending", ())),

@@ -11,12 +11,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from enum import StrEnum
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, TypedDict
 
 from pydantic import AfterValidator, Field, TypeAdapter, ValidationError
 
 from tillbridge.core.i18n import _
-from tillbridge.model.instant import end_or_never
+from tillbridge.model.instant import end_or_never, to_iso
 from tillbridge.model.restaurant import (
     DatedHours,
     OpeningHours,
@@ -80,6 +80,17 @@ class ClosureReasons:
     sending: Annotated[Status | None, Field(alias="telling")] = None
 
 
+class ClosureView(TypedDict):
+    """Whether a store takes orders, and who says so; instants in ISO 8601."""
+
+    status: str
+    paused_by: str | None
+    by: str
+    reason: str
+    since: str | None
+    until: str | None
+
+
 @dataclass(frozen=True, slots=True)
 class StoreClosure:
     """What follows: `who` None where the store is open. Instants in ms."""
@@ -90,6 +101,17 @@ class StoreClosure:
     reason: str = ""
     since_ms: int | None = None
     until_ms: int | None = None
+
+    def to_json(self) -> ClosureView:
+        """Return it as operations and the status document have it."""
+        return {
+            "status": self.status,
+            "paused_by": None if self.who is None else str(self.who),
+            "by": self.by,
+            "reason": self.reason,
+            "since": to_iso(self.since_ms),
+            "until": to_iso(self.until_ms),
+        }
 
 
 OPEN = StoreClosure("active")
