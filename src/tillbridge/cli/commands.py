@@ -172,8 +172,7 @@ def read_config(context: typer.Context) -> tuple[Path, Path, dict[str, Any]]:
 
     Raises ConfigError where it cannot be read.
     """
-    from tillbridge.config.loading import data_dir_of, find_file
-    from tillbridge.config.toml import read_file
+    from tillbridge.config.toml import data_dir_of, find_file, read_file
 
     path = find_file(config_path(context))
     _text, configured = read_file(path)

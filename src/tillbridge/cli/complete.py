@@ -102,15 +102,14 @@ def _of_table(context: typer.Context, table: str, incomplete: str) -> Offer:
 
 
 def _configured(context: typer.Context) -> tuple[Path, Mapping[str, Any]]:
-    from tillbridge.config.loading import find_file
-    from tillbridge.config.toml import read_file
+    from tillbridge.config.toml import find_file, read_file
 
     path = find_file(context.find_root().params.get("config_file"))
     return path, read_file(path)[1]
 
 
 def _rows(context: typer.Context, query: str, *values: object) -> Offer:
-    from tillbridge.config.loading import data_dir_of
+    from tillbridge.config.toml import data_dir_of
 
     path, configured = _configured(context)
     with _ledger(data_dir_of(path, dict(configured)) / "ledger.db") as execute:

@@ -3,7 +3,6 @@
 Settings may contradict each other, though each is right by itself: `contradictions`.
 """
 
-import os
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import pairwise
@@ -23,55 +22,19 @@ from tillbridge.config.bridge import (
 )
 from tillbridge.config.secrets import FromVault, resolve_secret
 from tillbridge.config.store import StoreSettings
-from tillbridge.config.toml import Fault, KeyPath, Written, key_lines, read_file
+from tillbridge.config.toml import (
+    Fault,
+    KeyPath,
+    Written,
+    data_dir_of,
+    find_file,
+    key_lines,
+    read_file,
+)
 from tillbridge.config.translate import faults_of, unknown_key, validated
 from tillbridge.config.values import host_and_port, is_loopback
-from tillbridge.core.errors import ConfigError
 from tillbridge.core.files import claim_folder
 from tillbridge.core.i18n import _
-
-SEARCHED = (Path("bridge.toml"), Path("/etc/tillbridge/bridge.toml"))
-DEFAULT_DATA_DIR = Path("/var/lib/tillbridge")
-DATA_DIR_VARIABLE = "TILLBRIDGE_DATA_DIR"
-
-
-def find_file(path: Path | None = None) -> Path:
-    """Return the configuration file: `path`, or the first that exists of those searched.
-
-    Raises ConfigError where there is none.
-    """
-    if path is not None:
-        if not path.is_file():
-            raise ConfigError(
-                _("There is no configuration file {path}.").format(path=path),
-                fix=_("Check what --config names."),
-            )
-        return path
-    for candidate in SEARCHED:
-        if candidate.is_file():
-            return candidate
-    raise ConfigError(
-        _("There is no configuration file: looked for {places}.").format(
-            places=", ".join(str(candidate) for candidate in SEARCHED)
-        ),
-        fix=_(
-            "Name it with --config FILE, or begin with the sample config/bridge.toml, or with an "
-            "empty file and the page Set-up (docs/setup.md)."
-        ),
-    )
-
-
-def data_dir_of(path: Path, document: Mapping[str, Any]) -> Path:
-    """Return the absolute data folder a file means; TILLBRIDGE_DATA_DIR overrides it.
-
-    A relative one counts from the file's folder, that of the variable from the current folder.
-    """
-    if override := os.environ.get(DATA_DIR_VARIABLE):
-        return Path(override).expanduser().absolute()
-    bridge = document.get("bridge")
-    named = bridge.get("data_dir") if isinstance(bridge, dict) else None
-    folder = Path(named) if isinstance(named, str) else DEFAULT_DATA_DIR
-    return path.absolute().parent / folder.expanduser()
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,6 +5,7 @@ it knows where keys and values begin and end, and nothing about what they mean. 
 keys, with list positions as numbers.
 """
 
+import os
 import re
 import tomllib
 from collections import deque
@@ -16,6 +17,50 @@ from typing import Any
 from tillbridge.core.errors import ConfigError
 from tillbridge.core.files import claim_file
 from tillbridge.core.i18n import _, ngettext
+
+SEARCHED = (Path("bridge.toml"), Path("/etc/tillbridge/bridge.toml"))
+DEFAULT_DATA_DIR = Path("/var/lib/tillbridge")
+DATA_DIR_VARIABLE = "TILLBRIDGE_DATA_DIR"
+
+
+def find_file(path: Path | None = None) -> Path:
+    """Return the configuration file: `path`, or the first that exists of those searched.
+
+    Raises ConfigError where there is none.
+    """
+    if path is not None:
+        if not path.is_file():
+            raise ConfigError(
+                _("There is no configuration file {path}.").format(path=path),
+                fix=_("Check what --config names."),
+            )
+        return path
+    for candidate in SEARCHED:
+        if candidate.is_file():
+            return candidate
+    raise ConfigError(
+        _("There is no configuration file: looked for {places}.").format(
+            places=", ".join(str(candidate) for candidate in SEARCHED)
+        ),
+        fix=_(
+            "Name it with --config FILE, or begin with the sample config/bridge.toml, or with an "
+            "empty file and the page Set-up (docs/setup.md)."
+        ),
+    )
+
+
+def data_dir_of(path: Path, document: Mapping[str, Any]) -> Path:
+    """Return the absolute data folder a file means; TILLBRIDGE_DATA_DIR overrides it.
+
+    A relative one counts from the file's folder, that of the variable from the current folder.
+    """
+    if override := os.environ.get(DATA_DIR_VARIABLE):
+        return Path(override).expanduser().absolute()
+    bridge = document.get("bridge")
+    named = bridge.get("data_dir") if isinstance(bridge, dict) else None
+    folder = Path(named) if isinstance(named, str) else DEFAULT_DATA_DIR
+    return path.absolute().parent / folder.expanduser()
+
 
 KeyPath = tuple[str | int, ...]
 
