@@ -339,7 +339,7 @@ class PosRunner:
 
         It is waited for once; until it has returned, it is not called again.
         """
-        if self._reported.get(("adapter.hangs", self._subject(operation))):
+        if self._reported.get(("adapter.hangs", f"{self._adapter}.{operation}")):
             return otherwise
         thread = CallThread(f"{self._store}-{operation}")
         made = thread.submit(call)
@@ -367,13 +367,14 @@ class PosRunner:
         """Report a call that hangs (it has run for so long), or that it has returned (None)."""
         if self._closed:
             return
+        subject = f"{self._adapter}.{operation}"
         if ran_s is None:
             get_logger().info("adapter.returned", **self._place(operation))
-            self._set("adapter.hangs", self._subject(operation))
+            self._set("adapter.hangs", subject)
         else:
             get_logger().error("adapter.hangs", **self._place(operation), ran_s=round(ran_s))
             since = f"{datetime.now(UTC) - timedelta(seconds=ran_s):%Y-%m-%d %H:%M} UTC"
-            self._set("adapter.hangs", self._subject(operation), operation=operation, since=since)
+            self._set("adapter.hangs", subject, operation=operation, since=since)
 
     def _defect(self, operation: str, failure: Exception, policy: _Policy) -> Exception:
         text = self._note(operation, failure)
@@ -387,7 +388,7 @@ class PosRunner:
 
         Return that in words. It is logged each time, and reported as it was the first time.
         """
-        subject, detail = self._subject(operation), ""
+        subject, detail = f"{self._adapter}.{operation}", ""
         fault: dict[str, str] = {}
         if failure is not None:
             detail = f"{operation}: {describe(failure)}"
@@ -408,9 +409,6 @@ class PosRunner:
             self._reported[code, subject] = detail
             found = [Found(code, subject, {"adapter": self._adapter, **detail})] if detail else []
             self._report(Scope(self._store, frozenset({code}), subject), found)
-
-    def _subject(self, operation: str) -> str:
-        return f"{self._adapter}.{operation}"
 
     def _place(self, operation: str) -> dict[str, str]:
         return {"store": self._store, "adapter": self._adapter, "operation": operation}

@@ -189,7 +189,7 @@ def valid_catalogue(catalogue: api.Catalogue) -> api.Catalogue:
     return replace(
         catalogue,
         **parts,
-        bad_rows=check.with_those_of(catalogue),
+        bad_rows=(*storable_rows(catalogue.bad_rows), *check.bad_rows),
         fingerprints=fingerprints,
         ends_with_newline=ended if isinstance(ended, bool) else None,
         facts=_storable_facts(catalogue.facts),
@@ -214,7 +214,8 @@ def valid_availability(reading: api.AvailabilityReading) -> api.AvailabilityRead
     """Return the reading without what cannot be used. Raises TypeError."""
     check = _Check(reading.source)
     items = check.good("items", reading.items, api.Availability)
-    return replace(reading, items=items, bad_rows=check.with_those_of(reading))
+    bad_rows = (*storable_rows(reading.bad_rows), *check.bad_rows)
+    return replace(reading, items=items, bad_rows=bad_rows)
 
 
 def valid_tables(reading: api.TablesReading) -> api.TablesReading:
@@ -226,7 +227,8 @@ def valid_tables(reading: api.TablesReading) -> api.TablesReading:
         for table in reading.tables
         if check.fine(table, api.Table, table.external_id if isinstance(table, api.Table) else "")
     ]
-    return replace(reading, tables=tuple(good), bad_rows=check.with_those_of(reading))
+    bad_rows = (*storable_rows(reading.bad_rows), *check.bad_rows)
+    return replace(reading, tables=tuple(good), bad_rows=bad_rows)
 
 
 # -- tickets, health, files
@@ -403,10 +405,6 @@ class _Check:
                 source.part_places if isinstance(source.part_places, Mapping) else {},
             )
 
-    def with_those_of(self, reading: Any) -> tuple[api.BadRow, ...]:  # noqa: ANN401 -- of any kind
-        """Return the bad rows of a reading, and what was refused of it."""
-        return (*storable_rows(reading.bad_rows), *self.bad_rows)
-
     def good(self, name: str, found: Mapping[str, T], kind: type[T]) -> Mapping[str, T]:
         """Return the items, or the parts of a kind, that are fine.
 
@@ -419,10 +417,12 @@ class _Check:
             one: Any = each
             fields = None
             # An end that means for ever is none: refused, the item would stay on sale.
-            if isinstance(each, api.Item) and _is_never(each.snooze_until):
-                one = replace(each, snooze_until=None)
+            if isinstance(each, api.Item):
+                if type(each.snooze_until) is int and is_never(each.snooze_until):
+                    one = replace(each, snooze_until=None)
             elif isinstance(each, api.Availability):
-                one = replace(each, until=None) if _is_never(each.until) else each
+                if type(each.until) is int and is_never(each.until):
+                    one = replace(each, until=None)
                 fields = {"external_id": key, "available": one.available, "until": one.until}
             if not self.fine(one, kind, key, fields=fields, part=part):
                 changed[key] = None
@@ -535,10 +535,6 @@ class _Check:
         else:
             known = names[:1]
         return next((name for each in known if (name := self.source.columns.get(each))), field)
-
-
-def _is_never(at_ms: object) -> bool:
-    return type(at_ms) is int and is_never(at_ms)
 
 
 def _fitting(value: object, kind: type[T]) -> T:
