@@ -8,8 +8,7 @@ from hypothesis import strategies as st
 from tillbridge.communities.hours import digest, hours_body, local_date
 from tillbridge.model.instant import from_iso
 from tillbridge.model.restaurant import WEEKDAYS, DatedHours, OpeningHours, Span, week_json
-from tillbridge.sandbox.bodies import Hours
-from tillbridge.sandbox.hours import check_hours
+from tillbridge.sandbox.bodies import Hours, check_hours
 
 TODAY = date(2026, 11, 21)  # a Saturday
 LUNCH, DINNER = Span(720, 900), Span(1080, 1440)

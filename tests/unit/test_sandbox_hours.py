@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from tests.support.sandbox_driver import Json
 from tests.support.sandbox_hall import week
-from tillbridge.sandbox.hours import check_hours, is_open
+from tillbridge.sandbox.bodies import check_hours, is_open
 from tillbridge.sandbox.orders import rolled_up, shares
 from tillbridge.sandbox.validation import ServiceError
 

@@ -15,6 +15,7 @@ from tillbridge.sandbox.bodies import (
     Hours,
     Subscribe,
     SubscriptionUpdate,
+    check_hours,
 )
 from tillbridge.sandbox.catalogue import (
     find_add_on,
@@ -29,7 +30,6 @@ from tillbridge.sandbox.endpoints import (
     own_community,
     own_subscription,
 )
-from tillbridge.sandbox.hours import check_hours
 from tillbridge.sandbox.orders import parent_body
 from tillbridge.sandbox.state import (
     AddOnGroup,

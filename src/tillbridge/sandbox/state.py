@@ -6,9 +6,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, fields, is_dataclass
 from typing import Any
 
-from tillbridge.sandbox.bodies import Signup
+from tillbridge.sandbox.bodies import Signup, is_open
 from tillbridge.sandbox.clock import Clock, as_timestamp
-from tillbridge.sandbox.hours import is_open
 from tillbridge.sandbox.settings import SandboxSettings, StoreSeed
 from tillbridge.sandbox.validation import ServiceError
 

@@ -8,10 +8,10 @@ from tillbridge.sandbox.bodies import (
     StoreSettings,
     StoreStatus,
     VerbatimStoreSettings,
+    check_week,
     renamed,
 )
 from tillbridge.sandbox.endpoints import Caller, Endpoints, caller, connected, integrated, reachable
-from tillbridge.sandbox.hours import check_week
 from tillbridge.sandbox.state import Integration, Link, new_id, plain
 from tillbridge.sandbox.validation import Json, ServiceError
 from tillbridge.sandbox.webhooks import new_secret
