@@ -11,17 +11,17 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from tillbridge.config.alerts import AlertSettings as AlertSettings
-    from tillbridge.config.alerts import AppriseSettings as AppriseSettings
-    from tillbridge.config.alerts import EmailSettings as EmailSettings
-    from tillbridge.config.alerts import WebhookSettings as WebhookSettings
+    from tillbridge.config.bridge import AlertSettings as AlertSettings
+    from tillbridge.config.bridge import AppriseSettings as AppriseSettings
     from tillbridge.config.bridge import AssumptionSettings as AssumptionSettings
     from tillbridge.config.bridge import BridgeSettings as BridgeSettings
+    from tillbridge.config.bridge import EmailSettings as EmailSettings
     from tillbridge.config.bridge import PageUser as PageUser
     from tillbridge.config.bridge import ReceiverSettings as ReceiverSettings
     from tillbridge.config.bridge import ServiceSettings as ServiceSettings
     from tillbridge.config.bridge import Settings as Settings
     from tillbridge.config.bridge import StatusPageSettings as StatusPageSettings
+    from tillbridge.config.bridge import WebhookSettings as WebhookSettings
     from tillbridge.config.loading import LoadedSettings as LoadedSettings
     from tillbridge.config.loading import load as load
     from tillbridge.config.secrets import Secret as Secret
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from tillbridge.config.values import is_loopback as is_loopback
     from tillbridge.config.values import origin_of as origin_of
 
-_MODULES = ("alerts", "bridge", "loading", "secrets", "store", "toml", "values")
+_MODULES = ("bridge", "loading", "secrets", "store", "toml", "values")
 
 
 def __getattr__(name: str) -> object:

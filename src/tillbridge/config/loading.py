@@ -12,9 +12,9 @@ from urllib.parse import urlsplit
 
 from pydantic import SecretStr, ValidationError
 
-from tillbridge.config.alerts import EmailSettings
 from tillbridge.config.bridge import (
     BridgeSettings,
+    EmailSettings,
     ReceiverSettings,
     ServiceSettings,
     Settings,
