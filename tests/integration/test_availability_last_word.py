@@ -141,3 +141,28 @@ async def test_a_word_that_clashes_with_a_push_under_way_is_told_again_after_it(
         await harness.flow._availability.step()
         assert not (await harness.on_sale())["p1"]["available"]
         assert (await said(harness, "p1"))[-1] is False
+
+
+async def test_availability_is_looked_at_after_a_round_from_which_it_may_follow(
+    tmp_path: Path,
+) -> None:
+    async with catalogue_harness(tmp_path) as harness:
+        await started(harness)
+        flow = harness.rebuild()  # after a restart: what the till says is not known yet
+        followed: list[bool] = []
+        flow._menu.on_end = lambda: followed.append(True)
+
+        async def follows(menu: Catalogue) -> bool:
+            followed.clear()
+            harness.pos.menu = menu
+            await flow._menu.now()
+            return bool(followed)
+
+        assert await follows(dishes(4, p1={"price": 111}))
+        await flow._availability.read()
+        assert not await follows(dishes(4, p1={"price": 112}))
+        assert await follows(dishes(5, p1={"price": 112}))
+        assert await follows(dishes(5, p1={"price": 112, "available": False}))
+        assert await follows(dishes(5))
+        flow._ctx.calls.unconfirmed.add("p2")
+        assert await follows(dishes(5, p1={"price": 113}))

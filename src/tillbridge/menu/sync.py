@@ -121,7 +121,7 @@ class MenuSync(SyncLane[Assessment]):
             self._known = None
             raise
         finally:
-            if not stays_on_sale or self.ctx.calls.may_clash:
+            if not stays_on_sale or self.ctx.calls.may_clash or self.ctx.by_pos is None:
                 self.on_end()
         return assessment
 
