@@ -7,7 +7,7 @@ import pytest
 from playwright.async_api import Browser
 
 from tillbridge.web.site.book import Action
-from tillbridge.web.site.registry import NAVIGATION, everything
+from tillbridge.web.site.registry import EVERYTHING, NAVIGATION
 
 SHEET = Path(__file__).resolve().parents[2] / "docs/in-the-shop.html"
 
@@ -25,6 +25,6 @@ async def test_it_is_one_sheet_of_paper(browser: Browser, paper: str) -> None:
 
 def test_its_buttons_and_pages_are_called_so_on_the_page() -> None:
     known = {line.title for line in NAVIGATION}
-    known |= {str(each.title) for each in everything() if isinstance(each, Action)}
+    known |= {str(each.title) for each in EVERYTHING if isinstance(each, Action)}
     named = re.findall(r"<b>([^<]+)</b>", SHEET.read_text("utf-8"))
     assert set(named) - {"now"} <= known

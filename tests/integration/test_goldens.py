@@ -25,7 +25,7 @@ from tillbridge.operations import OPERATIONS
 from tillbridge.sandbox import CommunitySeed, MerchantSeed, StoreSeed
 from tillbridge.web.listener import CONTROL
 from tillbridge.web.site.book import Action
-from tillbridge.web.site.registry import everything
+from tillbridge.web.site.registry import EVERYTHING
 
 HALL = "communities/com_food_hall"
 COMMUNITY = """
@@ -212,7 +212,7 @@ def test_routes_and_their_roles(renew: bool) -> None:
                 getattr(each, "audit", ""),
             )
         ).rstrip()
-        for each in everything()
+        for each in EVERYTHING
     ]
     done = [
         " ".join((f"operation {name}", each.role.word, "reads" * each.reads, *each.parameters))
@@ -495,7 +495,7 @@ async def the_page(day: Script) -> None:
         "code": "pos.offline",
         "community": "hall",
     }
-    for each in everything():
+    for each in EVERYTHING:
         path = re.sub(r"\{([a-z_]+)\}", lambda found: parts[found[1]], each.path)
         if not isinstance(each, Action):
             await day.get(path, words=False)

@@ -11,7 +11,7 @@ from tillbridge.core.actor import Role
 from tillbridge.core.errors import BridgeError
 from tillbridge.web.authenticator import COOKIE, AccessRules
 from tillbridge.web.site.book import Action
-from tillbridge.web.site.registry import everything
+from tillbridge.web.site.registry import EVERYTHING
 
 PUSH = "/stores/main/menu/push"
 RETRY = "/orders/ord_1/retry"
@@ -115,7 +115,7 @@ async def test_a_form_of_another_site_does_nothing(
 
 
 async def test_every_post_of_the_registry_refuses_another_site(here: PageHarness) -> None:
-    for action in filter(lambda each: isinstance(each, Action), everything()):
+    for action in filter(lambda each: isinstance(each, Action), EVERYTHING):
         path = re.sub(r"\{[a-z_]+\}", "x", action.path)
         assert (await here.post(path, headers={"Sec-Fetch-Site": "cross-site"})).status == 403
     assert here.control.asked == []
@@ -241,7 +241,7 @@ async def test_a_session_that_is_over_leads_to_the_password(harness: PageHarness
 )
 async def test_each_role_may_do_its_own(harness: PageHarness, name: str, role: Role) -> None:
     await harness.sign_in(name)
-    for each in everything():
+    for each in EVERYTHING:
         path = re.sub(r"\{[a-z_]+\}", "x", each.path)
         if isinstance(each, Action):
             allowed = (await harness.post(path)).status == 303

@@ -10,9 +10,9 @@ from tests.support.hostile import CORPUS, PLANT, Planted, shape_of
 from tests.support.page_harness import PageHarness, page_harness
 from tests.support.page_sample import busy
 from tillbridge.web.site.book import Action, File, Page, path_of
-from tillbridge.web.site.registry import everything
+from tillbridge.web.site.registry import EVERYTHING
 
-PATHS = [each for each in everything() if not isinstance(each, File)]
+PATHS = [each for each in EVERYTHING if not isinstance(each, File)]
 ASKED = [each for each in PATHS if isinstance(each, Page) or each.ask is not None]
 
 

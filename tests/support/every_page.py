@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterable
 
 from tillbridge.web.site.book import Action, File, Page, path_of
-from tillbridge.web.site.registry import everything
+from tillbridge.web.site.registry import EVERYTHING
 
 # What stands for the parts in braces, in the samples of page_sample.py.
 PARTS = {
@@ -33,7 +33,7 @@ def addresses(whats: Iterable[Page | File | Action] | None = None) -> list[str]:
     LookupError for one whose address cannot be made: nobody would look at it.
     """
     made = []
-    for what in everything() if whats is None else whats:
+    for what in EVERYTHING if whats is None else whats:
         if isinstance(what, File) or (isinstance(what, Action) and what.ask is None):
             continue
         for part in re.findall(r"\{([a-z_]+)\}", what.path):

@@ -13,13 +13,13 @@ from tillbridge.operations import OPERATIONS
 from tillbridge.web.rendering import STATIC, template
 from tillbridge.web.site.book import Action, File, Page, parts_of, path_of, route_of
 from tillbridge.web.site.overview import PAGES
-from tillbridge.web.site.registry import NAVIGATION, SUBJECTS, everything
+from tillbridge.web.site.registry import EVERYTHING, NAVIGATION
 from tillbridge.web.site.site import SIGN_IN
 
 TEMPLATES = sorted(Path(STATIC).with_name("templates").glob("*.html"))
-PAGES_THERE = [page for subject in SUBJECTS for page in subject.pages]
-FILES = [file for subject in SUBJECTS for file in subject.files]
-ACTIONS = [action for subject in SUBJECTS for action in subject.actions]
+PAGES_THERE = [each for each in EVERYTHING if isinstance(each, Page)]
+FILES = [each for each in EVERYTHING if isinstance(each, File)]
+ACTIONS = [each for each in EVERYTHING if isinstance(each, Action)]
 
 
 def by_path(each: Page | File | Action) -> str:
@@ -48,7 +48,7 @@ def test_every_page_has_its_template(page: Page) -> None:
 
 
 def test_no_two_share_a_path() -> None:
-    shapes = [re.sub(r"\{[a-z_]+\}", "{}", each.path) for each in everything()]
+    shapes = [re.sub(r"\{[a-z_]+\}", "{}", each.path) for each in EVERYTHING]
     assert len(set(shapes)) == len(shapes)
 
 

@@ -224,28 +224,25 @@ def performs(
     return Action(path, title, operation, declared.role, do or perform, ask, back, section)
 
 
-@dataclass(frozen=True, slots=True)
-class Subject:
-    """Pages, files and actions that belong together.
+What = Page | File | Action
+
+
+def subject(*whats: What, home: str = "") -> tuple[What, ...]:
+    """Return pages, files and actions that belong together.
 
     `home` is the page they belong to: where an action leads back to, and the navigation's line that
     is marked, unless they say otherwise.
     """
 
-    pages: Sequence[Page] = ()
-    files: Sequence[File] = ()
-    actions: Sequence[Action] = ()
-    home: str = ""
+    def placed(what: What) -> What:
+        if isinstance(what, File):
+            return what
+        section = what.section or home
+        if isinstance(what, Page):
+            return replace(what, section=section)
+        return replace(what, section=section, back=what.back or home or "/")
 
-    def __post_init__(self) -> None:
-        # The dataclass is frozen; this is its own making.
-        pages = tuple(replace(each, section=each.section or self.home) for each in self.pages)
-        actions = tuple(
-            replace(each, back=each.back or self.home or "/", section=each.section or self.home)
-            for each in self.actions
-        )
-        object.__setattr__(self, "pages", pages)
-        object.__setattr__(self, "actions", actions)
+    return tuple(map(placed, whats))
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,7 +15,7 @@ from tillbridge.core.i18n import _, ngettext
 from tillbridge.core.spans import local_second
 from tillbridge.model.instant import from_iso
 from tillbridge.web.csv_export import csv_file
-from tillbridge.web.site.book import Action, Done, File, Filled, Page, Subject, Visit, performs
+from tillbridge.web.site.book import Action, Done, File, Filled, Page, Visit, performs, subject
 
 _LEVELS: Mapping[str, str] = {
     "": _("everything"),
@@ -200,51 +200,41 @@ def _detail(entry: Mapping[str, Any]) -> str:
     return ", ".join(told)
 
 
-SUBJECT = Subject(
+SUBJECT = subject(
+    Page("/diagnostics", _("Diagnostics"), "diagnostics.html", _fill),
+    Page("/diagnostics/logs", _("Log"), "logs.html", _fill_logs),
+    Page(
+        "/diagnostics/bundle",
+        _("Support bundle"),
+        "bundle.html",
+        _fill_bundle,
+        role=Role.TECHNICIAN,
+    ),
+    File("/diagnostics/bundle/file", _give_bundle, role=Role.TECHNICIAN),
+    Action(
+        "/diagnostics/examine", _("Examine every link"), "diagnostics.examine", Role.STAFF, _examine
+    ),
+    performs(
+        "/diagnostics/bundle/make",
+        _("Put a support bundle together"),
+        "diagnostics.bundle",
+        back="/diagnostics/bundle",
+    ),
     home="/diagnostics",
-    pages=(
-        Page("/diagnostics", _("Diagnostics"), "diagnostics.html", _fill),
-        Page("/diagnostics/logs", _("Log"), "logs.html", _fill_logs),
-        Page(
-            "/diagnostics/bundle",
-            _("Support bundle"),
-            "bundle.html",
-            _fill_bundle,
-            role=Role.TECHNICIAN,
-        ),
-    ),
-    files=(File("/diagnostics/bundle/file", _give_bundle, role=Role.TECHNICIAN),),
-    actions=(
-        Action(
-            "/diagnostics/examine",
-            _("Examine every link"),
-            "diagnostics.examine",
-            Role.STAFF,
-            _examine,
-        ),
-        performs(
-            "/diagnostics/bundle/make",
-            _("Put a support bundle together"),
-            "diagnostics.bundle",
-            back="/diagnostics/bundle",
-        ),
-    ),
 )
 # Of use before there is a store, too.
-REACH = Subject(
-    home="/diagnostics",
-    pages=(
-        Page(
-            "/reach",
-            _("How orders get in"),
-            "reach.html",
-            _fill_reach,
-            live=False,  # what one copies must not change under the hand
-        ),
+REACH = subject(
+    Page(
+        "/reach",
+        _("How orders get in"),
+        "reach.html",
+        _fill_reach,
+        live=False,  # what one copies must not change under the hand
     ),
-)
-AUDIT = Subject(
     home="/diagnostics",
-    pages=(Page("/diagnostics/audit", _("Who did what"), "audit.html", _fill_audit),),
-    files=(File("/diagnostics/audit.csv", _export_audit),),
+)
+AUDIT = subject(
+    Page("/diagnostics/audit", _("Who did what"), "audit.html", _fill_audit),
+    File("/diagnostics/audit.csv", _export_audit),
+    home="/diagnostics",
 )

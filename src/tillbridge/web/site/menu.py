@@ -9,7 +9,7 @@ from tillbridge.core.spans import clock_time, local_second
 from tillbridge.menu.describe import counted, push_words
 from tillbridge.model.instant import from_iso
 from tillbridge.operations import items
-from tillbridge.web.site.book import Done, Filled, Page, Question, Subject, Visit, link, performs
+from tillbridge.web.site.book import Done, Filled, Page, Question, Visit, link, performs, subject
 
 _LATEST = 8
 _READ_AT_ONCE = 24
@@ -117,68 +117,56 @@ def _reviewed(plan: Mapping[str, Any]) -> list[str]:
     return [*points, _("and {n} more").format(n=f"{more:,}")] if more > 0 else points
 
 
-SUBJECT = Subject(
+SUBJECT = subject(
+    Page("/menu", _("Menu"), "menu.html", _fill),
+    Page(
+        "/stores/{store}/menu/items", _("What the storefront has"), "menu_items.html", _fill_items
+    ),
+    Page(
+        "/stores/{store}/menu/difference",
+        _("What differs"),
+        "menu_difference.html",
+        _fill_difference,
+        live=False,
+    ),
+    Page(
+        "/stores/{store}/menu/history", _("Pushes of the menu"), "menu_history.html", _fill_history
+    ),
+    performs(
+        "/stores/{store}/menu/approve", _("Review the change"), "menu.approve", ask=_ask_approve
+    ),
+    performs(
+        "/stores/{store}/menu/dismiss",
+        _("Keep the storefront as it is"),
+        "menu.dismiss",
+        ask=Question(
+            _("The storefront of {store} stays as it is."),
+            _("Dismiss the change"),
+            points=(
+                _("This very change is not offered again."),
+                _("When the till tells something else, that is looked at anew."),
+                _("What is sold out goes on being told all the time."),
+            ),
+        ),
+    ),
+    performs(
+        "/stores/{store}/menu/push",
+        _("Push the menu now"),
+        "menu.push",
+        ask=Question(
+            _("What differs between the till and the storefront of {store} is pushed now."),
+            _("Push the menu"),
+        ),
+        fixed={"full": False},
+    ),
+    performs(
+        "/stores/{store}/menu/push-all",
+        _("Push all of the menu"),
+        "menu.push",
+        ask=Question(_("The whole menu of {store} is pushed again."), _("Push all of the menu")),
+        fixed={"full": True},
+    ),
     home="/menu",
-    pages=(
-        Page("/menu", _("Menu"), "menu.html", _fill),
-        Page(
-            "/stores/{store}/menu/items",
-            _("What the storefront has"),
-            "menu_items.html",
-            _fill_items,
-        ),
-        Page(
-            "/stores/{store}/menu/difference",
-            _("What differs"),
-            "menu_difference.html",
-            _fill_difference,
-            live=False,
-        ),
-        Page(
-            "/stores/{store}/menu/history",
-            _("Pushes of the menu"),
-            "menu_history.html",
-            _fill_history,
-        ),
-    ),
-    actions=(
-        performs(
-            "/stores/{store}/menu/approve", _("Review the change"), "menu.approve", ask=_ask_approve
-        ),
-        performs(
-            "/stores/{store}/menu/dismiss",
-            _("Keep the storefront as it is"),
-            "menu.dismiss",
-            ask=Question(
-                _("The storefront of {store} stays as it is."),
-                _("Dismiss the change"),
-                points=(
-                    _("This very change is not offered again."),
-                    _("When the till tells something else, that is looked at anew."),
-                    _("What is sold out goes on being told all the time."),
-                ),
-            ),
-        ),
-        performs(
-            "/stores/{store}/menu/push",
-            _("Push the menu now"),
-            "menu.push",
-            ask=Question(
-                _("What differs between the till and the storefront of {store} is pushed now."),
-                _("Push the menu"),
-            ),
-            fixed={"full": False},
-        ),
-        performs(
-            "/stores/{store}/menu/push-all",
-            _("Push all of the menu"),
-            "menu.push",
-            ask=Question(
-                _("The whole menu of {store} is pushed again."), _("Push all of the menu")
-            ),
-            fixed={"full": True},
-        ),
-    ),
 )
 
 
@@ -224,16 +212,11 @@ def _board_of(visit: Visit) -> str:
     return link("/86", store=visit.params["store"])
 
 
-BOARD = Subject(
-    home="/86",
-    pages=(Page("/86", _("86"), "board.html", _fill_board),),
-    actions=(
-        performs("/stores/{store}/items/{item}/86", _("Take it off sale"), "item.86", do=_stop),
-        performs(
-            "/stores/{store}/items/{item}/restore",
-            _("Back on sale"),
-            "item.restore",
-            do=_back_on_sale,
-        ),
+BOARD = subject(
+    Page("/86", _("86"), "board.html", _fill_board),
+    performs("/stores/{store}/items/{item}/86", _("Take it off sale"), "item.86", do=_stop),
+    performs(
+        "/stores/{store}/items/{item}/restore", _("Back on sale"), "item.restore", do=_back_on_sale
     ),
+    home="/86",
 )

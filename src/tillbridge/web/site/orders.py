@@ -22,9 +22,9 @@ from tillbridge.web.site.book import (
     Filled,
     Page,
     Question,
-    Subject,
     Visit,
     performs,
+    subject,
 )
 
 _SPAN = "7d"
@@ -256,68 +256,61 @@ def _then(line: OrderedLine, currency: str) -> str:
     return _("the menu had it then: {what}").format(what=", ".join(found)) if found else ""
 
 
-SUBJECT = Subject(
-    home="/orders",
-    pages=(
-        Page("/orders", _("Orders"), "orders.html", _fill),
-        Page("/orders/{order}", _("Order"), "order.html", _fill_one),
-        Page(
-            "/orders/{order}/payload",
-            _("What the service sent"),
-            "order_payload.html",
-            _fill_payload,
-            role=Role.STAFF,
-            live=False,
-        ),
+SUBJECT = subject(
+    Page("/orders", _("Orders"), "orders.html", _fill),
+    Page("/orders/{order}", _("Order"), "order.html", _fill_one),
+    Page(
+        "/orders/{order}/payload",
+        _("What the service sent"),
+        "order_payload.html",
+        _fill_payload,
+        role=Role.STAFF,
+        live=False,
     ),
-    files=(File("/orders.csv", _export),),
-    actions=(
-        performs(
-            "/orders/{order}/retry",
+    File("/orders.csv", _export),
+    performs(
+        "/orders/{order}/retry",
+        _("Try it again"),
+        "order.retry",
+        ask=Question(
+            _("Order {order} is tried again at once."),
             _("Try it again"),
-            "order.retry",
-            ask=Question(
-                _("Order {order} is tried again at once."),
-                _("Try it again"),
-                points=(_("The till is asked first whether it has the order already."),),
-            ),
-            back="/orders/{order}",
+            points=(_("The till is asked first whether it has the order already."),),
         ),
-        performs(
-            "/orders/{order}/cancel",
-            _("Cancel the order"),
-            "order.cancel",
-            do=_cancel,
-            ask=Question(
-                _("Order {order} is cancelled: the guest gets the money back and is told why."),
-                _("Cancel the order"),
-                points=(
-                    _(
-                        "A ticket that the till has already is taken back, where the till can do "
-                        "that."
-                    ),
-                    _("This cannot be undone."),
-                ),
-                fields=(
-                    Field(
-                        "reason_code",
-                        _("Why"),
-                        choices=tuple((code.value, words) for code, words in _REASONS.items()),
-                        value=ReasonCode.ITEM_OUT_OF_STOCK.value,
-                    ),
-                ),
-                risky=True,
-            ),
-            back="/orders/{order}",
-        ),
-        performs(
-            "/orders/{order}/done",
-            _("Handled by hand"),
-            "order.done",
-            do=_done,
-            ask=_ask_done,
-            back="/orders/{order}",
-        ),
-        performs("/orders/seen", _("I have seen them"), "orders.seen"),
+        back="/orders/{order}",
     ),
+    performs(
+        "/orders/{order}/cancel",
+        _("Cancel the order"),
+        "order.cancel",
+        do=_cancel,
+        ask=Question(
+            _("Order {order} is cancelled: the guest gets the money back and is told why."),
+            _("Cancel the order"),
+            points=(
+                _("A ticket that the till has already is taken back, where the till can do that."),
+                _("This cannot be undone."),
+            ),
+            fields=(
+                Field(
+                    "reason_code",
+                    _("Why"),
+                    choices=tuple((code.value, words) for code, words in _REASONS.items()),
+                    value=ReasonCode.ITEM_OUT_OF_STOCK.value,
+                ),
+            ),
+            risky=True,
+        ),
+        back="/orders/{order}",
+    ),
+    performs(
+        "/orders/{order}/done",
+        _("Handled by hand"),
+        "order.done",
+        do=_done,
+        ask=_ask_done,
+        back="/orders/{order}",
+    ),
+    performs("/orders/seen", _("I have seen them"), "orders.seen"),
+    home="/orders",
 )

@@ -8,7 +8,7 @@ from tillbridge.core.i18n import _
 from tillbridge.core.problems import PROBLEMS
 from tillbridge.status.document import ProblemView
 from tillbridge.status.overview import DayView, Overview, Span
-from tillbridge.web.site.book import Done, Filled, Page, Question, Subject, Visit, performs
+from tillbridge.web.site.book import Done, Filled, Page, Question, Visit, performs, subject
 from tillbridge.web.site.store import blocks
 
 # The page that tells more and its link, by the code or its beginning (the longest counts).
@@ -137,23 +137,21 @@ async def _connect(visit: Visit) -> Done:
     )
 
 
-SUBJECT = Subject(
-    pages=(Page("/", _("Overview"), "overview.html", _fill),),
-    actions=(
-        performs("/problems/{code}/ack", _("I see to it"), "problems.acknowledge"),
-        performs(
-            "/stores/{store}/connect",
-            _("Connect the store"),
-            "connect",
-            do=_connect,
-            ask=Question(
-                _(
-                    "The merchant of {store} is asked to allow this bridge to work for the store. "
-                    "You get the address of the service's page; open it in a browser on the "
-                    "bridge's own machine."
-                ),
-                _("Connect {store}"),
+SUBJECT = subject(
+    Page("/", _("Overview"), "overview.html", _fill),
+    performs("/problems/{code}/ack", _("I see to it"), "problems.acknowledge"),
+    performs(
+        "/stores/{store}/connect",
+        _("Connect the store"),
+        "connect",
+        do=_connect,
+        ask=Question(
+            _(
+                "The merchant of {store} is asked to allow this bridge to work for the store. "
+                "You get the address of the service's page; open it in a browser on the "
+                "bridge's own machine."
             ),
+            _("Connect {store}"),
         ),
     ),
 )

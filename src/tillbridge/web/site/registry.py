@@ -1,27 +1,25 @@
 """The page's subjects and its navigation: a new page is a line here."""
 
-from collections.abc import Sequence
-
 from tillbridge.core.i18n import _
 from tillbridge.web.site import diagnostics, menu, orders, overview, setup, store, tables
-from tillbridge.web.site.book import Action, File, NavigationLine, Page, Subject
+from tillbridge.web.site.book import NavigationLine
 
-SUBJECTS = (
-    overview.SUBJECT,
-    store.INTEGRATION,
-    store.COMMUNITIES,
-    orders.SUBJECT,
-    menu.SUBJECT,
-    menu.BOARD,
-    tables.SUBJECT,
-    store.SUBJECT,
-    diagnostics.SUBJECT,
-    diagnostics.REACH,
-    diagnostics.AUDIT,
-    setup.SUBJECT,
+EVERYTHING = (
+    *overview.SUBJECT,
+    *store.INTEGRATION,
+    *store.COMMUNITIES,
+    *orders.SUBJECT,
+    *menu.SUBJECT,
+    *menu.BOARD,
+    *tables.SUBJECT,
+    *store.SUBJECT,
+    *diagnostics.SUBJECT,
+    *diagnostics.REACH,
+    *diagnostics.AUDIT,
+    *setup.SUBJECT,
 )
 # What there is of them before there is a store; "/" then leads to set-up.
-BEFORE_SETUP = (setup.SUBJECT, diagnostics.REACH)
+BEFORE_SETUP = (*setup.SUBJECT, *diagnostics.REACH)
 
 # Shown in this order; a line whose page is not there yet is left out.
 NAVIGATION = (
@@ -34,11 +32,3 @@ NAVIGATION = (
     NavigationLine("/diagnostics", _("Diagnostics")),
     NavigationLine("/setup", _("Set-up")),
 )
-
-
-def everything(subjects: Sequence[Subject] = SUBJECTS) -> list[Page | File | Action]:
-    """Return all that the subjects bring."""
-    all_of_it: list[Page | File | Action] = []
-    for subject in subjects:
-        all_of_it += [*subject.pages, *subject.files, *subject.actions]
-    return all_of_it

@@ -9,7 +9,7 @@ from typing import Any
 
 from tillbridge.core.actor import Role
 from tillbridge.core.i18n import _
-from tillbridge.web.site.book import Do, Done, Filled, Page, Subject, Visit, performs
+from tillbridge.web.site.book import Do, Done, Filled, Page, Visit, performs, subject
 
 TITLES: Mapping[str, str] = {
     "service": _("The ordering service"),
@@ -91,20 +91,18 @@ def _trying(operation: str) -> Do:
     return do
 
 
-SUBJECT = Subject(
+SUBJECT = subject(
+    Page("/setup", _("Set-up"), "setup.html", _fill, role=Role.TECHNICIAN),
+    performs("/setup/service", _("Test it"), "setup.service", do=_service),
+    performs("/setup/sign-in", _("Test it"), "setup.sign_in"),
+    performs("/setup/allow", _("Let the merchant allow it"), "setup.allow", do=_allow),
+    performs("/setup/sign-up", _("Sign the merchant up"), "setup.sign_up", do=_sign_up),
+    performs("/setup/store", _("This is the store"), "setup.choose"),
+    performs("/setup/till", _("Try it"), "setup.till", do=_trying("setup.till")),
+    performs("/setup/orders", _("Try it"), "setup.orders", do=_trying("setup.orders")),
+    performs("/setup/address", _("Test it"), "setup.address"),
+    performs("/setup/write", _("Write it and start"), "setup.write"),
+    performs("/setup/forget", _("Forget what is not written"), "setup.forget"),
+    performs("/setup/order", _("Place a practice order"), "setup.order"),
     home="/setup",
-    pages=(Page("/setup", _("Set-up"), "setup.html", _fill, role=Role.TECHNICIAN),),
-    actions=(
-        performs("/setup/service", _("Test it"), "setup.service", do=_service),
-        performs("/setup/sign-in", _("Test it"), "setup.sign_in"),
-        performs("/setup/allow", _("Let the merchant allow it"), "setup.allow", do=_allow),
-        performs("/setup/sign-up", _("Sign the merchant up"), "setup.sign_up", do=_sign_up),
-        performs("/setup/store", _("This is the store"), "setup.choose"),
-        performs("/setup/till", _("Try it"), "setup.till", do=_trying("setup.till")),
-        performs("/setup/orders", _("Try it"), "setup.orders", do=_trying("setup.orders")),
-        performs("/setup/address", _("Test it"), "setup.address"),
-        performs("/setup/write", _("Write it and start"), "setup.write"),
-        performs("/setup/forget", _("Forget what is not written"), "setup.forget"),
-        performs("/setup/order", _("Place a practice order"), "setup.order"),
-    ),
 )

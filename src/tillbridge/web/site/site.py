@@ -36,11 +36,12 @@ from tillbridge.web.site.book import (
     Page,
     Question,
     Visit,
+    What,
     link,
     path_of,
     route_of,
 )
-from tillbridge.web.site.registry import BEFORE_SETUP, NAVIGATION, SUBJECTS, everything
+from tillbridge.web.site.registry import BEFORE_SETUP, EVERYTHING, NAVIGATION
 
 _FLASHES = 100
 _SAFE_SCHEMES = {"http", "https"}
@@ -52,7 +53,6 @@ _FOREIGN = (
         "Host header on; see docs/page.md."
     ),
 )
-_What = Page | File | Action
 _Signing = Callable[[web.Request], Awaitable[web.Response]]
 
 log = get_logger()
@@ -79,7 +79,7 @@ class Site:
     def __init__(
         self, dispatcher: Dispatcher, authenticator: Authenticator, *, only_setup: bool = False
     ) -> None:
-        self._everything = [*everything(BEFORE_SETUP if only_setup else SUBJECTS), SIGN_IN]
+        self._everything = (*(BEFORE_SETUP if only_setup else EVERYTHING), SIGN_IN)
         self._home = "/setup" if only_setup else ""  # where "/" leads; "" where it is a page itself
         self.dispatcher = dispatcher
         self._authenticator = authenticator
@@ -99,7 +99,7 @@ class Site:
             web.route("*", "/{path:.*}", partial(self._handle, None)),
         ]
 
-    async def _handle(self, what: _What | _Signing | None, request: web.Request) -> web.Response:
+    async def _handle(self, what: What | _Signing | None, request: web.Request) -> web.Response:
         """Answer a request: look at who asks, whether they may, and from where they write."""
         path = request.rel_url.raw_path
         found = self._authenticator.visitor(request, person="X-Live" not in request.headers)
@@ -127,7 +127,7 @@ class Site:
             log.warning("status_page.failed", path=path, kind=type(failure).__name__)
             return self._trouble(visitor, 503, failure.text, failure.fix)
 
-    async def _look(self, request: web.Request, what: _What, visitor: Visitor) -> web.Response:
+    async def _look(self, request: web.Request, what: What, visitor: Visitor) -> web.Response:
         visit = self._visit(request, visitor)
         if isinstance(what, File):
             return await what.give(visit)

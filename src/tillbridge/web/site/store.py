@@ -6,7 +6,7 @@ from typing import Any
 from tillbridge.core.i18n import _
 from tillbridge.model.community import FINAL
 from tillbridge.stores.integration_plan import Kind, costs_of
-from tillbridge.web.site.book import Done, Field, Filled, Page, Question, Subject, Visit, performs
+from tillbridge.web.site.book import Done, Field, Filled, Page, Question, Visit, performs, subject
 
 _MOST_LINES = 40
 _PAUSES = (
@@ -66,59 +66,57 @@ async def _tax(visit: Visit) -> Done:
     )
 
 
-SUBJECT = Subject(
-    home="/store",
-    pages=(Page("/store", _("Store"), "store.html", _fill),),
-    actions=(
-        performs(
-            "/stores/{store}/pause",
-            _("Pause the store"),
-            "store.pause",
-            do=_pause,
-            ask=Question(
-                _("Guests cannot order from {store} until it is opened again."),
-                _("Pause {store}"),
-                points=(_("Orders that are here already go on."),),
-                fields=(
-                    Field("until", _("Until when"), choices=_PAUSES, required=False),
-                    Field(
-                        "reason",
-                        _("Why"),
-                        required=False,
-                        hint=_("for your colleagues, not for guests"),
-                    ),
+SUBJECT = subject(
+    Page("/store", _("Store"), "store.html", _fill),
+    performs(
+        "/stores/{store}/pause",
+        _("Pause the store"),
+        "store.pause",
+        do=_pause,
+        ask=Question(
+            _("Guests cannot order from {store} until it is opened again."),
+            _("Pause {store}"),
+            points=(_("Orders that are here already go on."),),
+            fields=(
+                Field("until", _("Until when"), choices=_PAUSES, required=False),
+                Field(
+                    "reason",
+                    _("Why"),
+                    required=False,
+                    hint=_("for your colleagues, not for guests"),
                 ),
-                risky=True,
             ),
-        ),
-        performs(
-            "/stores/{store}/resume",
-            _("Open the store"),
-            "store.resume",
-            ask=Question(
-                _("Guests can order from {store} again, whoever paused it."),
-                _("Open {store}"),
-                points=(_("While the till is away the bridge keeps it closed until it is back."),),
-            ),
-        ),
-        performs(
-            "/stores/{store}/settings",
-            _("Send the settings"),
-            "store.push",
-            ask=_ask_settings,
-            fixed={"full": False},
-        ),
-        performs(
-            "/stores/{store}/tax",
-            _("Compare the taxes now"),
-            "store.tax",
-            do=_tax,
-            ask=Question(
-                _("The service's taxes of {store} are read now and compared with the till's."),
-                _("Compare the taxes"),
-            ),
+            risky=True,
         ),
     ),
+    performs(
+        "/stores/{store}/resume",
+        _("Open the store"),
+        "store.resume",
+        ask=Question(
+            _("Guests can order from {store} again, whoever paused it."),
+            _("Open {store}"),
+            points=(_("While the till is away the bridge keeps it closed until it is back."),),
+        ),
+    ),
+    performs(
+        "/stores/{store}/settings",
+        _("Send the settings"),
+        "store.push",
+        ask=_ask_settings,
+        fixed={"full": False},
+    ),
+    performs(
+        "/stores/{store}/tax",
+        _("Compare the taxes now"),
+        "store.tax",
+        do=_tax,
+        ask=Question(
+            _("The service's taxes of {store} are read now and compared with the till's."),
+            _("Compare the taxes"),
+        ),
+    ),
+    home="/store",
 )
 
 
@@ -149,32 +147,30 @@ async def _ask_secret(visit: Visit) -> Question:
     )
 
 
-INTEGRATION = Subject(
-    actions=(
-        performs(
-            "/stores/{store}/integration/apply",
-            _("Apply the configuration"),
-            "integration.apply",
-            ask=_ask_apply,
+INTEGRATION = subject(
+    performs(
+        "/stores/{store}/integration/apply",
+        _("Apply the configuration"),
+        "integration.apply",
+        ask=_ask_apply,
+    ),
+    performs(
+        "/stores/{store}/integration/secret",
+        _("Get a new webhook secret"),
+        "integration.rotate_secret",
+        ask=_ask_secret,
+    ),
+    performs(
+        "/stores/{store}/integration/anew",
+        _("Integrate it anew"),
+        "integration.reintegrate",
+        ask=Question(
+            _("{store} is integrated anew. No new consent is needed while one lasts."),
+            _("Integrate {store} anew"),
+            points=costs_of(Kind.REINTEGRATE),
+            risky=True,
         ),
-        performs(
-            "/stores/{store}/integration/secret",
-            _("Get a new webhook secret"),
-            "integration.rotate_secret",
-            ask=_ask_secret,
-        ),
-        performs(
-            "/stores/{store}/integration/anew",
-            _("Integrate it anew"),
-            "integration.reintegrate",
-            ask=Question(
-                _("{store} is integrated anew. No new consent is needed while one lasts."),
-                _("Integrate {store} anew"),
-                points=costs_of(Kind.REINTEGRATE),
-                risky=True,
-            ),
-        ),
-    )
+    ),
 )
 
 
@@ -213,14 +209,6 @@ async def _fill_community(visit: Visit) -> Filled:
     return {"name": name, "block": block, "availability": availability, "orders": orders["orders"]}
 
 
-COMMUNITIES = Subject(
-    pages=(
-        Page(
-            "/communities/{community}",
-            _("Community"),
-            "community.html",
-            _fill_community,
-            section="/",
-        ),
-    )
+COMMUNITIES = subject(
+    Page("/communities/{community}", _("Community"), "community.html", _fill_community, section="/")
 )

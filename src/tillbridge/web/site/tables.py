@@ -9,7 +9,7 @@ from tillbridge.core.errors import BridgeError
 from tillbridge.core.i18n import _, ngettext
 from tillbridge.qr_sheets.files import sheet_name
 from tillbridge.qr_sheets.sheet import Paper, QrTable, make_sheet
-from tillbridge.web.site.book import Done, File, Filled, Page, Question, Subject, Visit, performs
+from tillbridge.web.site.book import Done, File, Filled, Page, Question, Visit, performs, subject
 
 PAPERS = (("a4", "A4"), ("letter", "Letter"))
 _PER_PAGE = (2, 4, 6, 8, 12, 20)
@@ -95,33 +95,28 @@ async def _ask_approve(visit: Visit) -> Question:
     )
 
 
-SUBJECT = Subject(
-    home="/tables",
-    pages=(Page("/tables", _("Tables"), "tables.html", _fill),),
-    files=(File("/stores/{store}/tables/sheet", _sheet),),
-    actions=(
-        performs(
-            "/stores/{store}/tables/approve",
-            _("Review the change"),
-            "tables.approve",
-            ask=_ask_approve,
-        ),
-        performs(
-            "/stores/{store}/tables/push",
-            _("Push the floor plan now"),
-            "tables.push",
-            ask=Question(
-                _("The floor plan of {store} is pushed now."),
-                _("Push the floor plan"),
-                points=(_("Tables that are missing from it are deactivated."),),
-            ),
-        ),
-        performs(
-            "/stores/{store}/tables/printed",
-            _("I have printed them"),
-            "tables.printed",
-            do=_printed,
-            ask=_ask_printed,
+SUBJECT = subject(
+    Page("/tables", _("Tables"), "tables.html", _fill),
+    File("/stores/{store}/tables/sheet", _sheet),
+    performs(
+        "/stores/{store}/tables/approve", _("Review the change"), "tables.approve", ask=_ask_approve
+    ),
+    performs(
+        "/stores/{store}/tables/push",
+        _("Push the floor plan now"),
+        "tables.push",
+        ask=Question(
+            _("The floor plan of {store} is pushed now."),
+            _("Push the floor plan"),
+            points=(_("Tables that are missing from it are deactivated."),),
         ),
     ),
+    performs(
+        "/stores/{store}/tables/printed",
+        _("I have printed them"),
+        "tables.printed",
+        do=_printed,
+        ask=_ask_printed,
+    ),
+    home="/tables",
 )
