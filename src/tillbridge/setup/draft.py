@@ -100,7 +100,6 @@ class Draft(BaseModel):
     redirect_uri: str = ""
     store: str = "main"
     store_id: str = ""
-    store_name: str = ""
     location_id: str = ""
     currency: str = ""
     pos: dict[str, Any] = {}

@@ -338,20 +338,18 @@ def check_address(key: str, listen: str) -> None:
     host, _port = host_and_port(listen)
     try:
         found = socket.getaddrinfo(host, 0, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
-    except (OSError, UnicodeError):
-        raise _not_here(key, listen, _("{host} is no name that this machine knows")) from None
-    family, kind, protocol, _name, address = found[0]
-    try:
+        family, kind, protocol, _name, address = found[0]
         with socket.socket(family, kind, protocol) as probe:
             probe.bind(address)
+    except (socket.gaierror, UnicodeError):
+        why = _("{host} is no name that this machine knows")
     except OSError as failure:
-        if failure.errno in _NOT_OURS:
-            raise _not_here(key, listen, _("{host} is no address of this machine")) from None
-
-
-def _not_here(key: str, listen: str, why: str) -> ConfigError:
-    host, _port = host_and_port(listen)
-    return ConfigError(
+        if failure.errno not in _NOT_OURS:
+            return
+        why = _("{host} is no address of this machine")
+    else:
+        return
+    raise ConfigError(
         f"{key}: {why.format(host=host)}.",
         fix=_(
             'Name an address of this machine: "127.0.0.1:PORT" for itself alone, '

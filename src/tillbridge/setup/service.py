@@ -285,7 +285,6 @@ async def chosen(
         text,
         store=name,
         store_id=store_id,
-        store_name=found.name or "",
         location_id=location_id.strip(),
         currency=currency.strip().upper(),
     )
