@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from difflib import get_close_matches
 from pathlib import Path
 
-from tillbridge.adapter.csv_export import CsvExport, CsvTable
+from tillbridge.adapter.csv_export import CsvExport
 from tillbridge.adapter.failures import ExportUnreadable, RowError
 from tillbridge.adapter.prices import PriceReader
 from tillbridge.adapter.texts import one_line
@@ -146,111 +146,122 @@ def read_modifiers(path: Path, currency: str, *, decimal: DecimalSign | None = N
         )
     price_at = header.index("price")
     written = [fields[price_at] for _number, fields in table.rows if len(fields) > price_at]
-    reader = _Reader(table, header, PriceReader.of(written, currency, decimal))
+    prices = PriceReader.of(written, currency, decimal)
+    drafts: dict[str, _Draft] = {}
+    keys: dict[str, str] = {}
+    refused: dict[str, str] = {}
+    bad_rows: list[BadRow] = []
+
+    def refuse(name: str, number: int, bad: RowError) -> None:
+        place = table.place(number)
+        bad_rows.append(bad.at(place, name))
+        if name:
+            refused.setdefault(name, place)
+
     for number, fields in table.rows:
-        reader.take(number, fields)
-    return reader.modifiers()
+        row = dict(zip(header, fields, strict=False))
+        name = one_line(row.get("modifier", ""))
+        # The same name in other capitals is the same modifier; the first spelling counts.
+        name = keys.setdefault(_key(name), name)
+        try:
+            _check_width(fields, len(header))
+            if not name:
+                raise RowError("", "", "It names no modifier.", "Fill in the column modifier.")  # noqa: TRY301 -- worded where every bad row is
+            drafts.setdefault(name, _Draft(name, number)).take(row, prices)
+        except RowError as bad:
+            refuse(name, number, bad)
+    for name, draft in drafts.items():
+        try:
+            if name not in refused:
+                draft.check()
+        except RowError as bad:
+            refuse(name, draft.number, bad)
+    good = [each for each in drafts.values() if each.options and each.name not in refused]
+    return Modifiers(
+        groups={draft.name: draft.group() for draft in good},
+        add_ons={each.external_id: each for draft in good for each in draft.options.values()},
+        bad_rows=tuple(bad_rows),
+        refused=refused,
+        left_out=frozenset(name for name, draft in drafts.items() if draft.left_out),
+        name=table.name,
+        facts=table.facts,
+        _by_key=keys,
+    )
+
+
+def _check_width(fields: Sequence[str], header: int) -> None:
+    width = len(fields)
+    # Where it has min and no max, "1,50" for a price may have become a price and a min.
+    if any(map(str.strip, fields[header:])) or _NEEDED < width < header:
+        raise RowError(
+            "",
+            "",
+            f"The row has {width} cells, and the header has {header}.",
+            'A price with a comma must stand in quotation marks: "1,50".',
+        )
 
 
 @dataclass(slots=True)
 class _Draft:
     """A modifier in the making: its options with their rows, and how many must be chosen."""
 
+    name: str
     number: int
     options: dict[str, AddOn] = field(default_factory=dict)
     least: int | None = None
     most: int | None = None
     left_out: bool = False
 
-
-@dataclass(slots=True)
-class _Reader:
-    table: CsvTable
-    header: Sequence[str]
-    prices: PriceReader
-    _drafts: dict[str, _Draft] = field(default_factory=dict)
-    _keys: dict[str, str] = field(default_factory=dict)
-    _refused: dict[str, str] = field(default_factory=dict)
-    _bad_rows: list[BadRow] = field(default_factory=list)
-
-    def take(self, number: int, fields: Sequence[str]) -> None:
-        row = dict(zip(self.header, fields, strict=False))
-        name = one_line(row.get("modifier", ""))
-        # The same name in other capitals is the same modifier; the first spelling counts.
-        name = self._keys.setdefault(_key(name), name)
-        try:
-            self._check_width(fields)
-            self._take(name, number, row)
-        except RowError as bad:
-            self._refuse(name, number, bad)
-
-    def modifiers(self) -> Modifiers:
-        for name, draft in self._drafts.items():
-            if name not in self._refused:
-                try:
-                    _check_choice(name, draft)
-                except RowError as bad:
-                    self._refuse(name, draft.number, bad)
-        good = {
-            name: draft
-            for name, draft in self._drafts.items()
-            if draft.options and name not in self._refused
-        }
-        return Modifiers(
-            groups={name: _group(name, draft) for name, draft in good.items()},
-            add_ons={
-                add_on.external_id: add_on
-                for draft in good.values()
-                for add_on in draft.options.values()
-            },
-            bad_rows=tuple(self._bad_rows),
-            refused=self._refused,
-            left_out=frozenset(n for n, draft in self._drafts.items() if draft.left_out),
-            name=self.table.name,
-            facts=self.table.facts,
-            _by_key=self._keys,
-        )
-
-    def _check_width(self, fields: Sequence[str]) -> None:
-        width, header = len(fields), len(self.header)
-        beyond = any(map(str.strip, fields[header:]))
-        # Where it has min and no max, "1,50" for a price may have become a price and a min.
-        if beyond or _NEEDED < width < header:
-            raise RowError(
-                "",
-                "",
-                f"The row has {width} cells, and the header has {header}.",
-                'A price with a comma must stand in quotation marks: "1,50".',
-            )
-
-    def _take(self, name: str, number: int, row: Mapping[str, str]) -> None:
-        if not name:
-            raise RowError("", "", "It names no modifier.", "Fill in the column modifier.")
-        draft = self._drafts.setdefault(name, _Draft(number))
+    def take(self, row: Mapping[str, str], prices: PriceReader) -> None:
+        """Add what a row says. Raises RowError."""
         option = one_line(row.get("option", ""))
         if option == NOT_OFFERED:
-            draft.left_out = True
+            self.left_out = True
             return
-        draft.least = _agreed("min", draft.least, row)
-        draft.most = _agreed("max", draft.most, row)
+        self.least = _agreed("min", self.least, row)
+        self.most = _agreed("max", self.most, row)
         if not option:
             return
         written = row.get("price", "").strip() or "0"
-        price = self.prices.read(written, column="price", name=f"{name}: {option}")
-        add_on = AddOn(f"{name}/{option}", option, price)
-        if draft.options.setdefault(option, add_on) != add_on:
+        price = prices.read(written, column="price", name=f"{self.name}: {option}")
+        add_on = AddOn(f"{self.name}/{option}", option, price)
+        if self.options.setdefault(option, add_on) != add_on:
             raise RowError(
                 "price",
                 written,
-                f'"{option}" of "{name}" has another price above.',
+                f'"{option}" of "{self.name}" has another price above.',
                 "Remove one of the rows.",
             )
 
-    def _refuse(self, name: str, number: int, bad: RowError) -> None:
-        place = self.table.place(number)
-        self._bad_rows.append(bad.at(place, name))
-        if name:
-            self._refused.setdefault(name, place)
+    def check(self) -> None:
+        """Raise RowError for a choice that nobody can make."""
+        least, most, count = self.least or 0, self.most or 0, len(self.options)
+        if count and least > count:
+            raise RowError(
+                "min",
+                str(least),
+                f'"{self.name}" asks for at least {least}, and has {count} to choose from.',
+                "Correct min, or add the missing options.",
+            )
+        if count and most and most < least:
+            raise RowError(
+                "max",
+                str(most),
+                f'"{self.name}" asks for at least {least} and at most {most}.',
+                "Correct min or max.",
+            )
+
+    def group(self) -> AddOnGroup:
+        """Return the choice as a group of add-ons."""
+        least = self.least or 0
+        return AddOnGroup(
+            external_id=self.name,
+            name=self.name,
+            min_select=least,
+            max_select=self.most or 0,
+            required=least > 0,
+            add_ons=tuple(add_on.external_id for add_on in self.options.values()),
+        )
 
 
 def add_rows(path: Path, names: Iterable[str]) -> str:
@@ -284,38 +295,6 @@ def _row_of(name: str, delimiter: str = ",", width: int = len(COLUMNS), at: int 
     if any(sign in name for sign in (delimiter, '"')):
         cells[at] = '"{}"'.format(name.replace('"', '""'))
     return delimiter.join(cells)
-
-
-def _group(name: str, draft: _Draft) -> AddOnGroup:
-    least = draft.least or 0
-    return AddOnGroup(
-        external_id=name,
-        name=name,
-        min_select=least,
-        max_select=draft.most or 0,
-        required=least > 0,
-        add_ons=tuple(add_on.external_id for add_on in draft.options.values()),
-    )
-
-
-def _check_choice(name: str, draft: _Draft) -> None:
-    least, most, count = draft.least or 0, draft.most or 0, len(draft.options)
-    if not count:
-        return
-    if least > count:
-        raise RowError(
-            "min",
-            str(least),
-            f'"{name}" asks for at least {least}, and has {count} to choose from.',
-            "Correct min, or add the missing options.",
-        )
-    if most and most < least:
-        raise RowError(
-            "max",
-            str(most),
-            f'"{name}" asks for at least {least} and at most {most}.',
-            "Correct min or max.",
-        )
 
 
 def _agreed(column: str, before: int | None, row: Mapping[str, str]) -> int | None:
