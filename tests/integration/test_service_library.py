@@ -118,7 +118,7 @@ def test_each_code_of_the_specification_is_the_type_that_the_page_says(
 ) -> None:
     failure = failure_of(
         STATUS_OF[code],
-        f'{{"error": {{"code": "{code}", "message": "m"}}}}'.encode(),
+        {"error": {"code": code, "message": "m"}},
         {},
         operation="test",
         kind=Kind.WRITE,

@@ -142,6 +142,16 @@ async def test_no_token_is_sent_to_another_origin(url: str) -> None:
     assert failure.code == "answer.foreign_url"
 
 
+async def test_a_gateways_page_leaves_the_status_to_decide() -> None:
+    async def handler(_request: web.Request) -> web.Response:
+        return web.Response(status=404, text="<html>nothing here</html>")
+
+    async with served(handler) as transport:
+        failure = await failure_of(transport, call(transport))
+    assert isinstance(failure, Refused)
+    assert (failure.status, failure.code) == (404, "")
+
+
 @pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
 async def test_no_redirect_is_followed(status: int) -> None:
     calls: list[str] = []

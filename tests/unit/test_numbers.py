@@ -21,7 +21,7 @@ from tillbridge.model.numbers import (
 )
 from tillbridge.orders.intake import OrderCreated, order_of, read_event
 from tillbridge.pos.folder.json_pieces import parse
-from tillbridge.service.answers import parse_json
+from tillbridge.service.transport import parse_json
 from tillbridge.service.types import decimal
 from tillbridge_aloha.modifiers import number
 from tillbridge_clover.groups import _count

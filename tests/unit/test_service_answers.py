@@ -23,15 +23,23 @@ from tillbridge.core.errors import (
 from tillbridge.model.instant import from_iso
 from tillbridge.service import types
 from tillbridge.service.answers import Kind, failure_of, problem_of, retry_after_s
-from tillbridge.service.transport import encode
+from tillbridge.service.transport import encode, parse_json
 from tillbridge.service.types import UNREADABLE
 
 NOW = from_iso("2026-11-21T12:00:00Z")
 
 
+def parsed(raw: bytes) -> object:
+    """The body as the transport hands it on: nothing where it is no JSON."""
+    try:
+        return parse_json(raw)
+    except ValueError:
+        return None
+
+
 def failed(status: int, code: str = "", *, kind: Kind = Kind.WRITE, **headers: str) -> ServiceError:
     raw = json.dumps({"error": {"code": code, "message": "said"}}).encode()
-    return failure_of(status, raw, headers, operation="x", kind=kind, now_ms=NOW)
+    return failure_of(status, parsed(raw), headers, operation="x", kind=kind, now_ms=NOW)
 
 
 @pytest.mark.parametrize(
@@ -69,7 +77,7 @@ def test_a_504_on_a_read_has_changed_nothing() -> None:
 
 @given(status=st.integers(300, 599), raw=st.binary(max_size=200), kind=st.sampled_from(Kind))
 def test_no_body_is_too_odd(status: int, raw: bytes, kind: Kind) -> None:
-    failure = failure_of(status, raw, {}, operation="x", kind=kind, now_ms=NOW)
+    failure = failure_of(status, parsed(raw), {}, operation="x", kind=kind, now_ms=NOW)
     assert failure.status == status
 
 
@@ -77,14 +85,14 @@ def test_no_body_is_too_odd(status: int, raw: bytes, kind: Kind) -> None:
     "raw", [b"<html>", b"[]", b'{"error": "no"}', b'{"error": {"code": 7}}', b"[" * 100_000]
 )
 def test_a_body_without_an_envelope_leaves_the_status_to_decide(raw: bytes) -> None:
-    failure = failure_of(404, raw, {}, operation="x", kind=Kind.READ, now_ms=NOW)
+    failure = failure_of(404, parsed(raw), {}, operation="x", kind=Kind.READ, now_ms=NOW)
     assert type(failure) is Refused
     assert failure.code == ""
 
 
 def test_a_strangers_message_is_one_short_line() -> None:
     raw = json.dumps({"error": {"code": "a.b", "message": "x\n\x1b[31m" + "y" * 9999}}).encode()
-    failure = failure_of(400, raw, {}, operation="x", kind=Kind.READ, now_ms=NOW)
+    failure = failure_of(400, parsed(raw), {}, operation="x", kind=Kind.READ, now_ms=NOW)
     assert len(failure.text) < 400
     assert failure.text.isprintable()
 

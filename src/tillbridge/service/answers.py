@@ -12,14 +12,12 @@ the failure says how to recover, and this table is the only retry policy:
 | 504, or a line dropped after a write was sent | read state; repeat only where it was not applied |
 """
 
-import json
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from enum import Enum
-from typing import Any, NoReturn
 
 from tillbridge.core.errors import (
     Conflict,
@@ -33,7 +31,6 @@ from tillbridge.core.errors import (
     Unreachable,
 )
 from tillbridge.core.i18n import _
-from tillbridge.model.numbers import parse_json_float
 
 CONSENT_REVOKED = "auth.consent_revoked"
 CONSENT_MISSING = "consent.missing"
@@ -61,25 +58,17 @@ _NO_RETRY_AFTER_S = 1.0
 _LONGEST_RETRY_AFTER_S = 24 * 3600.0
 
 
-def parse_json(raw: bytes) -> Any:  # noqa: ANN401 -- JSON is anything
-    """Return the value in a body, fractions as Decimal. Raises ValueError where it is no JSON."""
-    try:
-        return json.loads(raw, parse_float=parse_json_float, parse_constant=_refuse_constant)
-    except RecursionError:
-        msg = "nested too deeply"
-        raise ValueError(msg) from None
-
-
-def _refuse_constant(name: str) -> NoReturn:
-    msg = f"{name} is no JSON"
-    raise ValueError(msg)
-
-
 def failure_of(
-    status: int, raw: bytes, headers: Mapping[str, str], *, operation: str, kind: Kind, now_ms: int
+    status: int,
+    body: object,
+    headers: Mapping[str, str],
+    *,
+    operation: str,
+    kind: Kind,
+    now_ms: int,
 ) -> ServiceError:
-    """Return the failure for an answer that is not 2xx. Never raises, whatever the body is."""
-    code, message = _envelope(raw)
+    """Return the failure for an answer that is not 2xx; `body` is its JSON value, of any kind."""
+    code, message = _envelope(body)
     text = _text(status, message)
     if status == 429:
         wait = retry_after_s(headers, now_ms=now_ms)
@@ -129,11 +118,7 @@ def _http_date(text: str) -> float | None:
     return (moment - datetime(1970, 1, 1, tzinfo=UTC)).total_seconds()
 
 
-def _envelope(raw: bytes) -> tuple[str, str]:
-    try:
-        body = parse_json(raw)
-    except ValueError:
-        return "", ""
+def _envelope(body: object) -> tuple[str, str]:
     error = body.get("error") if isinstance(body, dict) else None
     if not isinstance(error, dict):
         return "", ""

@@ -11,7 +11,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from decimal import Decimal
-from typing import Any
+from typing import Any, NoReturn
 from urllib.parse import SplitResult, quote, unquote, urlsplit
 
 import aiohttp
@@ -22,7 +22,8 @@ from tillbridge.core.clock import Clock
 from tillbridge.core.errors import OutcomeUnknown, Refused, ServiceDown, Unreachable
 from tillbridge.core.i18n import _
 from tillbridge.core.network import system_trust
-from tillbridge.service.answers import Kind, failure_of, parse_json
+from tillbridge.model.numbers import parse_json_float
+from tillbridge.service.answers import Kind, failure_of
 from tillbridge.service.types import unreadable
 
 LEFT_ORIGIN = "answer.foreign_url"
@@ -149,6 +150,20 @@ def _plain(value: object) -> object:
 JSON = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), default=_plain)
 
 
+def parse_json(raw: bytes) -> Any:  # noqa: ANN401 -- JSON is anything
+    """Return the value in a body, fractions as Decimal. Raises ValueError where it is no JSON."""
+    try:
+        return json.loads(raw, parse_float=parse_json_float, parse_constant=_refuse_constant)
+    except RecursionError:
+        msg = "nested too deeply"
+        raise ValueError(msg) from None
+
+
+def _refuse_constant(name: str) -> NoReturn:
+    msg = f"{name} is no JSON"
+    raise ValueError(msg)
+
+
 # -- the exchange
 
 _LARGEST_ANSWER = 16 * 1024 * 1024
@@ -251,18 +266,21 @@ class Transport:
             if fine:
                 raise
             raw.clear()  # the status alone says how to go on
+        body, is_json = None, True
+        try:
+            body = parse_json(bytes(raw)) if raw.strip() else None
+        except ValueError:
+            is_json = False
         if not fine:
             raise failure_of(
                 status,
-                bytes(raw),
+                body,
                 response.headers,
                 operation=operation,
                 kind=request.kind,
                 now_ms=self._clock.now_ms(),
             )
-        try:
-            return Answer(operation, status, parse_json(bytes(raw)) if raw.strip() else None)
-        except ValueError:
+        if not is_json:
             # A captive portal, or a proxy's own page: nobody knows whether the call got through.
             kind = OutcomeUnknown if request.kind is Kind.WRITE else ServiceDown
             raise kind(
@@ -270,7 +288,8 @@ class Transport:
                 code="line.not_json",
                 operation=operation,
                 fix=_("Check base_url, and that no proxy or login page stands between."),
-            ) from None
+            )
+        return Answer(operation, status, body)
 
     def _opened(self) -> aiohttp.ClientSession:
         self._session = aiohttp.ClientSession(
