@@ -1,6 +1,5 @@
 """What the service answers, and the failure that each answer is."""
 
-import asyncio
 import json
 from dataclasses import fields
 from decimal import Decimal
@@ -218,12 +217,12 @@ def test_no_secret_shows_in_a_repr() -> None:
 
 
 values = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.text(max_size=5),
+    st.none() | st.booleans() | st.integers(-(2**63), 2**63 - 1) | st.text(max_size=5),
     lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=3), inner),
     max_leaves=30,
 )
 
 
 @given(values)
-def test_large_bodies_are_encoded_as_small_ones_are(value: object) -> None:
-    assert json.loads(asyncio.run(encode(value))) == value
+def test_bodies_are_encoded_whatever_is_in_them(value: object) -> None:
+    assert json.loads(encode(value)) == value

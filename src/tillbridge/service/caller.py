@@ -39,7 +39,7 @@ from tillbridge.service.answers import (
     decide,
 )
 from tillbridge.service.tokens import CachedToken
-from tillbridge.service.transport import JSON, Answer, Request, Transport
+from tillbridge.service.transport import Answer, Request, Transport, encode
 
 _NOT_THERE = (Unreachable, ServiceDown, OutcomeUnknown)
 _NOT_NOW = (Unreachable, ServiceDown, RateLimited, OutcomeUnknown, Unauthorised)
@@ -317,7 +317,7 @@ class Caller:
                 endpoint.method,
                 url,
                 endpoint.kind,
-                body if isinstance(body, bytes | None) else JSON.encode(body).encode(),
+                body if isinstance(body, bytes | None) else encode(body),
             ),
             endpoint.priority if priority is None else priority,
             write,

@@ -191,7 +191,7 @@ class MenuCalls(Calls):
         shows that the write was applied. One that has not moved shows nothing where another write
         of this bridge was under way. `looks_after_s` are the pauses before each look.
         """
-        data = await encode(body)
+        data = encode(body)
         before = (await self.menu_status(store_id, priority=Priority.MENU)).last_synced_at
         others = self._writes
 
@@ -252,7 +252,7 @@ class MenuCalls(Calls):
 
         `not_found` in the answer names external ids that the service does not know.
         """
-        body = await encode({"items": list(items)})
+        body = encode({"items": list(items)})
         answer = await self._upsert("items.availability", store_id, body=body)
         return types.read(types.AvailabilityResult, answer.body, answer.operation)
 
@@ -271,7 +271,7 @@ class MenuCalls(Calls):
         `cleared` are the external ids of tables that have lost their zone: an upsert without the
         field may leave the old one, so theirs is sent empty.
         """
-        body = await encode(
+        body = encode(
             {"tables": [_table(each, cleared=each.external_id in cleared) for each in tables]}
         )
         # No call reads tables; the repeat's answer is the state.

@@ -4,7 +4,6 @@ Proxies named in the environment are not used (`trust_env` off): a token only ev
 Redirects are never followed. Nothing here repeats a call, aiohttp included: `caller` does.
 """
 
-import asyncio
 import io
 import json
 import re
@@ -15,6 +14,7 @@ from typing import Any, NoReturn
 from urllib.parse import SplitResult, quote, unquote, urlsplit
 
 import aiohttp
+import orjson
 from yarl import URL
 
 from tillbridge import __version__
@@ -110,32 +110,9 @@ def _foreign() -> Refused:
     )
 
 
-# -- large bodies as JSON
-#
-# `json.dumps` of a whole menu holds the interpreter's lock until it is done, so that even in a
-# thread it would stop the event loop for a tenth of a second. Each item is encoded by itself, and
-# the loop gets its turn between two of them.
-
-_DEPTH = 4  # body, menus, menu, items: what lies deeper is small
-
-
-async def encode(body: object) -> bytes:
-    """Return a body of any size as compact JSON (UTF-8), encoded in a thread."""
-    return await asyncio.to_thread(lambda: "".join(_pieces(body, _DEPTH)).encode())
-
-
-def _pieces(value: object, depth: int) -> list[str]:
-    if depth > 0 and isinstance(value, Mapping):
-        pieces: list[str] = []
-        for name, each in value.items():
-            pieces += (",", JSON.encode(str(name)), ":", *_pieces(each, depth - 1))
-        return ["{", *pieces[1:], "}"]
-    if depth > 0 and isinstance(value, list | tuple):
-        pieces = []
-        for each in value:
-            pieces += (",", *_pieces(each, depth - 1))
-        return ["[", *pieces[1:], "]"]
-    return [JSON.encode(value)]
+def encode(body: object) -> bytes:
+    """Return a body as compact JSON (UTF-8); a menu of 20,000 items takes some milliseconds."""
+    return orjson.dumps(body, default=_plain)
 
 
 def _plain(value: object) -> object:
@@ -145,9 +122,6 @@ def _plain(value: object) -> object:
         return int(value) if value == value.to_integral_value() else float(value)
     msg = f"{type(value).__name__} is not JSON"
     raise TypeError(msg)
-
-
-JSON = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), default=_plain)
 
 
 def parse_json(raw: bytes) -> Any:  # noqa: ANN401 -- JSON is anything
