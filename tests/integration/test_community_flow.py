@@ -169,7 +169,7 @@ async def test_a_test_delivery_arrives_and_is_seen_on_both_sides(tmp_path: Path)
         tested = await harness.flow.subscriber.test()
         assert tested is not None
         assert tested.ok
-        await harness.flow.orders.take_in()
+        await harness.flow.orders.process_deliveries()
         assert await outcomes(harness) == ["kept"]
         assert harness.woken == [KEY]
 
@@ -251,7 +251,7 @@ async def test_events_that_do_not_arrive_are_a_problem_until_they_do(tmp_path: P
 
 async def placed(harness: CommunityHarness) -> dict[str, Any]:
     order = await harness.hall.order(at("st_main", "soup"), at("st_tea", "tea"))
-    await harness.flow.orders.take_in()
+    await harness.flow.orders.process_deliveries()
     return order
 
 
@@ -293,7 +293,7 @@ async def test_events_twice_late_and_out_of_turn_end_with_what_the_service_says(
             await harness.hall.pos(child["order_id"], step)
         await harness.hall.bridge.control("POST", "/webhooks/resume")
         await until(lambda: len(harness.woken) == 4)
-        await harness.flow.orders.take_in()
+        await harness.flow.orders.process_deliveries()
         assert await status_of(harness, order["order_id"]) == "ready"
 
         stale = {"previous_status": "pending", "order": {**order, "status": "confirmed"}}
@@ -301,7 +301,7 @@ async def test_events_twice_late_and_out_of_turn_end_with_what_the_service_says(
         assert await harness.send("order.created", {"order": order}, event_id="evt_again") == "200"
         assert await harness.send("order.created", {"order": order}, event_id="evt_again") == "200"
         reads = await harness.calls(f"/orders/{order['order_id']}")
-        await harness.flow.orders.take_in()
+        await harness.flow.orders.process_deliveries()
         assert await status_of(harness, order["order_id"]) == "ready"
         assert (await outcomes(harness))[-2:] == ["read", "read"]  # the third is the second
         assert await harness.calls(f"/orders/{order['order_id']}") == reads + 2
@@ -316,9 +316,9 @@ async def test_a_late_event_waits_until_the_order_can_be_read(tmp_path: Path) ->
         rule = {"action": "error", "status": 503, "path": "/orders/", "count": 1}
         await harness.hall.bridge.control("POST", "/faults", rule)
         with pytest.raises(ServiceDown):
-            await harness.flow.orders.take_in()
+            await harness.flow.orders.process_deliveries()
         assert await status_of(harness, order["order_id"]) == "pending"
-        await harness.flow.orders.take_in()
+        await harness.flow.orders.process_deliveries()
         assert await status_of(harness, order["order_id"]) == "pending"
         assert (await outcomes(harness))[-1] == "read"
 
@@ -328,7 +328,7 @@ async def test_an_event_without_an_order_is_kept_and_said(tmp_path: Path) -> Non
         await harness.flow.subscriber.reconcile()
         await harness.send("order.created", {"order": {"status": "pending"}})
         await harness.send("store.joined", {"store_id": "st_x"})
-        await harness.flow.orders.take_in()
+        await harness.flow.orders.process_deliveries()
         assert await outcomes(harness) == ["unreadable", "kept"]
 
 

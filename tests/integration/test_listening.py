@@ -65,7 +65,7 @@ async def test_handshakes_count_as_connections() -> None:
         Slow,
         max_connections=4,
         connections=lambda: 4,
-        make_room=lambda: False,
+        free_slot=lambda: False,
         on_surplus=surplus.append,
     )
     running = asyncio.ensure_future(acceptor.run())
@@ -93,7 +93,7 @@ async def test_an_accept_without_descriptors_is_logged_once_and_goes_on(
 
     monkeypatch.setattr("tillbridge.core.network._BREATHER_S", 0.01)
     acceptor = Acceptor(
-        sockets, made, max_connections=4, connections=lambda: 0, make_room=lambda: False
+        sockets, made, max_connections=4, connections=lambda: 0, free_slot=lambda: False
     )
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     running = asyncio.ensure_future(acceptor.run())

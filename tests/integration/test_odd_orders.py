@@ -24,7 +24,7 @@ from tillbridge.ledger.problems import open_problems
 from tillbridge.model.instant import to_iso
 from tillbridge.model.order import OrderState, parse_order
 from tillbridge.orders import views
-from tillbridge.orders.intake import order_of, take_in
+from tillbridge.orders.intake import order_of, process_delivery
 from tillbridge_printer.emulated.show import sheets_of
 from tillbridge_printer.options import PrinterOptions
 
@@ -112,7 +112,7 @@ def taken_in(data: dict[str, object]) -> Iterator[tuple[Connection, OrderRow]]:
             ],
         )
         (delivery,) = open_deliveries(connection, 1)
-        take_in(connection, "main", SETTINGS, delivery, 2_000)
+        process_delivery(connection, "main", SETTINGS, delivery, 2_000)
         (row,) = find_called(connection, "ord_1")
         yield connection, row
     engine.dispose()

@@ -180,7 +180,7 @@ async def test_an_effect_that_fails_does_not_cost_the_order(
         raise RuntimeError("not my day")
 
     async with harness.life() as life:
-        monkeypatch.setattr(harness.effects, "taken_in", broken)
+        monkeypatch.setattr(harness.effects, "delivery_processed", broken)
         await life.order("ord_1")
         await life.until_told("ord_1", "accepted")
         assert "store.step_failed" in life.problems()
@@ -191,8 +191,10 @@ async def test_an_order_committed_and_not_handed_on_is_handed_on_again(
 ) -> None:
     async with harness.life() as life:
         with monkeypatch.context() as patch:
-            take = poisoned(life.flow._writer.take, lambda change: change.after.order_id == "ord_1")
-            patch.setattr(life.flow._writer, "take", take)
+            update = poisoned(
+                life.flow._writer.update, lambda change: change.after.order_id == "ord_1"
+            )
+            patch.setattr(life.flow._writer, "update", update)
             await life.order("ord_1")
             await life.until(lambda: set_aside(life))
         await life.until_told("ord_1", "accepted")

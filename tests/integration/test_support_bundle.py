@@ -286,7 +286,7 @@ async def shop(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Shop:
     for form in everything():
         line = {"event": "pos.failed", "level": "error", "at": "2026-11-21T19:02:00.000Z"}
         # Written as if the daemon's own masking had missed every one of them.
-        kept.keep(json.dumps({**line, "detail": form, "exception": f"Traceback\n  {form}"}))
+        kept.write(json.dumps({**line, "detail": form, "exception": f"Traceback\n  {form}"}))
     everywhere = {form: {"text": form, "all": [form]} for form in everything()}
     doctor = {
         "results": [

@@ -200,7 +200,7 @@ class Effects:
     def pos_online(self) -> None:
         self.presence.append("online")
 
-    def taken_in(self, taken: object) -> None:
+    def delivery_processed(self, result: object) -> None:
         """Nothing beside the orders learns from deliveries."""
 
 

@@ -8,8 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from tests.support.page_harness import TOKEN, PageHarness
-from tillbridge.alerts.episodes import Rules, due, follow, key_of
-from tillbridge.alerts.episodes import is_told as is_alerted
+from tillbridge.alerts.episodes import Rules, due, follow, is_alerted, key_of
 from tillbridge.cli.say import lines
 from tillbridge.cli.status import LEVELS, show_status
 from tillbridge.core.clock import Clock

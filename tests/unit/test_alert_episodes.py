@@ -20,10 +20,10 @@ from tillbridge.alerts.episodes import (
     compose,
     due,
     follow,
-    given_back,
     key_of,
     next_in_s,
-    taken,
+    record_sent,
+    record_unsent,
 )
 from tillbridge.core.problems import OpenProblem, Severity
 
@@ -53,7 +53,7 @@ class Told:
             self.at += step
             self.episodes = follow(self.episodes, problems, ack, step, RULES)
             for what in due(self.episodes, "email", RULES, quiet=False):
-                self.episodes = taken(self.episodes, "email", what, RULES)
+                self.episodes = record_sent(self.episodes, "email", what, RULES)
                 self.said.append(what)
 
     def restart(self) -> None:
@@ -66,49 +66,49 @@ class Told:
 
 
 def test_a_problem_is_told_at_once_and_at_each_step_and_when_it_is_over() -> None:
-    told = Told()
-    told.later(3_000, OFFLINE)
-    assert told.kinds == [("open", 1), ("open", 2), ("open", 3)]
-    told.later(59)
-    assert len(told.said) == 3
-    told.later(2)
-    assert told.kinds[3:] == [("over", 0)]
-    told.later(3_000)
-    assert len(told.said) == 4
-    assert told.episodes == {}
+    sent = Told()
+    sent.later(3_000, OFFLINE)
+    assert sent.kinds == [("open", 1), ("open", 2), ("open", 3)]
+    sent.later(59)
+    assert len(sent.said) == 3
+    sent.later(2)
+    assert sent.kinds[3:] == [("over", 0)]
+    sent.later(3_000)
+    assert len(sent.said) == 4
+    assert sent.episodes == {}
 
 
 def test_an_acknowledged_problem_is_told_no_more_until_it_is_over() -> None:
-    told = Told()
-    told.later(10, OFFLINE)
-    told.later(5_000, OFFLINE, ack=frozenset({key_of(OFFLINE)}))
-    told.later(100)
-    assert told.kinds == [("open", 1), ("over", 0)]
+    sent = Told()
+    sent.later(10, OFFLINE)
+    sent.later(5_000, OFFLINE, ack=frozenset({key_of(OFFLINE)}))
+    sent.later(100)
+    assert sent.kinds == [("open", 1), ("over", 0)]
 
 
 def test_an_acknowledgement_outlasts_a_short_absence() -> None:
-    told = Told()
-    told.later(10, OFFLINE)
-    told.later(10, OFFLINE, ack=frozenset({key_of(OFFLINE)}))
-    told.later(10)
-    told.later(2_000, OFFLINE)
-    assert told.kinds == [("open", 1)]
+    sent = Told()
+    sent.later(10, OFFLINE)
+    sent.later(10, OFFLINE, ack=frozenset({key_of(OFFLINE)}))
+    sent.later(10)
+    sent.later(2_000, OFFLINE)
+    assert sent.kinds == [("open", 1)]
 
 
 def test_a_problem_that_flaps_is_one_message() -> None:
-    told = Told()
+    sent = Told()
     for _ in range(12):
-        told.later(10, OFFLINE)
-        told.later(14)
-    assert told.kinds == [("open", 1)]
+        sent.later(10, OFFLINE)
+        sent.later(14)
+    assert sent.kinds == [("open", 1)]
 
 
 def test_a_problem_that_comes_back_later_is_another_one() -> None:
-    told = Told()
-    told.later(10, OFFLINE)
-    told.later(70)
-    told.later(10, OFFLINE)
-    assert told.kinds == [("open", 1), ("over", 0), ("open", 1)]
+    sent = Told()
+    sent.later(10, OFFLINE)
+    sent.later(70)
+    sent.later(10, OFFLINE)
+    assert sent.kinds == [("open", 1), ("over", 0), ("open", 1)]
 
 
 def test_what_a_way_has_never_told_it_does_not_call_over() -> None:
@@ -121,10 +121,10 @@ def test_what_a_way_has_never_told_it_does_not_call_over() -> None:
 def test_what_could_not_be_told_is_due_again() -> None:
     before = follow({}, [OFFLINE], set(), 0, RULES)
     (what,) = due(before, "email", RULES, quiet=False)
-    during = taken(before, "email", what, RULES)
+    during = record_sent(before, "email", what, RULES)
     assert due(during, "email", RULES, quiet=False) == []
     assert due(during, "webhook", RULES, quiet=False) == [what]
-    after = given_back(during, before, "email", what)
+    after = record_unsent(during, before, "email", what)
     assert due(after, "email", RULES, quiet=False) == [what]
 
 
@@ -133,7 +133,7 @@ def test_after_a_long_silence_one_message_stands_for_all_steps() -> None:
     episodes = follow(episodes, [OFFLINE], set(), 10_000, RULES)
     (what,) = due(episodes, "email", RULES, quiet=False)
     assert what.step == 3
-    assert due(taken(episodes, "email", what, RULES), "email", RULES, quiet=False) == []
+    assert due(record_sent(episodes, "email", what, RULES), "email", RULES, quiet=False) == []
 
 
 def test_problems_of_one_kind_and_store_go_out_together_the_worst_first() -> None:
@@ -182,7 +182,7 @@ def test_the_next_look_is_when_something_may_be_due(
     after = follow(episodes, [OFFLINE] if open_now else [], set(), seconds, RULES)
     if not open_now:
         after = {
-            key: Episode(each.problem, over_s=0, told={"email": 1})
+            key: Episode(each.problem, over_s=0, sent={"email": 1})
             for key, each in episodes.items()
         }
     assert next_in_s(after, RULES) == next_s
@@ -201,7 +201,7 @@ ACTS = st.lists(
 @given(ACTS)
 @example([("open", 0.0), ("gone", 60.0), ("open", 1.0)])  # back in the second in which it ends
 def test_no_step_is_ever_told_twice_whatever_happens(acts: list[Act]) -> None:
-    told = Told()
+    sent = Told()
     problems: tuple[OpenProblem, ...] = ()
     ack: frozenset[Key] = frozenset()
     for act, seconds in acts:
@@ -213,17 +213,17 @@ def test_no_step_is_ever_told_twice_whatever_happens(acts: list[Act]) -> None:
             case "ack" if problems:
                 ack = frozenset({key_of(OFFLINE)})
             case "restart":
-                told.restart()
+                sent.restart()
             case "clock back":
-                told.episodes = follow(told.episodes, problems, ack, -seconds, RULES)
-        before = len(told.said)
-        told.later(seconds, *problems, ack=ack)
+                sent.episodes = follow(sent.episodes, problems, ack, -seconds, RULES)
+        before = len(sent.said)
+        sent.later(seconds, *problems, ack=ack)
         if ack:
-            assert [what.kind for what in told.said[before:]] == []
-    told.later(100)
+            assert [what.kind for what in sent.said[before:]] == []
+    sent.later(100)
     # Between two ends each step is told once at most, and rising; an end follows what was told.
     open_steps: list[int] = []
-    for kind, step in told.kinds:
+    for kind, step in sent.kinds:
         if kind == "open":
             assert step not in open_steps
             assert open_steps == sorted(open_steps)
@@ -232,8 +232,8 @@ def test_no_step_is_ever_told_twice_whatever_happens(acts: list[Act]) -> None:
             assert open_steps
             open_steps = []
     assert open_steps == []
-    assert told.episodes == {}
-    assert all(count <= len(told.said) for count in Counter(told.kinds).values())
+    assert sent.episodes == {}
+    assert all(count <= len(sent.said) for count in Counter(sent.kinds).values())
 
 
 @given(st.times())
@@ -252,25 +252,25 @@ def message(
 
 
 def test_a_message_says_what_is_wrong_since_when_and_what_to_do() -> None:
-    told = message(
+    sent = message(
         Due("open", (key_of(OFFLINE),), 1),
         OFFLINE,
         waiting="2 orders wait for the till, the oldest for 3 minutes.",
     )
-    assert told.subject == "Trattoria: The till takes no orders now: no answer"
-    assert "2 orders wait for the till, the oldest for 3 minutes." in told.lines
-    assert OFFLINE.fix in told.lines
-    assert "Code: pos.offline" in told.lines
-    assert "More: docs/problems.md#posoffline" in told.lines
-    assert "To stop these messages: tillbridge problems ack pos.offline" in told.lines
-    assert told.kind == "open"
+    assert sent.subject == "Trattoria: The till takes no orders now: no answer"
+    assert "2 orders wait for the till, the oldest for 3 minutes." in sent.lines
+    assert OFFLINE.fix in sent.lines
+    assert "Code: pos.offline" in sent.lines
+    assert "More: docs/problems.md#posoffline" in sent.lines
+    assert "To stop these messages: tillbridge problems ack pos.offline" in sent.lines
+    assert sent.kind == "open"
     assert message(Due("open", (key_of(OFFLINE),), 2), OFFLINE).kind == "again"
 
 
 def test_a_message_about_an_end_asks_for_nothing() -> None:
-    told = message(Due("over", (key_of(OFFLINE),)), OFFLINE)
-    assert told.subject == "Trattoria: Over: The till takes no orders now: no answer"
-    assert "What to do:" not in told.lines
+    sent = message(Due("over", (key_of(OFFLINE),)), OFFLINE)
+    assert sent.subject == "Trattoria: Over: The till takes no orders now: no answer"
+    assert "What to do:" not in sent.lines
 
 
 def test_several_of_a_kind_are_one_message() -> None:
@@ -278,20 +278,20 @@ def test_several_of_a_kind_are_one_message() -> None:
         OpenProblem("order.not_written", "main", f"o{n}", n, {"order": f"o{n}", "detail": "?"})
         for n in range(14)
     ]
-    told = message(Due("open", tuple(map(key_of, orders)), 1), *orders)
-    assert told.subject.endswith("(and 13 more)")
-    assert "... and 4 more." in told.lines
+    sent = message(Due("open", tuple(map(key_of, orders)), 1), *orders)
+    assert sent.subject.endswith("(and 13 more)")
+    assert "... and 4 more." in sent.lines
 
 
 def test_no_word_of_a_problem_breaks_a_header_or_steers_a_terminal() -> None:
     nasty = OpenProblem(
         "pos.offline", "main", "", 1, {"detail": "x\r\nBcc: a@b.c\n\x1b[2J" + "y" * 300}
     )
-    told = message(Due("open", (key_of(nasty),), 1), nasty)
-    assert "\n" not in told.subject
-    assert "\r" not in told.text
-    assert "\x1b" not in told.text
-    assert len(told.subject) <= 120
+    sent = message(Due("open", (key_of(nasty),), 1), nasty)
+    assert "\n" not in sent.subject
+    assert "\r" not in sent.text
+    assert "\x1b" not in sent.text
+    assert len(sent.subject) <= 120
 
 
 def test_the_same_message_has_the_same_id_and_another_another() -> None:

@@ -32,7 +32,7 @@ def put(folder: Path, name: str, key: SigningKey, **changed: object) -> None:
 
 @given(st.binary(max_size=3000), st.text(st.characters(exclude_categories=["C", "Z"]), max_size=80))
 def test_what_was_signed_is_believed(content: bytes, comment: str) -> None:
-    key = SigningKey.kept(SigningKey.new().to_keep)
+    key = SigningKey.from_secret(SigningKey.new().secret)
     public = PublicKey.read(str(key.public))
     assert public.check(content, key.sign(content, comment)) == comment
 

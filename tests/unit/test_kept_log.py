@@ -31,7 +31,7 @@ def numbers(lines: list) -> list[int]:
 def test_lines_come_back_in_the_order_in_which_they_were_written(folder: Path) -> None:
     kept = LogFiles(folder, 1_000_000)
     for number in range(20):
-        kept.keep(line(number))
+        kept.write(line(number))
     assert numbers(latest(folder, ALL, 5)) == [15, 16, 17, 18, 19]
     assert numbers(latest(folder, ALL, 100)) == list(range(20))
 
@@ -40,7 +40,7 @@ def test_they_never_take_more_than_they_may_and_the_newest_stay(folder: Path) ->
     most = 200_000
     kept = LogFiles(folder, most)
     for number in range(5000):
-        kept.keep(line(number, text="x" * 100))
+        kept.write(line(number, text="x" * 100))
         if number % 500 == 0:
             assert sum(path.stat().st_size for path in log_files(folder)) <= most
     told = numbers(latest(folder, ALL, 10_000))
@@ -49,43 +49,43 @@ def test_they_never_take_more_than_they_may_and_the_newest_stay(folder: Path) ->
 
 
 def test_nothing_is_kept_where_that_is_not_wanted(folder: Path) -> None:
-    LogFiles(folder, 0).keep(line())
+    LogFiles(folder, 0).write(line())
     assert not folder.exists()
 
 
 def test_lines_from_before_the_data_folder_is_made_are_not_lost(tmp_path: Path) -> None:
     folder = tmp_path / "data" / "log"
     kept = LogFiles(folder, 1_000_000)
-    kept.keep(line(1))
+    kept.write(line(1))
     assert not folder.parent.exists()
     folder.parent.mkdir(mode=0o700)
-    kept.keep(line(2))
+    kept.write(line(2))
     assert numbers(latest(folder, ALL, 10)) == [1, 2]
 
 
 def test_only_the_bridge_s_user_may_read_them(folder: Path) -> None:
-    LogFiles(folder, 1_000_000).keep(line())
+    LogFiles(folder, 1_000_000).write(line())
     assert folder.stat().st_mode & 0o077 == 0
     assert log_files(folder)[0].stat().st_mode & 0o077 == 0
 
 
 def test_a_line_that_was_cut_off_costs_itself_only(folder: Path) -> None:
     kept = LogFiles(folder, 1_000_000)
-    kept.keep(line(1))
+    kept.write(line(1))
     kept.close()
     with log_files(folder)[0].open("a") as file:
         file.write('{"event": "order.wri')
     again = LogFiles(folder, 1_000_000)
-    again.keep(line(2))
+    again.write(line(2))
     assert numbers(latest(folder, ALL, 10)) == [1, 2]
 
 
 def test_a_disk_that_refuses_stops_nothing(folder: Path) -> None:
     folder.write_text("no folder at all")
     kept = LogFiles(folder, 1_000_000)
-    kept.keep(line(1))
+    kept.write(line(1))
     folder.unlink()
-    kept.keep(line(2))
+    kept.write(line(2))
     assert numbers(latest(folder, ALL, 10)) == [1, 2]
 
 
@@ -119,20 +119,20 @@ def test_a_filter_lets_through_what_it_says(
     folder: Path, wanted: LogFilter, found: list[int]
 ) -> None:
     kept = LogFiles(folder, 1_000_000)
-    kept.keep(line(1, store="main", order="ord_1"))
-    kept.keep(line(2, "order.late", level="warning", detail="the Oven is cold"))
-    kept.keep(line(3, "pos.failed", level="error", detail={"said": ["Café"]}))
-    kept.keep(line(4, "bridge.ready", stores=["main", "bar"]))
+    kept.write(line(1, store="main", order="ord_1"))
+    kept.write(line(2, "order.late", level="warning", detail="the Oven is cold"))
+    kept.write(line(3, "pos.failed", level="error", detail={"said": ["Café"]}))
+    kept.write(line(4, "bridge.ready", stores=["main", "bar"]))
     assert numbers(latest(folder, wanted, 10)) == found
 
 
 def test_a_follower_hears_each_line_once_over_the_end_of_a_file(folder: Path) -> None:
     kept = LogFiles(folder, 200_000)
     for number in range(300):
-        kept.keep(line(number, text="x" * 100))
+        kept.write(line(number, text="x" * 100))
     place, heard = end_of(folder), []
     for number in range(300, 900):
-        kept.keep(line(number, text="x" * 100))
+        kept.write(line(number, text="x" * 100))
         if number % 97 == 0:
             new, place = following(folder, place, ALL)
             heard += numbers(new)
@@ -143,7 +143,7 @@ def test_a_follower_hears_each_line_once_over_the_end_of_a_file(folder: Path) ->
 
 def test_a_follower_of_nothing_hears_the_first_line(folder: Path) -> None:
     assert end_of(folder) == LogPlace()
-    LogFiles(folder, 200_000).keep(line(7))
+    LogFiles(folder, 200_000).write(line(7))
     assert numbers(following(folder, LogPlace(), ALL)[0]) == [7]
 
 

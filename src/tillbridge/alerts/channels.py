@@ -101,7 +101,7 @@ class EmailChannel:
                 self._log_in(server, password)
                 server.noop()
         except (OSError, ValueError) as failure:
-            text, fix = _in_words(failure, self._settings)
+            text, fix = _explain(failure, self._settings)
             raise NotSent(text, fix=fix) from failure
 
     def _log_in(self, server: smtplib.SMTP, password: str | None) -> None:
@@ -116,7 +116,7 @@ class EmailChannel:
                 self._log_in(server, password)
                 server.send_message(letter)
         except (OSError, ValueError) as failure:  # smtplib's and ssl's failures are OSErrors
-            text, fix = _in_words(failure, settings)
+            text, fix = _explain(failure, settings)
             raise NotSent(text, fix=fix) from failure
 
     def _connected(self) -> smtplib.SMTP:
@@ -138,7 +138,7 @@ class EmailChannel:
         return server
 
 
-def _in_words(failure: Exception, settings: EmailSettings) -> tuple[str, str]:
+def _explain(failure: Exception, settings: EmailSettings) -> tuple[str, str]:
     """Return what went wrong and what to do; never the password."""
     host, port = settings.host, settings.port
     match failure:
@@ -178,8 +178,8 @@ def _in_words(failure: Exception, settings: EmailSettings) -> tuple[str, str]:
 
 def _detail(failure: Exception) -> str:
     if isinstance(failure, smtplib.SMTPResponseException):
-        told = failure.smtp_error
-        text = told.decode("utf-8", "replace") if isinstance(told, bytes) else str(told)
+        error = failure.smtp_error
+        text = error.decode("utf-8", "replace") if isinstance(error, bytes) else str(error)
         return f"{failure.smtp_code} {text}"
     if isinstance(failure, socket.gaierror):
         return _("there is no such host")
@@ -287,7 +287,7 @@ class AppriseChannel:
         body = "\n".join(message.lines)
         try:
             async with asyncio.timeout(self._settings.timeout_s):
-                told = await sender.async_notify(body=body, title=message.subject)
+                accepted = await sender.async_notify(body=body, title=message.subject)
         except TimeoutError as failure:
             raise NotSent(
                 _("apprise did not finish within {n} seconds.").format(
@@ -300,7 +300,7 @@ class AppriseChannel:
                 _("apprise failed: {kind}").format(kind=type(failure).__name__),
                 fix=_("Bring it up to date: pip install --upgrade apprise"),
             ) from failure
-        if not told:
+        if not accepted:
             raise NotSent(
                 _("apprise could not tell every address."),
                 fix=_("Check the addresses in [alerts.apprise] with: tillbridge alerts test"),
@@ -431,7 +431,7 @@ class Heartbeat:
         self._fail_url = _with_end(url, fail) if fail else None
         self._every_s = every_s
         self._is_well = is_well
-        self._heard = True
+        self._delivered = True
         self._well = True
         self._tls: ssl.SSLContext | bool | None = None  # read from the system once
 
@@ -453,8 +453,8 @@ class Heartbeat:
                 failure = "" if answer.status < 400 else f"HTTP {answer.status}"
         except (aiohttp.ClientError, TimeoutError, OSError) as problem:
             failure = type(problem).__name__
-        if (not failure) is not self._heard:
-            self._heard = not failure
+        if (not failure) is not self._delivered:
+            self._delivered = not failure
             if failure:
                 log.warning("heartbeat.not_heard", detail=failure)
             else:

@@ -18,10 +18,10 @@ from tillbridge.alerts.episodes import (
     compose,
     due,
     follow,
-    given_back,
     key_of,
     next_in_s,
-    taken,
+    record_sent,
+    record_unsent,
 )
 from tillbridge.core.clock import Clock
 from tillbridge.core.errors import BridgeError, LedgerError
@@ -161,12 +161,12 @@ class AlertDispatcher:
         message = await self._message(what)
         if any(key not in self._episodes for key in what.keys):
             return None  # it was over while the message was written
-        self._episodes = taken(self._episodes, channel.name, what, self._manner.rules)
+        self._episodes = record_sent(self._episodes, channel.name, what, self._manner.rules)
         await self._store()
         try:
             await channel.send(message)
         except BridgeError as failure:
-            self._episodes = given_back(self._episodes, before, channel.name, what)
+            self._episodes = record_unsent(self._episodes, before, channel.name, what)
             await self._store()
             return failure
         log.info("alert.sent", way=channel.name, kind=message.kind, code=what.keys[0][0])
@@ -219,7 +219,7 @@ class AlertDispatcher:
 def _outline(episodes: Mapping[Key, Episode]) -> object:
     """Return all of the episodes that is worth a line in the ledger: not their age."""
     return {
-        key: (each.over_s is None, each.acknowledged, dict(each.told), each.problem.since)
+        key: (each.over_s is None, each.acknowledged, dict(each.sent), each.problem.since)
         for key, each in episodes.items()
     }
 
@@ -249,7 +249,7 @@ def to_fact(episodes: Mapping[Key, Episode], at: int) -> dict[str, Any]:
                 "age_s": round(each.age_s, 3),
                 "over_s": None if each.over_s is None else round(each.over_s, 3),
                 "acknowledged": each.acknowledged,
-                "told": dict(each.told),
+                "told": dict(each.sent),
             }
             for each in episodes.values()
         ],
@@ -261,15 +261,15 @@ def from_fact(fact: object) -> Remembered:
     if not isinstance(fact, Mapping):
         return Remembered({}, 0)
     episodes = {}
-    for told in fact["episodes"]:
-        if told["code"] not in PROBLEMS:
+    for stored in fact["episodes"]:
+        if stored["code"] not in PROBLEMS:
             continue
         problem = OpenProblem(
-            told["code"], told["store"], told["subject"], told["since"], told["detail"]
+            stored["code"], stored["store"], stored["subject"], stored["since"], stored["detail"]
         )
         key = (problem.code, problem.store, problem.subject)
         episodes[key] = Episode(
-            problem, told["age_s"], told["over_s"], told["acknowledged"], told["told"]
+            problem, stored["age_s"], stored["over_s"], stored["acknowledged"], stored["told"]
         )
     return Remembered(episodes, fact["at"])
 

@@ -19,12 +19,12 @@ from tillbridge.model.instant import to_iso
 Key = tuple[str, str, str]  # code, store, subject
 Episodes = Mapping[Key, "Episode"]
 
-_FORGOTTEN_S = 86_400.0  # an end that could not be told for a day is not told any more
+_FORGOTTEN_S = 86_400.0  # an end that could not be sent for a day is not sent any more
 
 
 @dataclass(frozen=True, slots=True)
 class Rules:
-    """When alerts are due. `steps_s`: the ages at which a problem is told, in seconds, rising."""
+    """When alerts are due. `steps_s`: the rising ages (s) at which a problem is reported."""
 
     steps_s: tuple[float, ...] = (0.0, 300.0, 600.0)
     settle_s: float = 60.0
@@ -36,7 +36,7 @@ class Rules:
 class Episode:
     """A problem as the alerts know it. Ages in seconds.
 
-    `over_s` is for how long it has been gone, None while it is open. `told` is the number of steps
+    `over_s` is for how long it has been gone, None while it is open. `sent` is the number of steps
     that each channel has sent; 0 once it has sent the end.
     """
 
@@ -44,7 +44,7 @@ class Episode:
     age_s: float = 0.0
     over_s: float | None = None
     acknowledged: bool = False
-    told: Mapping[str, int] = field(default_factory=dict)
+    sent: Mapping[str, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +61,7 @@ def key_of(problem: OpenProblem) -> Key:
     return (problem.code, problem.store, problem.subject)
 
 
-def is_told(problem: OpenProblem, rules: Rules) -> bool:
+def is_alerted(problem: OpenProblem, rules: Rules) -> bool:
     """Return whether alerts are about such a problem at all. Never about the alerts themselves."""
     if problem.code.startswith("alerts.") or problem.kind.severity not in rules.severities:
         return False
@@ -78,7 +78,7 @@ def follow(
 ) -> dict[Key, Episode]:
     """Return the episodes `elapsed_s` seconds later, with the problems that are open now."""
     passed = max(0.0, elapsed_s)
-    present = {key_of(each): each for each in open_now if is_told(each, rules)}
+    present = {key_of(each): each for each in open_now if is_alerted(each, rules)}
     after: dict[Key, Episode] = {}
     for key, episode in episodes.items():
         problem = present.get(key)
@@ -89,7 +89,7 @@ def follow(
             if not _is_finished(ended, rules):
                 after[key] = ended
         elif episode.over_s is None or episode.over_s < rules.settle_s:
-            # Nobody has seen it gone for so long: that it is over was told to nobody.
+            # Nobody has seen it gone for so long: that it is over was sent to nobody.
             after[key] = replace(older, problem=problem, over_s=None)
         # else it was over, and this is another one
     for key, problem in present.items():
@@ -109,13 +109,13 @@ def due(episodes: Episodes, channel: str, rules: Rules, *, quiet: bool) -> list[
         severity = episode.problem.kind.severity
         if quiet and severity is not Severity.DOWN:
             continue
-        told = episode.told.get(channel, 0)
+        sent = episode.sent.get(channel, 0)
         if episode.over_s is not None:
-            if told and episode.over_s >= rules.settle_s:
+            if sent and episode.over_s >= rules.settle_s:
                 found.setdefault((*key[:2], "over"), []).append(key)
             continue
         reached = _steps_reached(episode.age_s, rules)
-        if reached > told and not episode.acknowledged:
+        if reached > sent and not episode.acknowledged:
             group: tuple[str, str, Literal["open", "over"]] = (*key[:2], "open")
             found.setdefault(group, []).append(key)
             steps[group] = max(reached, steps.get(group, 0))
@@ -123,23 +123,25 @@ def due(episodes: Episodes, channel: str, rules: Rules, *, quiet: bool) -> list[
     return sorted(each_due, key=lambda each: _rank(episodes[each.keys[0]]))
 
 
-def taken(episodes: Episodes, channel: str, what: Due, rules: Rules) -> dict[Key, Episode]:
+def record_sent(episodes: Episodes, channel: str, what: Due, rules: Rules) -> dict[Key, Episode]:
     """Return the episodes once the channel has sent this, or is about to."""
     after = dict(episodes)
     for key in what.keys:
         episode = after[key]
         count = 0 if what.kind == "over" else _steps_reached(episode.age_s, rules)
-        after[key] = replace(episode, told={**episode.told, channel: count})
+        after[key] = replace(episode, sent={**episode.sent, channel: count})
     return after
 
 
-def given_back(episodes: Episodes, before: Episodes, channel: str, what: Due) -> dict[Key, Episode]:
+def record_unsent(
+    episodes: Episodes, before: Episodes, channel: str, what: Due
+) -> dict[Key, Episode]:
     """Return the episodes once it is sure that the channel has not sent this: as `before`."""
     after = dict(episodes)
     for key in what.keys:
         if key in after and key in before:
-            told = before[key].told.get(channel, 0)
-            after[key] = replace(after[key], told={**after[key].told, channel: told})
+            sent = before[key].sent.get(channel, 0)
+            after[key] = replace(after[key], sent={**after[key].sent, channel: sent})
     return after
 
 
@@ -162,7 +164,7 @@ def _is_finished(episode: Episode, rules: Rules) -> bool:
     gone = episode.over_s or 0.0
     if gone < rules.settle_s:
         return False
-    return gone >= max(_FORGOTTEN_S, rules.settle_s) or not any(episode.told.values())
+    return gone >= max(_FORGOTTEN_S, rules.settle_s) or not any(episode.sent.values())
 
 
 def _rank(episode: Episode) -> tuple[bool, int]:
@@ -175,7 +177,7 @@ _SUBJECT_LONGEST = 120
 
 @dataclass(frozen=True, slots=True)
 class Message:
-    """An alert in words. `id` is the same whenever the same thing is told."""
+    """An alert in words. `id` is the same whenever the same thing is sent."""
 
     id: str
     kind: str  # open | again | over | test
@@ -264,8 +266,8 @@ def _identity(what: Due, episodes: Sequence[Episode]) -> str:
         f"{each.problem.code}/{each.problem.store}/{each.problem.subject}/{each.problem.since}"
         for each in episodes
     )
-    told = f"{what.kind} {what.step} {' '.join(parts)}"
-    return hashlib.sha256(told.encode()).hexdigest()[:32]
+    identity = f"{what.kind} {what.step} {' '.join(parts)}"
+    return hashlib.sha256(identity.encode()).hexdigest()[:32]
 
 
 def _local(at_ms: int, now_ms: int) -> str:

@@ -70,12 +70,12 @@ async def _until_interrupted(folder: Path, adapter: str) -> int:
     ) as stage:
         await stage.connect()
         await stage.until(_("the menu is on sale"), stage.menu_is_on_sale)
-        _tell_addresses(stage)
-        await _tell_what_happens(stage)
+        _print_addresses(stage)
+        await _print_events(stage)
     return 0
 
 
-def _tell_addresses(stage: Stage) -> None:
+def _print_addresses(stage: Stage) -> None:
     rows = (
         (_("Storefront"), f"{stage.service_url}/store/st_main", _("order something here")),
         (_("The bridge"), f"{stage.page_url}/", _("what works, what does not, what to do")),
@@ -91,8 +91,8 @@ def _tell_addresses(stage: Stage) -> None:
     line()
 
 
-async def _tell_what_happens(stage: Stage) -> None:
-    """Tell the bridge's log in plain words, as it grows; start a bridge that was killed again."""
+async def _print_events(stage: Stage) -> None:
+    """Print the bridge's log as plain text, as it grows; start a bridge that was killed again."""
     with stage.log_path.open(encoding="utf-8") as log:
         log.seek(0, 2)
         while True:
@@ -100,12 +100,12 @@ async def _tell_what_happens(stage: Stage) -> None:
                 line(_("The bridge has ended. It is started again, as a service manager would."))
                 await stage.start_bridge()
             for text in log.read().splitlines():
-                if told := _in_words(text):
-                    line(told)
+                if message := _message_of(text):
+                    line(message)
             await asyncio.sleep(0.2)
 
 
-_WORDS = {
+_MESSAGES = {
     "order.received": _("order {order}: received"),
     "order.written": _("order {order}: the till has it"),
     "order.accepted": _("order {order}: accepted"),
@@ -122,16 +122,16 @@ _WORDS = {
 }
 
 
-def _in_words(text: str) -> str:
+def _message_of(text: str) -> str:
     try:
         event: dict[str, Any] = json.loads(text)
     except ValueError:
         return ""
-    words = _WORDS.get(str(event.get("event")))
-    if words is None:
+    message = _MESSAGES.get(str(event.get("event")))
+    if message is None:
         return ""
     at = str(event.get("at", ""))[11:19]
-    return f"{at}  {words.format_map({'order': '?', 'code': '?', **event})}"
+    return f"{at}  {message.format_map({'order': '?', 'code': '?', **event})}"
 
 
 _Scene = Callable[[Stage], Awaitable[str]]
@@ -141,7 +141,7 @@ async def scenario(stage: Stage) -> int:
     """Play every scene; return 0 only if all that should happen happened."""
     for title, scene in _SCENES:
         try:
-            told = await scene(stage)
+            report = await scene(stage)
         except NotHere as reason:
             line(f"  - {title:<62} {reason}")
             continue
@@ -151,7 +151,7 @@ async def scenario(stage: Stage) -> int:
             line()
             line(_("Not all of it happened."), level="error")
             return 1
-        line(f"  ✓ {title:<62} {told}", level="ok")
+        line(f"  ✓ {title:<62} {report}", level="ok")
     line()
     line(_("All of it happened."), level="ok")
     return 0
@@ -180,8 +180,8 @@ async def _order(stage: Stage) -> str:
     return _in_ms(took)
 
 
-async def _life(stage: Stage) -> str:
-    if not stage.till.kitchen.tells_progress:
+async def _order_course(stage: Stage) -> str:
+    if not stage.till.kitchen.reports_progress:
         raise NotHere(_("this till does not tell"))
     order = await stage.place("D01")
     await stage.until(_("the customer sees: ready"), lambda: stage.order_is(order, "ready"))
@@ -225,10 +225,10 @@ async def _price(stage: Stage) -> str:
     await stage.control("requests", method="DELETE")
     stage.till.menu.reprice("P03", "11.90")
 
-    async def told() -> bool:
+    async def is_shown() -> bool:
         return bool((await stage.storefront())[stage.till.menu.id_of("P03")]["price"] == 1190)
 
-    took = await stage.until(_("the new price is shown"), told)
+    took = await stage.until(_("the new price is shown"), is_shown)
     calls = (await stage.control("requests", method="GET"))["requests"]
     writes = [f"{call['method']} {call['path']}" for call in calls if call["method"] != "GET"]
     if [each.partition(" ")[0] for each in writes] != ["PATCH"]:
@@ -259,14 +259,14 @@ async def _killed(stage: Stage) -> str:
     await stage.start_bridge()
     await stage.until(_("all tickets"), lambda: set(orders) <= stage.till.kitchen.tickets.keys())
     for order in orders:
-        await stage.until(_("it is accepted"), partial(_is_taken, stage, order))
+        await stage.until(_("it is accepted"), partial(_is_accepted, stage, order))
     await stage.control("clock", {"speed": 1})
     return _("{count} orders, one ticket each").format(count=len(orders))
 
 
-async def _is_taken(stage: Stage, order: str) -> bool:
-    told = await stage.control(f"orders/{order}", method="GET")
-    return told["state"] in {"accepted", "preparing", "ready"}
+async def _is_accepted(stage: Stage, order: str) -> bool:
+    document = await stage.control(f"orders/{order}", method="GET")
+    return document["state"] in {"accepted", "preparing", "ready"}
 
 
 async def _service_gone(stage: Stage) -> str:
@@ -275,7 +275,7 @@ async def _service_gone(stage: Stage) -> str:
     await stage.until(_("the till has the ticket"), lambda: order in stage.till.kitchen.tickets)
     await stage.control("faults", method="DELETE")
     gone_until = time.monotonic()
-    await stage.until(_("it is told"), lambda: _is_taken(stage, order))
+    await stage.until(_("it is told"), lambda: _is_accepted(stage, order))
     return _("told {ms:.0f} ms after it was back").format(ms=(time.monotonic() - gone_until) * 1000)
 
 
@@ -295,7 +295,7 @@ _SCENES: tuple[tuple[str, _Scene], ...] = (
     (_("The restaurant allows the bridge to work for it"), _connect),
     (_("The till's export reaches the storefront"), _menu),
     (_("A signed order becomes a ticket in the till"), _order),
-    (_("The customer sees it accepted, prepared, ready, delivered"), _life),
+    (_("The customer sees it accepted, prepared, ready, delivered"), _order_course),
     (_("An item sold out in the till is off sale"), _sold_out),
     (_("It comes back"), _back),
     (_("A new price is one small call"), _price),

@@ -30,8 +30,8 @@ def run(context: typer.Context) -> None:
 
     loaded = load_to_run(config_path(context))
     bridge = loaded.bridge
-    kept = LogFiles(loaded.data_dir / LOG_FOLDER, bridge.keep_log_bytes)
-    configure(bridge.log_format, bridge.log_level, keep=kept.keep)
+    files = LogFiles(loaded.data_dir / LOG_FOLDER, bridge.keep_log_bytes)
+    configure(bridge.log_format, bridge.log_level, on_line=files.write)
 
     from tillbridge import daemon  # what it imports may log
 

@@ -54,9 +54,9 @@ class CommunityFlow:
             "children": (self.orders.look_for_children, _CHILDREN_S),
         }
         supervisor = Supervisor(context.key, context.tracker)
-        self._events = Worker("events", self._take_in, supervisor, context.clock)
+        self._events = Worker("events", self._process_deliveries, supervisor, context.clock)
         self._workers = {
-            name: Worker(name, partial(self._take, name, *each), supervisor, context.clock)
+            name: Worker(name, partial(self._run_step, name, *each), supervisor, context.clock)
             for name, each in steps.items()
         }
         self._failures = dict.fromkeys(steps, 0)  # in a row, by step
@@ -69,13 +69,13 @@ class CommunityFlow:
         """Do a step as soon as may be: `webhook`, `words`, `catalogue` or `hours`."""
         self._workers[name].wake()
 
-    async def _take_in(self) -> float | None:
-        if await self._tried("events", self.orders.take_in) is not None:
+    async def _process_deliveries(self) -> float | None:
+        if await self._tried("events", self.orders.process_deliveries) is not None:
             return max(_FIRST_WAIT_S, self._events.back_off(_LONGEST_WAIT_S))
         self._events.succeeded()
         return None
 
-    async def _take(self, name: str, step: Step, every_s: float) -> float:
+    async def _run_step(self, name: str, step: Step, every_s: float) -> float:
         """Take a step; return in how many seconds it is due again: sooner after a failure."""
         failure = await self._tried(name, step)
         self._failures[name] = 0 if failure is None else self._failures[name] + 1

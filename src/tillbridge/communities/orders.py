@@ -123,7 +123,7 @@ class ParentOrders:
     def __init__(self, context: CommunityContext) -> None:
         self._context = context
 
-    async def take_in(self) -> None:
+    async def process_deliveries(self) -> None:
         """Handle every open delivery. Raises ServiceError where an order could not be read.
 
         Such a delivery stays open; the others are handled all the same.

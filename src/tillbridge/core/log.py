@@ -52,7 +52,7 @@ def configure(
     *,
     stream: TextIO | None = None,
     clock: Clock | None = None,
-    keep: Callable[[str], None] | None = None,
+    on_line: Callable[[str], None] | None = None,
 ) -> None:
     """Set up logs for this process, those of libraries and of threads that die included.
 
@@ -63,7 +63,7 @@ def configure(
     processors: list[Processor] = [
         structlog.processors.format_exc_info,  # a traceback without the values of variables
         partial(_masked, clock or Clock()),
-        _renderer(target, console=console, keep=keep),
+        _renderer(target, console=console, on_line=on_line),
     ]
     lines = _Lines(target)
     structlog.configure(
@@ -134,7 +134,7 @@ def _masked(clock: Clock, _logger: WrappedLogger, method: str, event: EventDict)
     return {"event": shown.pop("event"), "level": level, "at": to_iso(clock.now_ms()), **shown}
 
 
-def _renderer(stream: TextIO, *, console: bool, keep: Callable[[str], None] | None) -> Processor:
+def _renderer(stream: TextIO, *, console: bool, on_line: Callable[[str], None] | None) -> Processor:
     """Return what makes a line of an event, and gives it to `keep` as JSON."""
     # ASCII, because the stream's encoding is the system's affair.
     as_json = structlog.processors.JSONRenderer(default=str)
@@ -148,8 +148,8 @@ def _renderer(stream: TextIO, *, console: bool, keep: Callable[[str], None] | No
 
     def render(logger: WrappedLogger, method: str, event: EventDict) -> str:
         line = str(as_json(logger, method, event))
-        if keep is not None:
-            keep(line)
+        if on_line is not None:
+            on_line(line)
         if console:
             safe = {
                 name: _CONTROL.sub(_escaped, value)
@@ -213,7 +213,7 @@ class LogFiles:
         self._size = 0
         self._waiting: list[bytes] = []
 
-    def keep(self, line: str) -> None:
+    def write(self, line: str) -> None:
         """Write one line (without its end), as JSON in ASCII."""
         if not self._max_bytes:
             return
@@ -255,9 +255,9 @@ class LogFiles:
     def _forget(self, files: list[Path]) -> None:
         """Remove the oldest files, so that a full one more still fits."""
         sizes = [each.stat().st_size for each in files]
-        room = self._max_bytes - self._file_bytes
+        limit = self._max_bytes - self._file_bytes
         for place, path in enumerate(files[:-1]):
-            if sum(sizes[place:]) <= room:
+            if sum(sizes[place:]) <= limit:
                 return
             with contextlib.suppress(OSError):  # Windows keeps what somebody reads just now
                 path.unlink()

@@ -54,7 +54,7 @@ class Acceptor:
     """Accepts connections from `sockets` and gives them to `protocol_factory`.
 
     `max_connections` counts those that `connections()` returns and TLS handshakes under way. A
-    connection beyond it takes the place of the oldest handshake, or of whichever `make_room`
+    connection beyond it takes the place of the oldest handshake, or of whichever `free_slot`
     closes (it returns False where it can close none); else the new one is closed. `on_surplus` is
     called with "replaced" or "refused" each time.
     """
@@ -66,7 +66,7 @@ class Acceptor:
         *,
         max_connections: int,
         connections: Callable[[], int],
-        make_room: Callable[[], bool],
+        free_slot: Callable[[], bool],
         on_surplus: Callable[[str], None] = lambda _result: None,
         tls: ssl.SSLContext | None = None,
         handshake_timeout_s: float | None = None,
@@ -75,7 +75,7 @@ class Acceptor:
         self._protocol_factory = protocol_factory
         self._max_connections = max_connections
         self._connections = connections
-        self._make_room = make_room
+        self._free_slot = free_slot
         self._on_surplus = on_surplus
         self._tls = tls
         self._handshake_timeout_s = handshake_timeout_s
@@ -123,11 +123,11 @@ class Acceptor:
         return admitted
 
     def _close_one(self) -> bool:
-        if 2 * len(self._opening) < self._max_connections and self._make_room():
+        if 2 * len(self._opening) < self._max_connections and self._free_slot():
             return True
         oldest = next(iter(self._opening), None)
         if oldest is None:
-            return self._make_room()
+            return self._free_slot()
         self._opening.pop(oldest)
         oldest.cancel()
         return True

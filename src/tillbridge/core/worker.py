@@ -163,7 +163,7 @@ class Worker:
         self._stirred = asyncio.Event()
         self._idle = asyncio.Event()
         self._idle.set()
-        self._woken = False
+        self._wake_requested = False
         self._due = _NEVER  # monotonic
         self._due_at_ms: int | None = None  # wall clock
         self._not_before = -_NEVER  # monotonic
@@ -175,7 +175,7 @@ class Worker:
 
     def wake(self) -> None:
         """Take a step as soon as may be."""
-        self._woken = True
+        self._wake_requested = True
         self._stirred.set()
 
     def wake_in(self, seconds: float) -> None:
@@ -229,7 +229,7 @@ class Worker:
         """Return when a step is due; what wakes the worker from then on is for the next one."""
         while True:
             now = self._clock.monotonic()
-            left = 0.0 if self._woken else self._due - now
+            left = 0.0 if self._wake_requested else self._due - now
             if self._due_at_ms is not None:
                 left = min(left, (self._due_at_ms - self._clock.now_ms()) / 1000)
             left = _NEVER if self._drained else max(left, self._not_before - now)
@@ -239,7 +239,7 @@ class Worker:
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(None if left == _NEVER else min(left, _LONGEST_SLEEP_S)):
                     await self._stirred.wait()
-        self._woken = False
+        self._wake_requested = False
         self._due = _NEVER
         if self._due_at_ms is not None and self._due_at_ms <= self._clock.now_ms():
             self._due_at_ms = None

@@ -18,7 +18,7 @@ from tillbridge.ledger.facts import get_fact
 from tillbridge.menu.flow import MenuFlow
 from tillbridge.operations.audit_trail import AuditTrail
 from tillbridge.orders.flow import OrdersFlow
-from tillbridge.orders.intake import TakenIn
+from tillbridge.orders.intake import IntakeResult
 from tillbridge.pos.store_pos import StoreOpening, StorePos
 from tillbridge.pos.watch import FileWatch, FolderEvents
 from tillbridge.service.client import OrderBodies
@@ -111,7 +111,7 @@ class StoreServices:
                 on_schedule=self.store_status.follow,
             )
         self.menu = MenuFlow(context)
-        effects = Effects(name, self.menu, self.pos_pause, self._trail, self._taken_in)
+        effects = Effects(name, self.menu, self.pos_pause, self._trail, self._delivery_processed)
         self.orders = OrdersFlow(context, effects)
         self._watch = self._watched(bridge.events)
 
@@ -252,12 +252,12 @@ class StoreServices:
         self.menu.daily()
         self.taxes.daily()
 
-    def _taken_in(self, taken: TakenIn) -> None:
+    def _delivery_processed(self, result: IntakeResult) -> None:
         """Learn from what was delivered: how orders are taxed, that the status has changed."""
-        order = None if taken.change is None else taken.change.order
-        if taken.outcome == "order" and order is not None:
+        order = None if result.change is None else result.change.order
+        if result.outcome == "order" and order is not None:
             self.taxes.order_came(order.payload, order.order_number or order.id)
-        elif taken.event_type == _STATUS_CHANGED:
+        elif result.event_type == _STATUS_CHANGED:
             self.store_status.look()
 
     async def _store_read(self, store: Store, asked_at: float) -> None:
@@ -308,7 +308,9 @@ class Effects:
     menu: MenuFlow
     pos_pause: PosPause
     trail: AuditTrail
-    taken_in: Callable[[TakenIn], None]  # what was delivered: taxes, the store's status
+    delivery_processed: Callable[
+        [IntakeResult], None
+    ]  # what was delivered: taxes, the store's status
 
     async def items_out(self, external_ids: Sequence[str]) -> None:
         """Take these items off sale."""

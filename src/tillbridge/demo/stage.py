@@ -104,10 +104,10 @@ class Stage:
 
         def ready() -> bool:
             if not self.bridge_runs():
-                raise DemoFailed(_("The bridge ended while it started."), fix=self._last_words())
-            with self.log_path.open("rb") as told:
-                told.seek(grown)
-                return b'"bridge.ready"' in told.read()
+                raise DemoFailed(_("The bridge ended while it started."), fix=self._log_tail())
+            with self.log_path.open("rb") as log_file:
+                log_file.seek(grown)
+                return b'"bridge.ready"' in log_file.read()
 
         await self.until(_("the bridge is ready"), ready)
 
@@ -139,9 +139,9 @@ class Stage:
         if command.stdout is None:  # pragma: no cover -- a pipe was asked for
             raise DemoFailed(_("The command's output cannot be read."))
         async with asyncio.timeout(_PATIENCE_S):
-            while told := (await command.stdout.readline()).decode():
-                if told.startswith("Open: "):
-                    async with self._http.get(told.removeprefix("Open: ").strip()) as page:
+            while output := (await command.stdout.readline()).decode():
+                if output.startswith("Open: "):
+                    async with self._http.get(output.removeprefix("Open: ").strip()) as page:
                         await page.read()
                     break
             _out, trouble = await command.communicate()
@@ -168,10 +168,10 @@ class Stage:
         """Ask the sandbox's control API (docs/sandbox.md)."""
         url = f"{self.service_url}/_control/{path}"
         async with self._http.request(method, url, json=body) as answer:
-            told = await answer.json()
+            document = await answer.json()
             if answer.status >= 400:
-                raise DemoFailed(f"{path}: {json.dumps(told)}")
-            return told
+                raise DemoFailed(f"{path}: {json.dumps(document)}")
+            return document
 
     async def storefront(self) -> dict[str, Any]:
         """Return the items as customers find them, by external id."""
@@ -198,7 +198,7 @@ class Stage:
         order = await self.control(f"orders/{order_id}", method="GET")
         return bool(order["state"] == state)
 
-    def _last_words(self) -> str:
+    def _log_tail(self) -> str:
         """Return the end of the bridge's log: the file itself goes with the demo's folder."""
         lines = self.log_path.read_text(encoding="utf-8", errors="replace").splitlines()
         text = "\n".join(lines[-_LAST_LINES:]) or _("nothing")
@@ -221,7 +221,7 @@ class Stage:
                     _("Waited {seconds:.0f} s in vain: {what}.").format(
                         seconds=_PATIENCE_S, what=what
                     ),
-                    fix=self._last_words(),
+                    fix=self._log_tail(),
                 )
             await asyncio.sleep(0.01)
 

@@ -78,10 +78,10 @@ def rig_till(name: str, folder: Path, *, cooking_s: float) -> DemoTill:
     kitchen: FolderKitchen | RigKitchen = FolderKitchen(home, cooking_s=cooking_s)
     orders = f'adapter = "folder"\n{_FILE_ORDERS}'
     if "tickets" in can:
-        tells = "updates" in can and type(rig).tell is not Rig.tell
-        kitchen, orders = RigKitchen(rig, cooking_s=cooking_s, tells_progress=tells), ""
+        reports = "updates" in can and type(rig).tell is not Rig.tell
+        kitchen, orders = RigKitchen(rig, cooking_s=cooking_s, reports_progress=reports), ""
     own = toml_lines({**_own_options(kit), **rig.options()})
-    confirmed = _CONFIRMED if kitchen.tells_progress else ""
+    confirmed = _CONFIRMED if kitchen.reports_progress else ""
     try:
         exports = ", ".join(path.name for path in rig.exports())
     except CannotDo:
@@ -217,7 +217,7 @@ class RigMenu:
 class FolderKitchen:
     """`orders/` has the tickets, `updates/` how they go on."""
 
-    tells_progress = True
+    reports_progress = True
 
     def __init__(self, folder: Path, *, cooking_s: float) -> None:
         self._cooking_s = cooking_s
@@ -250,10 +250,10 @@ class FolderKitchen:
 class RigKitchen:
     """The tickets in a rig, which tells how they go on if it can."""
 
-    def __init__(self, rig: Rig, *, cooking_s: float, tells_progress: bool) -> None:
+    def __init__(self, rig: Rig, *, cooking_s: float, reports_progress: bool) -> None:
         self._rig = rig
         self._cooking_s = cooking_s
-        self.tells_progress = tells_progress
+        self.reports_progress = reports_progress
         self.tickets: dict[str, list[str]] = {}
 
     async def work(self) -> None:
@@ -268,7 +268,7 @@ class RigKitchen:
 
     async def _cook(self, order_id: str) -> None:
         steps = (TicketStatus.ACCEPTED, TicketStatus.PREPARING, TicketStatus.READY)
-        for status in steps if self.tells_progress else ():
+        for status in steps if self.reports_progress else ():
             await asyncio.sleep(self._cooking_s)
             await asyncio.to_thread(self._rig.tell, order_id, status)
 

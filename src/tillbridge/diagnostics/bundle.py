@@ -49,7 +49,7 @@ _PAST_MS = 30 * 86_400_000
 class _Ledger:
     """What of the ledger goes in, and what must go nowhere."""
 
-    told: dict[str, Any] = field(default_factory=dict)
+    facts: dict[str, Any] = field(default_factory=dict)
     audit: dict[str, Any] = field(default_factory=dict)
     past: list[dict[str, Any]] = field(default_factory=list)
     codes: set[str] = field(default_factory=set)
@@ -123,21 +123,21 @@ def gather(loaded: LoadedSettings, status: Answer, doctor: Answer, *, now_ms: in
     told as such in its place.
     """
     ledger = _ledger(loaded.data_dir / LEDGER_FILE, now_ms)
-    told: list[tuple[str, object]] = [
+    documents: list[tuple[str, object]] = [
         ("versions.json", _versions(now_ms)),
         ("configuration.json", _configuration(loaded)),
         ("status.json", status),
         ("doctor.json", doctor),
         ("problems.json", {"open": status.get("problems", []), "past": ledger.past}),
         ("adapters.json", _adapters(loaded, doctor)),
-        ("ledger.json", ledger.told),
+        ("ledger.json", ledger.facts),
         ("audit.json", ledger.audit),
         ("files.json", _files(loaded.data_dir)),
     ]
     lines = latest(loaded.data_dir / LOG_FOLDER, LogFilter(), _LOG_LINES)
     known = known_here(loaded, ledger.codes, ledger.personal)
-    scrub = Scrubber(known.secrets, known.personal, among=pieces_of([told, lines]))
-    parts = [Part.of_json(name, scrub.value(value)) for name, value in told]
+    scrub = Scrubber(known.secrets, known.personal, among=pieces_of([documents, lines]))
+    parts = [Part.of_json(name, scrub.value(value)) for name, value in documents]
     shown = (json.dumps(scrub.value(line), ensure_ascii=False) for line in lines)
     parts.append(Part("log.jsonl", "".join(f"{line}\n" for line in shown)))
     # Once more over each file whole, for what a text was cut into.
@@ -159,15 +159,15 @@ def _versions(now_ms: int) -> Answer:
 
 
 def _configuration(loaded: LoadedSettings) -> Answer:
-    told = loaded.settings.model_dump(mode="json")
+    settings = loaded.settings.model_dump(mode="json")
     for name, store in loaded.settings.stores.items():
         for part, section in adapter_sections(store).items():
             for option, value in section.options.items():
-                told["stores"][name][part][option] = _option(option, value)
-    alerts = told.get("alerts") or {}
+                settings["stores"][name][part][option] = _option(option, value)
+    alerts = settings.get("alerts") or {}
     if alerts.get("heartbeat_url"):
         alerts["heartbeat_url"] = _("(an address, left out)")
-    return {"file": str(loaded.path), "settings": told}
+    return {"file": str(loaded.path), "settings": settings}
 
 
 def _option(name: str, value: object) -> object:
@@ -209,14 +209,14 @@ def _adapters(loaded: LoadedSettings, doctor: Answer) -> Answer:
 def _ledger(path: Path, now_ms: int) -> _Ledger:
     found = _Ledger()
     if not path.exists():  # opening would make one
-        found.told = {"error": _("There is no ledger at {path}.").format(path=path)}
+        found.facts = {"error": _("There is no ledger at {path}.").format(path=path)}
         return found
     engine = reader_engine(path)
     try:
         with engine.connect() as connection:
             _read(connection, found, now_ms)
     except SQLAlchemyError as failure:
-        found.told = {"error": f"{type(failure).__name__}: {failure}"}
+        found.facts = {"error": f"{type(failure).__name__}: {failure}"}
         # Without knowing whose data it holds, nothing of what it tells may go in.
         found.audit, found.past = {}, []
     finally:
@@ -228,7 +228,7 @@ def _read(connection: Connection, found: _Ledger, now_ms: int) -> None:
     for payload in payloads(connection):
         found.personal |= _personal(payload)
     found.codes = set(table_codes(connection))
-    found.told = {
+    found.facts = {
         "schema_version": schema_version(connection),
         "rows": row_counts(connection),
     }

@@ -14,7 +14,7 @@ from tillbridge.core.problems import Severity
 from tillbridge.core.redaction import masked, masked_value
 from tillbridge.diagnostics.checks.bridge import (
     check_bridge,
-    check_nobody_told,
+    check_no_alerts,
     check_ports,
     check_secret_files,
     check_service_manager,
@@ -72,7 +72,7 @@ class Checkup:
     ) -> None:
         self._checks = tuple(checks)
         self._problems = problems
-        self._told: Sequence[Mapping[str, Any]] = ()
+        self._open_problems: Sequence[Mapping[str, Any]] = ()
         self._clock = clock
         self._began: float | None = None
         self._results: dict[int, Result] = {}
@@ -86,7 +86,7 @@ class Checkup:
         await asyncio.gather(*(self._one(number, check) for number, check in numbered))
         if self._problems is not None:
             with suppress(BridgeError, TimeoutError):  # a check says what is wrong then
-                self._told = await asyncio.wait_for(self._problems(), _STATUS_S)
+                self._open_problems = await asyncio.wait_for(self._problems(), _STATUS_S)
         self._is_done = True
         return self.so_far()
 
@@ -94,7 +94,7 @@ class Checkup:
         """Return the report of what is done, `done`, and `running`: what is still looked at."""
         results = [self._results[number] for number in sorted(self._results)]
         if self._is_done:
-            results = with_problems(one_by_cause(results, self._titles), self._told)
+            results = with_problems(one_by_cause(results, self._titles), self._open_problems)
         waits = [check for number, check in enumerate(self._checks) if number not in self._results]
         took = 0.0 if self._began is None else self._clock.monotonic() - self._began
         return {
@@ -272,7 +272,7 @@ async def _looked(link: _Link, subject: Subject) -> Finding:
 
 def _of_telling(subject: Subject) -> list[Check]:
     if not subject.telling:
-        return [Check("alerts", _("alerts"), check_nobody_told)]
+        return [Check("alerts", _("alerts"), check_no_alerts)]
     found = []
     for way in subject.telling:
         name, title = f"alerts.{way.name}", _("alerts by {way}").format(way=way.name)

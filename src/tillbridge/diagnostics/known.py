@@ -37,7 +37,7 @@ from tillbridge.ledger.vault import Vault
 _CUSTOMER = re.compile(
     r"customer|guest|contact|recipient|delivery_address|^address$|billing|payer|person"
 )
-_TOLD = re.compile(
+_FREE_TEXT = re.compile(
     r"instruction|(?:^|_)notes?$|comment|phone|e_?mail|first_name|last_name|full_name"
 )
 # Parts of an address that half the town shares, and that say nothing of anybody.
@@ -55,8 +55,8 @@ class Known:
     personal: frozenset[str] = field(repr=False)
 
 
-def known_here(loaded: LoadedSettings, told: Iterable[str], personal: Iterable[str]) -> Known:
-    """Return what is known to be secret: of files, vault and environment, and `told` ones.
+def known_here(loaded: LoadedSettings, further: Iterable[str], personal: Iterable[str]) -> Known:
+    """Return what is known to be secret: of files, vault and environment, and `further` ones.
 
     `personal` are customers' texts as the ledger has them. What cannot be read is left out; then
     nothing of it can have been written into a bundle either. A configuration that was changed
@@ -64,7 +64,7 @@ def known_here(loaded: LoadedSettings, told: Iterable[str], personal: Iterable[s
     """
     data_dir = loaded.data_dir
     secrets = {
-        *told,
+        *further,
         *_files(data_dir),
         *_vaulted(data_dir),
         *_environment(os.environ),
@@ -95,7 +95,7 @@ def _collect(value: object, found: set[str], *, inside: bool) -> None:
             key = str(name).lower()
             if key in _SHARED:
                 continue
-            theirs = inside or bool(_CUSTOMER.search(key) or _TOLD.search(key))
+            theirs = inside or bool(_CUSTOMER.search(key) or _FREE_TEXT.search(key))
             _collect(each, found, inside=theirs)
     elif isinstance(value, list):
         for each in value:
@@ -188,13 +188,13 @@ def _vaulted(data_dir: Path) -> Iterator[str]:
     except LedgerError:
         return
     for name in vault.names():
-        kept = vault.get(name) or ""
+        text_of_secret = vault.get(name) or ""
         try:
-            told: Any = json.loads(kept)
+            value: Any = json.loads(text_of_secret)
         except ValueError:
-            told = kept
+            value = text_of_secret
         # Dates, scopes and ids stand there too; a token is long, and no sentence.
-        for text in _strings(told):
+        for text in _strings(value):
             if len(text) >= _TOKEN_LIKE and " " not in text:
                 yield text
 
@@ -292,11 +292,11 @@ class Scrubber:
                 if len(text) < _LEAST:
                     continue
                 for form in quoted_forms(text):
-                    if _may_stand(form, pieces):
+                    if _may_occur(form, pieces):
                         self._known.add(form, mask)
                 coded = coded_forms(text)
                 for form in (*coded, *map(url_safe, coded)):
-                    if len(form) >= _SHORTEST and _may_stand(form, pieces):
+                    if len(form) >= _SHORTEST and _may_occur(form, pieces):
                         self._known.add(form, mask, anywhere=True)
 
     def text(self, text: str) -> str:
@@ -335,7 +335,7 @@ def pieces_of(values: Iterable[object]) -> AbstractSet[str]:
     }
 
 
-def _may_stand(form: str, among: AbstractSet[str] | None) -> bool:
+def _may_occur(form: str, among: AbstractSet[str] | None) -> bool:
     """Whether a text may stand where these pieces come from."""
     if among is None:
         return True

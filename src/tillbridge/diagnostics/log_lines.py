@@ -75,9 +75,9 @@ def latest(folder: Path, wanted: LogFilter, limit: int) -> list[Line]:
 
 def end_of(folder: Path) -> LogPlace:
     """Return where the next line will stand."""
-    kept = log_files(folder)
+    files = log_files(folder)
     try:
-        return LogPlace(file_number(kept[-1]), kept[-1].stat().st_size) if kept else LogPlace()
+        return LogPlace(file_number(files[-1]), files[-1].stat().st_size) if files else LogPlace()
     except OSError:
         return LogPlace()
 

@@ -110,7 +110,7 @@ def exchange(
     try:
         line = connect(addresses, port_of(parts), timeout_s)
     except OSError as failure:
-        return Exchange(addresses, trouble_of(failure), _words(failure))
+        return Exchange(addresses, trouble_of(failure), _detail_of(failure))
     with line:
         line.settimeout(timeout_s)
         try:
@@ -118,7 +118,7 @@ def exchange(
                 line = trust().wrap_socket(line, server_hostname=host)
         except (ssl.SSLError, ssl.CertificateError, OSError) as failure:
             kind: Trouble = "timeout" if isinstance(failure, TimeoutError) else "tls"
-            return Exchange(addresses, kind, _words(failure))
+            return Exchange(addresses, kind, _detail_of(failure))
         with line:
             return _asked(parts, line, addresses)
 
@@ -141,9 +141,9 @@ def _asked(parts: SplitResult, line: socket.socket, addresses: tuple[str, ...]) 
         body = answer.read(_MOST_BODY)
     except http.client.HTTPException as failure:
         gone = isinstance(failure, ConnectionError)
-        return Exchange(addresses, "reset" if gone else "no_http", _words(failure))
+        return Exchange(addresses, "reset" if gone else "no_http", _detail_of(failure))
     except OSError as failure:
-        return Exchange(addresses, trouble_of(failure), _words(failure))
+        return Exchange(addresses, trouble_of(failure), _detail_of(failure))
     return Exchange(
         addresses,
         status=answer.status,
@@ -168,7 +168,7 @@ def trouble_of(failure: OSError) -> Trouble:
     return "no_route"
 
 
-def _words(failure: BaseException) -> str:
+def _detail_of(failure: BaseException) -> str:
     if isinstance(failure, ssl.SSLCertVerificationError):
         return str(failure.verify_message or failure)
     if isinstance(failure, OSError) and failure.strerror:
@@ -262,8 +262,8 @@ class Holder:
 
     def __str__(self) -> str:
         """Return it in words, to stand after "by"."""
-        told = _("{name}, process {pid}").format(name=self.name, pid=self.pid)
-        return f"{told} ({self.command})" if self.command else told
+        process = _("{name}, process {pid}").format(name=self.name, pid=self.pid)
+        return f"{process} ({self.command})" if self.command else process
 
 
 def holder_of(port: int, proc: Path = _PROC) -> Holder | None:
@@ -307,7 +307,11 @@ def _processes(proc: Path) -> list[Path]:
 
 def _described(folder: Path) -> Holder:
     name = (folder / "comm").read_text("utf-8", "replace").strip()
-    words = (folder / "cmdline").read_bytes().decode("utf-8", "replace").split("\0")
+    arguments = (folder / "cmdline").read_bytes().decode("utf-8", "replace").split("\0")
     # The first words alone: further ones may hold a password.
-    command = " ".join(Path(word).name for word in words[:3] if word and not word.startswith("-"))
+    command = " ".join(
+        Path(argument).name
+        for argument in arguments[:3]
+        if argument and not argument.startswith("-")
+    )
     return Holder(int(folder.name), name, command if command != name else "")

@@ -82,13 +82,13 @@ class SigningKey:
         return cls(os.urandom(_ID), os.urandom(32))
 
     @classmethod
-    def kept(cls, text: str) -> "SigningKey":
-        """Return the key that was kept as `to_keep`."""
+    def from_secret(cls, text: str) -> "SigningKey":
+        """Return the key that was stored as `secret`."""
         raw = base64.b64decode(text)
         return cls(raw[:_ID], raw[_ID:])
 
     @property
-    def to_keep(self) -> str:
+    def secret(self) -> str:
         """The secret of it, for the vault."""
         return base64.b64encode(self._name + self._seed).decode()
 

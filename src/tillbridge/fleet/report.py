@@ -78,13 +78,13 @@ class SignedReport:
     @classmethod
     def of(cls, report: Report, key: SigningKey) -> "SignedReport":
         """Sign it."""
-        told = {
+        document = {
             "format": FORMAT,
             "bridge": report.bridge,
             "at": to_iso(report.at_ms),
             "status": report.status,
         }
-        content = json.dumps(told, ensure_ascii=False, indent=1).encode()
+        content = json.dumps(document, ensure_ascii=False, indent=1).encode()
         comment = f"timestamp:{report.at_ms // 1000}\tfile:{report.bridge}.json"
         return cls(content, key.sign(content, comment).encode())
 
@@ -92,9 +92,11 @@ class SignedReport:
         """Return what it says. Raises NotSigned, also for what is signed and no report."""
         try:
             key.check(self.content, self.signature.decode())
-            told = json.loads(self.content)
-            report = Report(str(told["bridge"]), from_iso(str(told["at"])), dict(told["status"]))
-            known = told["format"]
+            document = json.loads(self.content)
+            report = Report(
+                str(document["bridge"]), from_iso(str(document["at"])), dict(document["status"])
+            )
+            known = document["format"]
         except NotSigned:
             raise
         except (KeyError, TypeError, ValueError, OverflowError, RecursionError) as slip:
@@ -116,9 +118,9 @@ def signing_key(vault: "Vault") -> SigningKey:
     """Return the bridge's own key; it is made when it is first needed."""
     stored = vault.get(_KEY)
     if stored is not None:
-        return SigningKey.kept(stored)
+        return SigningKey.from_secret(stored)
     key = SigningKey.new()
-    vault.put(_KEY, key.to_keep)
+    vault.put(_KEY, key.secret)
     return key
 
 
@@ -224,14 +226,14 @@ def read_keys(text: str) -> Mapping[str, PublicKey]:
     """Return the bridges' keys of lines `NAME KEY`; # begins a comment. Raises NotSigned."""
     keys = {}
     for number, line in enumerate(text.splitlines(), 1):
-        words = line.partition("#")[0].split()
-        if not words:
+        fields = line.partition("#")[0].split()
+        if not fields:
             continue
-        if len(words) != 2:
+        if len(fields) != 2:
             msg = f"line {number} is not: NAME KEY"
             raise NotSigned(msg)
         try:
-            keys[words[0]] = PublicKey.read(words[1])
+            keys[fields[0]] = PublicKey.read(fields[1])
         except NotSigned as slip:
             msg = f"line {number}: {slip}"
             raise NotSigned(msg) from slip

@@ -22,7 +22,7 @@ from tillbridge.ledger.models import OrderRow, TicketState
 from tillbridge.ledger.orders import UNWRITTEN, is_on_paper
 from tillbridge.model.order import OrderState, ReasonCode
 from tillbridge.orders import state
-from tillbridge.orders.intake import Intake, TakenIn
+from tillbridge.orders.intake import Intake, IntakeResult
 from tillbridge.orders.notifier import ServiceNotifier
 from tillbridge.orders.reasons import ByPerson, cancellation
 from tillbridge.orders.reconciler import PosPresence, TicketReconciler, UpdateReader
@@ -61,13 +61,13 @@ class OrdersFlow:
         self._orders = OrderRepository(context)
         self._orders.on_change = self._dispatch
         self._aside = SetAside("dispatch", self._orders)  # by the order's id
-        self._taken: deque[TakenIn] = deque()  # what has still to be brought about elsewhere
+        self._results: deque[IntakeResult] = deque()  # what has still to be brought about elsewhere
         supervisor, clock = context.supervisor, context.bridge.clock
         self._effecting = Worker("effects", self._bring_about, supervisor, clock)
         self._checking = Worker("fallback", self._check_fallback, supervisor, clock)
         self._tidying = Worker("tidy", self.tidy, supervisor, clock)
         self._redispatching = Worker("dispatch", self._dispatch_again, supervisor, clock)
-        self._intake = Intake(context.settings, self._orders, self._taken_in)
+        self._intake = Intake(context.settings, self._orders, self._processed)
         self._notifier = ServiceNotifier(context, self._orders)
         self._presence = PosPresence(context, self._orders, effects)
         self._writer = TicketWriter(context, self._orders, self._presence)
@@ -105,7 +105,7 @@ class OrdersFlow:
         await attempt("presence", self._presence.probe)
         if self._reads_updates:
             await attempt("updates", self._updates.read)
-        await self._take_up()
+        await self._resume()
         workers = [self._intake.worker, self._writer.worker, *self._notifier.workers]
         workers += [self._presence.worker, self._reconciler.worker]
         workers += [self._effecting, self._tidying, self._redispatching]
@@ -133,8 +133,8 @@ class OrdersFlow:
         """Let the workers take their next work from a change; where that fails, again later."""
         order_id = change.after.order_id
         try:
-            self._writer.take(change)
-            self._notifier.take(change)
+            self._writer.update(change)
+            self._notifier.update(change)
         except Exception as failure:  # noqa: BLE001 -- it is committed, whatever this is
             self._aside.failed(order_id, failure, order=order_id)
             self._redispatching.wake()
@@ -148,8 +148,8 @@ class OrdersFlow:
                 self._dispatch(state.Change(row, row))
         return self._aside.due_in()
 
-    async def _take_up(self) -> None:
-        """Take up every open order where the process before this one left it."""
+    async def _resume(self) -> None:
+        """Resume every open order where the process before this one left it."""
         rows = await self._orders.read(orders.open_orders)
         if self._paper is None:  # there may have been one, perhaps in trouble
             self._orders.report(_FALLBACK_OFFLINE)
@@ -161,21 +161,21 @@ class OrdersFlow:
         if rows:
             log.info("orders.taken_up", store=self._orders.store, count=len(rows))
 
-    def _taken_in(self, taken: TakenIn) -> None:
-        self._taken.append(taken)
+    def _processed(self, result: IntakeResult) -> None:
+        self._results.append(result)
         self._effecting.wake()
 
     async def _bring_about(self) -> None:
         """Bring about elsewhere what follows from deliveries; what fails is tried again."""
-        while self._taken:
-            taken = self._taken.popleft()
+        while self._results:
+            result = self._results.popleft()
             try:
-                event = None if taken.change is None else taken.change.event
+                event = None if result.change is None else result.change.event
                 if isinstance(event, state.CancelWanted):
                     await self._presence.cancelled(event)
-                self._effects.taken_in(taken)
+                self._effects.delivery_processed(result)
             except BaseException:
-                self._taken.append(taken)  # behind the others, which it must not hold up
+                self._results.append(result)  # behind the others, which it must not hold up
                 raise
 
     # -- what a person asks for

@@ -273,7 +273,7 @@ def _short(text: str) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class TakenIn:
+class IntakeResult:
     """What came of a delivery; `change` is what it made of an order, None for nothing.
 
     `outcome` is that of the inbox: order, duplicate (the first payload counts), delivered,
@@ -287,30 +287,30 @@ class TakenIn:
     logged: Mapping[str, object] = field(default_factory=dict)
 
 
-def take_in(
+def process_delivery(
     connection: Connection, store: str, settings: StoreSettings, delivery: Delivery, now_ms: int
-) -> TakenIn:
-    """Take in a delivery, and mark it handled."""
+) -> IntakeResult:
+    """Process a delivery, and mark it handled."""
     match read_event(delivery.event_type, delivery.body):
         case OrderCreated(order, payload):
-            taken = _created(connection, settings, order, payload, delivery, now_ms)
+            result = _created(connection, settings, order, payload, delivery, now_ms)
         case OrderDelivered(order_id):
             change = commit(connection, store, order_id, Delivered(), now_ms)
             if change is None:  # its order.created is still to come
                 orders.log_event(connection, store, order_id, "order.completed", now_ms)
             unknown = {"order": order_id, "known": False} if change is None else {}
-            taken = TakenIn("delivered", delivery.event_type, change, unknown)
+            result = IntakeResult("delivered", delivery.event_type, change, unknown)
         case Unreadable(text):
             found = Found(UNREADABLE, delivery.event_id, {"detail": text})
             scope = Scope(store, frozenset({UNREADABLE}), delivery.event_id)
             report(connection, scope, [found], now_ms)
             why = {"event_id": delivery.event_id, "why": text}
-            taken = TakenIn("unreadable", delivery.event_type, logged=why)
+            result = IntakeResult("unreadable", delivery.event_type, logged=why)
         case _:
             kind = {"event_type": delivery.event_type}
-            taken = TakenIn("kept", delivery.event_type, logged=kind)
-    orders.handled(connection, delivery.id, taken.outcome, now_ms)
-    return taken
+            result = IntakeResult("kept", delivery.event_type, logged=kind)
+    orders.handled(connection, delivery.id, result.outcome, now_ms)
+    return result
 
 
 def _created(
@@ -320,7 +320,7 @@ def _created(
     payload: str,
     delivery: Delivery,
     now_ms: int,
-) -> TakenIn:
+) -> IntakeResult:
     """Insert the order as it begins: to be written, or over, or cancelled by the policy."""
     store, received_at = delivery.store, delivery.received_at
     row = OrderRow(
@@ -361,8 +361,8 @@ def _created(
     entries += begun.entries
     change = Change(None, begun.after, tuple(entries), begun.event, for_ticket(order))
     if not insert(connection, change, now_ms):
-        return TakenIn("duplicate", delivery.event_type, logged={"order": order.id})
-    return TakenIn(outcome, delivery.event_type, change, logged)
+        return IntakeResult("duplicate", delivery.event_type, logged={"order": order.id})
+    return IntakeResult(outcome, delivery.event_type, change, logged)
 
 
 def _may_be_in_pos(connection: Connection, order: Order, received_at: int) -> bool:
@@ -386,15 +386,15 @@ _LOGGED = {
 
 
 class Intake:
-    """Takes in what the receiver has committed; `on_taken` gets what came of each delivery."""
+    """Takes in what the receiver has committed; `on_processed` gets what came of each delivery."""
 
     def __init__(
         self,
         settings: StoreSettings,
         repository: OrderRepository,
-        on_taken: Callable[[TakenIn], None],
+        on_processed: Callable[[IntakeResult], None],
     ) -> None:
-        self._on_taken = on_taken
+        self._on_processed = on_processed
         self._settings = settings
         self._orders = repository
         self._aside = SetAside("intake", repository)  # by the delivery's row id
@@ -427,27 +427,28 @@ class Intake:
                 found = await self._orders.ledger.read(query)
                 waiting = [each for each in found if each.id not in skip]
                 writes = [
-                    self._orders.write(take_in, self._settings, each, now_ms) for each in waiting
+                    self._orders.write(process_delivery, self._settings, each, now_ms)
+                    for each in waiting
                 ]
                 done = await asyncio.gather(*writes, return_exceptions=True)
                 self.behind_since = time.monotonic()
-                for delivery, taken in zip(waiting, done, strict=True):
-                    self._handle(delivery, taken)
+                for delivery, result in zip(waiting, done, strict=True):
+                    self._handle(delivery, result)
                 more = len(waiting) >= BATCH
         finally:
             # What raises is tried again; that nothing gets on meanwhile ends no process.
             self.behind_since = None
         return self._aside.due_in()
 
-    def _handle(self, delivery: Delivery, taken: TakenIn | BaseException) -> None:
+    def _handle(self, delivery: Delivery, result: IntakeResult | BaseException) -> None:
         """Publish what was committed, or set aside what could not be."""
-        if isinstance(taken, BaseException):
-            self._aside.failed(delivery.id, taken, order=delivery.event_id)
+        if isinstance(result, BaseException):
+            self._aside.failed(delivery.id, result, order=delivery.event_id)
             return
         self._aside.works(delivery.id)
-        if taken.logged:
-            level, event = _LOGGED[taken.outcome]
-            getattr(log, level)(event, store=self._orders.store, **taken.logged)
-        if taken.change is not None:
-            self._orders.publish(taken.change)
-        self._on_taken(taken)
+        if result.logged:
+            level, event = _LOGGED[result.outcome]
+            getattr(log, level)(event, store=self._orders.store, **result.logged)
+        if result.change is not None:
+            self._orders.publish(result.change)
+        self._on_processed(result)

@@ -175,7 +175,7 @@ class ServiceNotifier:
             for _number in range(_AT_ONCE)
         ]
 
-    def take(self, change: Change) -> None:
+    def update(self, change: Change) -> None:
         """Report what there is to report of the order as it is after this change."""
         row, auto = change.after, self._auto_accepted
         report = self._reports.get(row.order_id)
@@ -250,8 +250,8 @@ class ServiceNotifier:
         late = late_ms > self._late_report_ms
         if call is not Call.CANCEL and late and await self._waited_for_integration(row):
             minutes = late_ms // 60_000
-            words = _("it waited {minutes} minutes for the store's integration")
-            too_late = ReportsTooLate(words.format(minutes=minutes))
+            reason = _("it waited {minutes} minutes for the store's integration")
+            too_late = ReportsTooLate(reason.format(minutes=minutes))
             await self._orders.commit(row.order_id, too_late, minutes=minutes)
             return
         started = self._clock.monotonic()
@@ -312,7 +312,7 @@ class ServiceNotifier:
             # This call is made no more; the order goes on. A conflict comes here where a call
             # before it was refused, so that it says nothing of where the order is.
             answer = {"code": failure.code, "status": failure.status}
-            refused = CallRefused(call, _words_of(failure), answer)
+            refused = CallRefused(call, _describe(failure), answer)
             await self._orders.commit(row.order_id, refused)
 
     async def _closed(self, row: OrderRow, call: Call, failure: ServiceError) -> None:
@@ -370,7 +370,7 @@ class ServiceNotifier:
         self._orders.report(_UNREPORTED, *([found] if late or still else []))
 
 
-def _words_of(failure: ServiceError) -> str:
+def _describe(failure: ServiceError) -> str:
     """Return what the service answered, in one line for a person."""
     answer = " ".join(filter(None, [str(failure.status or ""), failure.code]))
     return f"{failure.text} ({answer})" if answer else failure.text

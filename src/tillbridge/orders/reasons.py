@@ -218,7 +218,7 @@ def may_pass(failure: PosFailure) -> bool:
     return _kind_of(failure).may_pass
 
 
-def may_stand_in(failure: PosFailure) -> bool:
+def may_go_to_paper(failure: PosFailure) -> bool:
     """Return whether paper helps: the POS did not say that the kitchen cannot."""
     return not _kind_of(failure).is_answer
 

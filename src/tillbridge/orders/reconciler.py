@@ -261,7 +261,7 @@ class UpdateReader:
                 if update.key in skip:
                     continue
                 try:
-                    await self.take(update)
+                    await self.apply(update)
                 except LedgerError:
                     raise
                 except Exception as failure:  # noqa: BLE001 -- one of them must not stop the others
@@ -273,7 +273,7 @@ class UpdateReader:
             detail = [(each.place, {"detail": f"{each.place}: {each.text}"}) for each in bad]
             self._orders.report(_UNREADABLE, *(Found(_UNREADABLE, *each) for each in detail))
 
-    async def take(self, update: TicketUpdate) -> None:
+    async def apply(self, update: TicketUpdate) -> None:
         """Commit a piece of news, and bring about what follows from it."""
         store, order_id = self._orders.store, update.order_id
         cancelled = None
@@ -397,7 +397,7 @@ class TicketReconciler:
                 reason=RejectReason.OTHER,
                 message=_("The ticket was deleted in the till."),
             )
-            await self._updates.take(deleted)
+            await self._updates.apply(deleted)
 
     async def _take_back_surplus(self, live: Mapping[str, Sequence[ListedTicket]]) -> list[Found]:
         """Take back what is too many; return the orders that are left in the POS several times."""
@@ -489,7 +489,7 @@ class TicketReconciler:
     async def _left_in_pos(self, row: OrderRow, failure: PosFailure | None = None) -> None:
         """Report it to a person, once: whoever has seen it does not hear of it again."""
         if not await self._orders.read(orders.has_event, row.order_id, "ticket.left"):
-            words = (
+            event = (
                 state.TicketLeft(failure.message, failure.fix) if failure else state.TicketLeft()
             )
-            await self._orders.commit(row.order_id, words)
+            await self._orders.commit(row.order_id, event)

@@ -162,18 +162,18 @@ class ServiceKnows(Event):
 
 @dataclass(frozen=True, slots=True)
 class CallRefused(Event):
-    """The service refused this call for good, in these words; other calls are still made."""
+    """The service refused this call for good, for this `reason`; other calls are still made."""
 
     call: Call
-    words: str
+    reason: str
     detail: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
 class ReportsTooLate(Event):
-    """What the service should have heard waited until it was wrong to report it, as `words` say."""
+    """A report waited until it was wrong to make it, for this `reason`."""
 
-    words: str
+    reason: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -300,18 +300,18 @@ def _next(row: OrderRow, event: Event, now_ms: int) -> _Next:  # noqa: C901, PLR
         case ServiceKnows(state, name, detail) if row.service_state is not OrderState.COMPLETED:
             rank = RANK.get(state, -1)
             refused = {
-                call: words
-                for call, words in row.refused.items()
+                call: reason
+                for call, reason in row.refused.items()
                 if RANK.get(LEADS_TO[Call(call)], len(RANK)) > rank
             }
             return row.replace(service_state=state, refused=refused), [(name, dict(detail))]
-        case CallRefused(call, words, detail) if row.closed_at is None:
-            refused = {**row.refused, call.value: words}
+        case CallRefused(call, reason, detail) if row.closed_at is None:
+            refused = {**row.refused, call.value: reason}
             entry = ("order.call_refused", {"call": call.value, **detail})
             return row.replace(refused=refused), [entry]
-        case ReportsTooLate(words) if row.closed_at is None:
+        case ReportsTooLate(reason) if row.closed_at is None:
             late = calls_ahead(row.service_state, row.desired_state, row.refused)
-            refused = {**row.refused, **{call.value: words for call in late}}
+            refused = {**row.refused, **{call.value: reason for call in late}}
             return row.replace(refused=refused), [
                 ("order.too_late", {"call": call.value}) for call in late
             ]

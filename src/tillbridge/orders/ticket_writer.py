@@ -86,7 +86,7 @@ class TicketWriter:
         self.worker = Worker("writer", self._step, repository.supervisor, repository.clock)
         self.worker.wake()
 
-    def take(self, change: state.Change) -> None:
+    def update(self, change: state.Change) -> None:
         """Do what there is to do at the POS for the order as it is after this change.
 
         Its time counts from when it was received, or from now where a person has it tried again.
@@ -231,12 +231,12 @@ class TicketWriter:
         self._orders.metrics.time_to_ticket.labels(store=row.store).observe(took_s)
 
     async def _failed(self, entry: QueuedOrder, row: OrderRow, failure: PosFailure) -> None:
-        said_no = not reasons.may_pass(failure)
+        refused = not reasons.may_pass(failure)
         if isinstance(failure, StoreClosed):
             self._presence.worker.wake()
-        if said_no:
+        if refused:
             await self._pos_answered()
-            if self.paper is None or not reasons.may_stand_in(failure):
+            if self.paper is None or not reasons.may_go_to_paper(failure):
                 await self._cancel(row, failure, pos_has_none=True)
                 return
         lands = isinstance(failure, MayStillLand)
@@ -246,7 +246,7 @@ class TicketWriter:
             entry.unsure = True
             entry.outcome_unknown(self._clock.monotonic(), self._pos.late_write_s)
         await self._back_off(entry, failure)
-        if said_no:
+        if refused:
             entry.paper_at = -math.inf  # there is no point in waiting
 
     async def _back_off(self, entry: QueuedOrder, failure: PosFailure) -> None:

@@ -491,8 +491,8 @@ def _chosen(event: str, detail: Mapping[str, Any]) -> str:
 
 
 def _rejected(detail: Mapping[str, Any]) -> str:
-    told = (_REJECTED.get(str(detail.get("reason"))), str(detail.get("message") or ""))
-    why = "; ".join(each for each in told if each)
+    reasons = (_REJECTED.get(str(detail.get("reason"))), str(detail.get("message") or ""))
+    why = "; ".join(each for each in reasons if each)
     text = _("The kitchen rejected it: {why}.") if why else _("The kitchen rejected it.")
     # What the till says is text from outside, which is no place for further fields.
     return text.replace("{why}", why.rstrip(".").replace("{", "{{").replace("}", "}}"))

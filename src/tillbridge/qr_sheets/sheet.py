@@ -73,8 +73,8 @@ _LONGEST = 40
 
 def printable(text: str) -> str:
     """Return the text on one line, without characters that steer (control, bidi, surrogates)."""
-    kept = "".join(each if each.isprintable() or each in _JOINERS else " " for each in text)
-    return " ".join(kept.split())
+    cleaned = "".join(each if each.isprintable() or each in _JOINERS else " " for each in text)
+    return " ".join(cleaned.split())
 
 
 def slug(text: str) -> str:

@@ -54,7 +54,7 @@ class _Phase(IntEnum):
 class DeadlineServer(web.Server):
     """Speaks HTTP, with a deadline for each request's head and for each answer.
 
-    Where there are more connections than may be, `make_room` closes one.
+    Where there are more connections than may be, `free_slot` closes one.
     """
 
     def __init__(self, handler: Handler, settings: ReceiverSettings) -> None:
@@ -84,7 +84,7 @@ class DeadlineServer(web.Server):
             for connection in list(self.open):
                 connection.enforce_deadline(limit_s)
 
-    def make_room(self) -> bool:
+    def free_slot(self) -> bool:
         """Close the connection that matters least; False where each has a delivery under way.
 
         A stranger goes before whoever has sent a delivery with a good signature, an idle one

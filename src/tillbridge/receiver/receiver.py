@@ -180,7 +180,7 @@ class Receiver:
             server,
             max_connections=self._settings.max_connections,
             connections=lambda: len(server.open),
-            make_room=server.make_room,
+            free_slot=server.free_slot,
             on_surplus=self._crowding.surplus,
             tls=None if self._certificate is None else self._certificate.context,
             handshake_timeout_s=self._settings.head_timeout_s,
@@ -261,7 +261,7 @@ def _holder(failure: OSError, port: int) -> str:
 def _plain(
     status: int, headers: Mapping[str, str] | None = None, *, more: str = ""
 ) -> web.Response:
-    words = {200: "ok\n", 503: "the ledger cannot be written\n"}
+    texts = {200: "ok\n", 503: "the ledger cannot be written\n"}
     return web.Response(
-        status=status, text=words.get(status, "") + more, headers={**SERVER, **(headers or {})}
+        status=status, text=texts.get(status, "") + more, headers={**SERVER, **(headers or {})}
     )

@@ -144,7 +144,7 @@ class StatusListener:
             listening_sockets(host, port) if held is None else held.sockets(host, port)
         )
 
-        def make_room() -> bool:
+        def free_slot() -> bool:
             server.connections[0].close()  # the oldest; one that has a request finishes it first
             return len(server.connections) < 2 * _MOST_CONNECTIONS
 
@@ -153,7 +153,7 @@ class StatusListener:
             server,
             max_connections=_MOST_CONNECTIONS,
             connections=lambda: len(server.connections),
-            make_room=make_room,
+            free_slot=free_slot,
         )
         self._accepting = asyncio.create_task(self._acceptor.run(), name="status_page.accept")
         address, actual = sockets[0].getsockname()[:2]

@@ -55,18 +55,18 @@ class EventLogStream(TextIOBase):
         """Take a line."""
         for line in text.splitlines():
             try:
-                told = json.loads(line)
-                event, level = str(told.pop("event")), str(told.pop("level"))
+                entry = json.loads(line)
+                event, level = str(entry.pop("event")), str(entry.pop("level"))
             except (ValueError, KeyError, TypeError, AttributeError):
                 continue
             if level in _KINDS or event in _ALWAYS:
-                self._report(_KINDS.get(level, Kind.INFORMATION), _entry(event, told))
+                self._report(_KINDS.get(level, Kind.INFORMATION), _entry(event, entry))
         return len(text)
 
 
 def _entry(event: str, fields: dict[str, object]) -> str:
-    told = [f"{name}: {value}" for name, value in fields.items() if name != "at"]
-    return "\n".join([event, *told])
+    lines = [f"{name}: {value}" for name, value in fields.items() if name != "at"]
+    return "\n".join([event, *lines])
 
 
 class ServiceBody:
@@ -121,12 +121,12 @@ class ServiceBody:
             end()
 
     def _set_up_log(self, loaded: LoadedSettings) -> None:
-        kept = LogFiles(loaded.data_dir / LOG_FOLDER, loaded.bridge.keep_log_bytes)
+        files = LogFiles(loaded.data_dir / LOG_FOLDER, loaded.bridge.keep_log_bytes)
         configure(
             "json",
             loaded.bridge.log_level,
             stream=cast("TextIO", EventLogStream(self._report)),
-            keep=kept.keep,
+            on_line=files.write,
         )
 
 

@@ -178,10 +178,10 @@ async def check_telling(way: "Channel | HeartbeatProbe") -> Finding:
         if way.name == "heartbeat":
             text = _("The heartbeat would not be heard: {detail}")
         return failed(text.format(way=way.name, detail=failure.text), failure.fix, **details)
-    return ok(_TOLD.get(way.name, _TOLD["webhook"]).format(way=way.name), **details)
+    return ok(_NO_ALERTS.get(way.name, _NO_ALERTS["webhook"]).format(way=way.name), **details)
 
 
-_TOLD = {
+_NO_ALERTS = {
     "email": _("The mail server lets the bridge in; nothing was sent."),
     "webhook": _("The webhook's server can be reached; nothing was sent."),
     "apprise": _("apprise is there and knows every address; nothing was sent."),
@@ -189,8 +189,8 @@ _TOLD = {
 }
 
 
-async def check_nobody_told() -> Finding:
-    """Say that nobody is told."""
+async def check_no_alerts() -> Finding:
+    """Report that no alerts are configured."""
     return skipped(
         _("Nobody is told of problems: no alerts are configured."),
         _("Add [alerts.email] or [alerts.webhook]: docs/alerts.md."),
@@ -265,18 +265,20 @@ async def check_time_sync() -> Finding:
 
 def time_sync_verdict(shown: str) -> Finding:
     """Return what `timedatectl show` means."""
-    told = dict(line.split("=", 1) for line in shown.splitlines() if "=" in line)
-    if told.get("NTPSynchronized") == "yes":
-        return ok(_("The clock is set by itself."), **told)
-    if not told:
+    properties = dict(line.split("=", 1) for line in shown.splitlines() if "=" in line)
+    if properties.get("NTPSynchronized") == "yes":
+        return ok(_("The clock is set by itself."), **properties)
+    if not properties:
         return skipped(_("timedatectl cannot say how the clock is set."))
-    if told.get("NTP") == "yes":
+    if properties.get("NTP") == "yes":
         return warning(
             _("The clock should be set by itself, but has not been yet."),
             _("Check that the machine may ask a time server (UDP port 123)."),
-            **told,
+            **properties,
         )
-    return warning(_("The clock is not set by itself."), _("Run: timedatectl set-ntp true"), **told)
+    return warning(
+        _("The clock is not set by itself."), _("Run: timedatectl set-ntp true"), **properties
+    )
 
 
 async def check_service_manager(subject: Subject) -> Finding:

@@ -80,9 +80,9 @@ def ledger_verdict(facts: LedgerFacts, *, running: bool) -> Finding:
             _("If it ran before: check data_dir in [bridge]."),
         )
     if facts.failure or facts.sound is False:
-        told = facts.failure or "; ".join(facts.faults[:2])
+        faults = facts.failure or "; ".join(facts.faults[:2])
         return failed(
-            _("The ledger is damaged or cannot be read: {detail}").format(detail=told),
+            _("The ledger is damaged or cannot be read: {detail}").format(detail=faults),
             _("Restart the bridge: it sets a damaged ledger aside and saves what can be saved."),
             **details,
         )

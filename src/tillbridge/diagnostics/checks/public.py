@@ -354,10 +354,10 @@ async def _asked_outside(subject: Subject, echo: "Echo") -> bool | None:
 def _is_report(body: str) -> bool:
     """Whether a prober says that it tried: JSON with `status`, as docs/diagnostics.md has it."""
     try:
-        told = json.loads(body)
+        document = json.loads(body)
     except ValueError:
         return False
-    return isinstance(told, dict) and "status" in told
+    return isinstance(document, dict) and "status" in document
 
 
 async def _last_delivery(subject: Subject) -> int | None:

@@ -142,19 +142,19 @@ async def _timed(seen: Exchange, url: str, names: Resolve) -> Exchange:
 
 def _skew_of(seen: Exchange) -> float | None:
     try:
-        told_ms = round(parsedate_to_datetime(seen.headers.get("date", "")).timestamp() * 1000)
+        date_ms = round(parsedate_to_datetime(seen.headers.get("date", "")).timestamp() * 1000)
     except (TypeError, ValueError):
         return None
-    return skew_s(told_ms, seen.sent_ms, seen.received_ms)
+    return skew_s(date_ms, seen.sent_ms, seen.received_ms)
 
 
-def skew_s(told_ms: int, sent_ms: int, received_ms: int) -> float:
+def skew_s(date_ms: int, sent_ms: int, received_ms: int) -> float:
     """Return how far ours is surely off, in seconds; positive where ours is behind.
 
     The service's time was taken somewhere between sending and receiving, and is told in whole
     seconds: within that there is no difference.
     """
-    earliest, latest = told_ms - received_ms, told_ms + 1000 - sent_ms
+    earliest, latest = date_ms - received_ms, date_ms + 1000 - sent_ms
     if earliest <= 0 <= latest:
         return 0.0
     return (earliest if earliest > 0 else latest) / 1000

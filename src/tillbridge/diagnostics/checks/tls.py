@@ -84,11 +84,11 @@ async def check_tls(subject: Subject, role: Role) -> Finding:
     if trouble:
         seen = Handshake(host, trouble=detail)
     else:
-        seen = await apart(lambda: shake_hands(host, addresses, port_of(parts), subject.trust))
+        seen = await apart(lambda: handshake(host, addresses, port_of(parts), subject.trust))
     return verdict(seen, role, subject.clock.now_ms())
 
 
-def shake_hands(
+def handshake(
     host: str, addresses: tuple[str, ...], port: int, trust: Trust, timeout_s: float = 6.0
 ) -> Handshake:
     """Shake hands as calls to the service do; where that fails, only to see the certificate."""
