@@ -89,8 +89,8 @@ class _Try(pytest.Item):
         """Try it. A rule that is said to be done must pass, one that is exempt must not."""
         result = self.planned.run()
         complaint = self.planned.complaint(result)
-        said = {"adapter": self._adapter.asked_for, "result": result.to_json()}
-        self.user_properties.append((_PROPERTY, json.dumps(said)))
+        report = {"adapter": self._adapter.asked_for, "result": result.to_json()}
+        self.user_properties.append((_PROPERTY, json.dumps(report)))
         if complaint:
             raise _Complaint(complaint)
         if result.outcome.value != "passed":
@@ -132,22 +132,22 @@ class _Results:
 
     def __init__(self, config: pytest.Config) -> None:
         self._config = config
-        self._told: dict[str, list[dict[str, Any]]] = {}
+        self._reports: dict[str, list[dict[str, Any]]] = {}
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         """Keep what came of a test."""
         for name, value in report.user_properties if report.when == "call" else ():
             if name == _PROPERTY and isinstance(value, str):
-                said = json.loads(value)
-                self._told.setdefault(said["adapter"], []).append(said["result"])
+                document = json.loads(value)
+                self._reports.setdefault(document["adapter"], []).append(document["result"])
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_terminal_summary(self, terminalreporter: Any) -> None:  # noqa: ANN401 -- pytest's, not public
         """Show the table, and write the report."""
         verdicts = [
-            _verdict(kit, self._told[name])
+            _verdict(kit, self._reports[name])
             for name, kit in _kits(self._config).items()
-            if name in self._told
+            if name in self._reports
         ]
         for verdict in verdicts:
             terminalreporter.section(f"tillbridge: {verdict.report.adapter}")
@@ -165,12 +165,12 @@ class _Results:
             Path(path).write_text(text, "utf-8")
 
 
-def _verdict(kit: "Kit", told: list[dict[str, Any]]) -> Any:  # noqa: ANN401 -- a KitVerdict, imported late
+def _verdict(kit: "Kit", reports: list[dict[str, Any]]) -> Any:  # noqa: ANN401 -- a KitVerdict, imported late
     from tillbridge.adapter.conformance import CheckResult, Outcome  # noqa: PLC0415 -- (as above)
     from tillbridge.pos.verdict import planned_checks, verdict_of  # noqa: PLC0415 -- (as above)
 
     results: dict[str, CheckResult] = {}
-    for each in told:
+    for each in reports:
         results[each["check"]] = CheckResult(**{**each, "outcome": Outcome(each["outcome"])})
     in_order = [planned.name for planned in planned_checks(kit)]
     return verdict_of(kit, [results[name] for name in in_order if name in results])

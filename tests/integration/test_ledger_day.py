@@ -6,7 +6,7 @@ from typing import Any
 
 from tests.support.ledger_harness import StoppedClock, delivery, opened
 from tests.support.problem_reports import report_open, report_over
-from tillbridge.daemon.checks import keep_downtime
+from tillbridge.daemon.checks import record_downtime
 from tillbridge.ledger.day import HOUR_MS, read_day
 from tillbridge.ledger.facts import put_fact
 from tillbridge.ledger.models import OrderRow, TicketState
@@ -89,17 +89,17 @@ async def test_a_problem_that_is_over_is_remembered_and_forgotten(tmp_path: Path
 
 async def test_the_time_without_a_bridge_is_a_gap(tmp_path: Path) -> None:
     async with opened(tmp_path) as ledger:
-        await ledger.write(lambda db: keep_downtime(db, NOW))
+        await ledger.write(lambda db: record_downtime(db, NOW))
         stopped = {"stopped_at": NOW - HOUR_MS}
         await ledger.write(lambda db: put_fact(db, "", "running", stopped, at=NOW - HOUR_MS))
-        await ledger.write(lambda db: keep_downtime(db, NOW))
+        await ledger.write(lambda db: record_downtime(db, NOW))
         # killed: its last sign of life counts
         await ledger.write(lambda db: put_fact(db, "", "running", {"pid": 1}, at=NOW))
         await ledger.write(lambda db: put_fact(db, "main", "service_contact", {}, at=NOW + 5000))
-        await ledger.write(lambda db: keep_downtime(db, NOW + 65_000))
+        await ledger.write(lambda db: record_downtime(db, NOW + 65_000))
         # a restart is none
         await ledger.write(lambda db: put_fact(db, "", "running", {"stopped_at": NOW}, at=NOW))
-        await ledger.write(lambda db: keep_downtime(db, NOW + 5000))
+        await ledger.write(lambda db: record_downtime(db, NOW + 5000))
         past = await ledger.read(lambda db: past_problems(db, ended_after=0))
     assert [(each.code, each.until - each.since) for each in past] == [
         ("bridge.stopped", HOUR_MS),

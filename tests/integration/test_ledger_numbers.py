@@ -13,7 +13,7 @@ from sqlmodel import col
 from tests.support.ledger_harness import StoppedClock, delivery, opened
 from tillbridge.core.errors import LedgerError
 from tillbridge.ledger import facts, problems
-from tillbridge.ledger.backup import KEPT, back_up, back_ups, forget_old_files
+from tillbridge.ledger.backup import BACKUPS_STORED, back_up, back_ups, forget_old_files
 from tillbridge.ledger.community import latest_parents, parent_of, put_parent
 from tillbridge.ledger.database import LEDGER_FILE
 from tillbridge.ledger.models import (
@@ -234,12 +234,12 @@ async def test_five_back_ups_are_kept_and_old_files_forgotten(tmp_path: Path) ->
     clock = StoppedClock()
     async with opened(tmp_path, clock) as ledger:
         await ledger.write(fill)
-        for _ in range(KEPT + 1):
+        for _ in range(BACKUPS_STORED + 1):
             clock.forward(3600)
             back_up(tmp_path, at=clock.now_ms())
         clock.forward(3600)
         newest = back_up(tmp_path, at=clock.now_ms())
-        assert len(back_ups(tmp_path)) == KEPT
+        assert len(back_ups(tmp_path)) == BACKUPS_STORED
         assert back_ups(tmp_path)[0] == newest
         assert read_snapshot(newest).store("main").waiting == 2
         damaged = tmp_path / f"{LEDGER_FILE}.damaged-20200101T000000.000Z"
@@ -248,4 +248,4 @@ async def test_five_back_ups_are_kept_and_old_files_forgotten(tmp_path: Path) ->
             os.utime(path, (1000, 1000))
         assert forget_old_files(tmp_path, before=2_000_000) == 2
         assert not damaged.exists()
-        assert len(back_ups(tmp_path)) == KEPT - 1
+        assert len(back_ups(tmp_path)) == BACKUPS_STORED - 1

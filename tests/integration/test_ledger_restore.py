@@ -14,7 +14,7 @@ from sqlmodel import col
 from tests.support.ledger_harness import StoppedClock, delivery, opened
 from tillbridge.config import BridgeSettings
 from tillbridge.core.errors import ConfigError, LedgerError, LedgerLocked
-from tillbridge.daemon.checks import keep_budget
+from tillbridge.daemon.checks import enforce_budget
 from tillbridge.ledger import audit, facts
 from tillbridge.ledger.backup import back_up, back_ups, set_asides, vault_of
 from tillbridge.ledger.database import LEDGER_FILE
@@ -218,17 +218,17 @@ async def test_the_data_folder_stays_within_its_budget(tmp_path: Path) -> None:
                 file.truncate(40 << 20)
             os.utime(saved, (number, number))
         newest = back_ups(tmp_path)[0]
-        await keep_budget(ledger, tracker, BridgeSettings(disk_budget_mib=100))
+        await enforce_budget(ledger, tracker, BridgeSettings(disk_budget_mib=100))
         assert len(back_ups(tmp_path)) == 2
         assert back_ups(tmp_path)[0] == newest
         assert not tracker.current()
         with (tmp_path / "ledger.db-huge").open("wb") as file:
             file.truncate(200 << 20)
-        await keep_budget(ledger, tracker, BridgeSettings(disk_budget_mib=100))
+        await enforce_budget(ledger, tracker, BridgeSettings(disk_budget_mib=100))
         assert back_ups(tmp_path) == [newest]
         assert [each.code for each in tracker.current()] == ["disk.over_budget"]
         (tmp_path / "ledger.db-huge").unlink()
-        await keep_budget(ledger, tracker, BridgeSettings(disk_budget_mib=100))
+        await enforce_budget(ledger, tracker, BridgeSettings(disk_budget_mib=100))
         assert not tracker.current()
         await tracker.settle()
 

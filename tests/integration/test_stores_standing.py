@@ -29,7 +29,7 @@ from tillbridge.daemon.checks import count_down
 from tillbridge.ledger.facts import get_fact
 from tillbridge.ledger.ledger import Ledger
 from tillbridge.ledger.problems import ProblemTracker
-from tillbridge.ledger.vault import keep_webhook_secret, webhook_secrets
+from tillbridge.ledger.vault import store_webhook_secret, webhook_secrets
 from tillbridge.sandbox import MerchantSeed, SandboxSettings, StoreSeed
 from tillbridge.service.answers import Limits
 from tillbridge.service.caller import Contact
@@ -246,12 +246,12 @@ def test_the_newest_secret_stands_first_and_only_a_few_are_kept() -> None:
 
     vault: Any = Memory()
     for at, secret in enumerate(["a", "b", "c", "c"]):
-        keep_webhook_secret(vault, "main", secret, at_ms=at)
+        store_webhook_secret(vault, "main", secret, at_ms=at)
     assert kept["main/webhook_secrets"].startswith(
         '[{"secret": "c", "since_ms": 3}, {"secret": "b", "since_ms": 1}, '
     )
     for at in range(10, 20):
-        keep_webhook_secret(vault, "main", f"later {at}", at_ms=at)
+        store_webhook_secret(vault, "main", f"later {at}", at_ms=at)
     assert [each.since_ms for each in webhook_secrets(vault, "main")] == [19, 18, 17, 16, 15]
 
 

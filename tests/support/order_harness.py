@@ -65,7 +65,7 @@ class Till:
         self.listed: list[ListedTicket] = []
         self.cancel_listed_fails: PosFailure | None = None
         self.marked: list[tuple[str, frozenset[TicketMark]]] = []
-        self.tells_updates = True
+        self.reports_updates = True
         self.on_write: Callable[[Order], Awaitable[None]] | None = None
         self.on_written: Callable[[Order], Awaitable[None]] | None = None
         self.find_fails: PosFailure | None = None

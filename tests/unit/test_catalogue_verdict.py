@@ -2,13 +2,13 @@
 
 from tests.support.catalogues import dishes
 from tillbridge.menu.plan import Step
-from tillbridge.menu.push import Reply, judge, taken_of
+from tillbridge.menu.push import Reply, accepted_part, judge
 
 STEP = Step("batch", tuple(dishes(4).items.values()))
 
 
 def taken(reply: Reply) -> set[str]:
-    step = taken_of(STEP, judge(reply, STEP))
+    step = accepted_part(STEP, judge(reply, STEP))
     return set() if step is None else set(step.ids)
 
 

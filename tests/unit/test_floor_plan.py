@@ -10,14 +10,14 @@ from hypothesis import strategies as st
 from tillbridge.adapter import BadRow, TablesReading
 from tillbridge.ledger.models import AcceptedTable
 from tillbridge.menu.tables import (
-    FloorPlan,
+    TablePlan,
     after_printing,
     checked,
     dead_codes,
-    floor_changes,
-    guard_floor,
+    guard_tables,
     known_codes,
-    plan_floor,
+    plan_tables,
+    table_changes,
     wanted_tables,
 )
 from tillbridge.model.restaurant import Table
@@ -43,16 +43,16 @@ def hall(count: int) -> tuple[Table, ...]:
 
 def planned(
     read: tuple[Table, ...], accepted: tuple[Table, ...], *bad_rows: BadRow, approved: str = ""
-) -> FloorPlan:
+) -> TablePlan:
     reading = TablesReading(read, bad_rows)
-    return plan_floor(reading, accepted, max_removed_percent=50, approved_digest=approved)
+    return plan_tables(reading, accepted, max_removed_percent=50, approved_digest=approved)
 
 
 @given(before=floors, after=floors)
 def test_the_changes_lead_from_one_plan_to_the_other(
     before: tuple[Table, ...], after: tuple[Table, ...]
 ) -> None:
-    changes = floor_changes(before, after)
+    changes = table_changes(before, after)
     result = {each.external_id: each for each in before}
     for gone in changes.removed:
         assert result.pop(gone.external_id) == gone
@@ -79,18 +79,18 @@ def test_a_plan_that_takes_nothing_away_never_waits(
     before: tuple[Table, ...], after: tuple[Table, ...], percent: float
 ) -> None:
     both = wanted_tables(after, before, frozenset({""}))
-    changes = floor_changes(before, both)
+    changes = table_changes(before, both)
     assert not changes.removed
-    assert guard_floor(changes, len(before), max_removed_percent=percent) == ()
+    assert guard_tables(changes, len(before), max_removed_percent=percent) == ()
 
 
 @given(before=floors, after=floors, low=percents, high=percents)
 def test_a_laxer_limit_holds_nothing_more(
     before: tuple[Table, ...], after: tuple[Table, ...], low: float, high: float
 ) -> None:
-    changes = floor_changes(before, after)
-    strict = guard_floor(changes, len(before), max_removed_percent=min(low, high))
-    lax = guard_floor(changes, len(before), max_removed_percent=max(low, high))
+    changes = table_changes(before, after)
+    strict = guard_tables(changes, len(before), max_removed_percent=min(low, high))
+    lax = guard_tables(changes, len(before), max_removed_percent=max(low, high))
     assert strict or not lax
 
 

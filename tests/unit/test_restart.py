@@ -42,9 +42,9 @@ async def test_a_life_that_cannot_be_is_taken_back_and_one_that_is_stays() -> No
     taken_back: list[BridgeError] = []
     failure = BridgeError("No.")
     restarts = RestartController()
-    assert not restarts.take_back(failure)
+    assert not restarts.undo(failure)
     restarts.restart(taken_back.append, connect="main")
-    assert restarts.take_back(failure)
+    assert restarts.undo(failure)
     assert taken_back == [failure]
     assert restarts.refused is failure
     assert restarts.to_connect == ""
@@ -52,7 +52,7 @@ async def test_a_life_that_cannot_be_is_taken_back_and_one_that_is_stays() -> No
     restarts.restart(taken_back.append)
     assert restarts.refused is None
     restarts.ready()
-    assert not restarts.take_back(failure)
+    assert not restarts.undo(failure)
 
 
 async def test_whoever_comes_between_two_lives_waits() -> None:

@@ -6,7 +6,7 @@ import pytest
 
 from tests.support.service_link import HandClock, MemoryTokens
 from tillbridge.core.errors import ConsentLost, LedgerUnwritable, ServiceDown
-from tillbridge.service.tokens import AccessGrant, TokenKeeper
+from tillbridge.service.tokens import AccessGrant, StoreTokens
 from tillbridge.service.types import Tokens
 
 HOUR_MS = 3_600_000
@@ -38,8 +38,8 @@ class Bench:
         self.store = MemoryTokens(Tokens("access-0", "refresh", now + int(lifetime_s * 1000), now))
         self.keeper = self.restarted()
 
-    def restarted(self) -> TokenKeeper:
-        return TokenKeeper(self.store, self.service.refresh, clock=self.clock, refresh_early_s=60)
+    def restarted(self) -> StoreTokens:
+        return StoreTokens(self.store, self.service.refresh, clock=self.clock, refresh_early_s=60)
 
 
 async def test_a_kept_token_is_used_until_a_minute_before_its_end() -> None:
@@ -202,7 +202,7 @@ async def test_a_full_disk_stops_no_refresh() -> None:
 
 async def test_a_new_consent_is_kept_before_it_is_used() -> None:
     bench = Bench()
-    bench.keeper = TokenKeeper(BrokenStore(), bench.service.refresh, clock=bench.clock)
+    bench.keeper = StoreTokens(BrokenStore(), bench.service.refresh, clock=bench.clock)
     with pytest.raises(LedgerUnwritable):
         await bench.keeper.adopt(Tokens("fresh", "refresh-2", HOUR_MS, 0))
     with pytest.raises(ConsentLost):

@@ -18,12 +18,12 @@ from tillbridge.core.files import claim_folder
 from tillbridge.pos.folder.adapter import ADAPTER
 from tillbridge.pos.loader import find_adapters
 from tillbridge.setup.pos import (
+    answers_of,
     fields_of,
     file_only,
     finding_of,
+    options_in,
     refuse_own_places,
-    said_in,
-    said_of,
     shown,
 )
 
@@ -76,7 +76,7 @@ def test_what_is_typed_becomes_what_the_model_wants() -> None:
         "folders": "a\n b \n",
         "nonsense": "is left out",
     }
-    said = said_in(Options, form)
+    said = options_in(Options, form)
     assert said == {
         "export": "menu.csv",
         "way": "old",
@@ -94,7 +94,7 @@ def test_what_is_typed_becomes_what_the_model_wants() -> None:
 )
 def test_what_cannot_be_meant_is_told_with_its_field(form: dict[str, str], words: str) -> None:
     with pytest.raises(ConfigError, match=words):
-        said_in(Options, form)
+        options_in(Options, form)
 
 
 @pytest.mark.parametrize("name", sorted(find_adapters()))
@@ -104,12 +104,12 @@ def test_every_installed_adapter_has_a_form(name: str) -> None:
     assert {field.name for field in fields} | set(file_only(adapter.options)) == {
         info.alias or key for key, info in adapter.options.model_fields.items()
     }
-    said_in(adapter.options, {field.name: field.usual for field in fields})
+    options_in(adapter.options, {field.name: field.usual for field in fields})
 
 
 def test_what_the_form_of_the_folder_says_of_its_defaults_is_accepted() -> None:
     fields = fields_of(ADAPTER.options, {})
-    said = said_in(ADAPTER.options, {field.name: field.usual for field in fields})
+    said = options_in(ADAPTER.options, {field.name: field.usual for field in fields})
     assert ADAPTER.options.model_validate(said) == ADAPTER.options.model_validate({})
 
 
@@ -174,12 +174,12 @@ def test_an_adapters_secret_goes_into_a_file_that_only_this_user_reads(tmp_path:
     (field, *_more) = [
         each for each in fields_of(find_adapters()[adapter].options, {}) if each.kind == "secret"
     ]
-    said = said_of(adapter, {field.name: "hush-hush-hush"}, {}, tmp_path / "secrets")
+    said = answers_of(adapter, {field.name: "hush-hush-hush"}, {}, tmp_path / "secrets")
     path = Path(said[field.name]["file"])
     assert path.read_text() == "hush-hush-hush"
     assert path.stat().st_mode & 0o077 == 0
     assert "hush" not in str(said)
-    assert said_of(adapter, {}, said, tmp_path)[field.name] == said[field.name]
+    assert answers_of(adapter, {}, said, tmp_path)[field.name] == said[field.name]
     shown_again = fields_of(find_adapters()[adapter].options, said)
     assert next(each.value for each in shown_again if each.kind == "secret") == ""
 
@@ -188,17 +188,17 @@ def test_no_page_says_which_program_is_started(tmp_path: Path) -> None:
     shown = {field.name for field in fields_of(find_adapters()["process"].options, {})}
     assert shown.isdisjoint({"command", "cwd", "env"})
     with pytest.raises(ConfigError, match="program") as refused:
-        said_of("process", {"command": "/usr/bin/touch\n/tmp/x"}, {}, tmp_path)
+        answers_of("process", {"command": "/usr/bin/touch\n/tmp/x"}, {}, tmp_path)
     assert "bridge.toml" in refused.value.fix
     kept = {"adapter": "process", "command": ["till"], "env": ["KEY"]}
-    said = said_of("process", {"command": "/usr/bin/touch", "answer_s": "5"}, kept, tmp_path)
+    said = answers_of("process", {"command": "/usr/bin/touch", "answer_s": "5"}, kept, tmp_path)
     assert said == {"adapter": "process", "command": ["till"], "env": ["KEY"], "answer_s": 5}
 
 
 @pytest.mark.parametrize("adapter", ["antigravity:ADAPTER", "tests.support.x:ADAPTER", "nothing"])
 def test_no_page_says_which_module_is_imported(adapter: str, tmp_path: Path) -> None:
     with pytest.raises(ConfigError):
-        said_of(adapter, {}, {"adapter": "folder"}, tmp_path)
+        answers_of(adapter, {}, {"adapter": "folder"}, tmp_path)
     assert "antigravity" not in sys.modules
 
 

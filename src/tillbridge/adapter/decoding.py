@@ -76,7 +76,7 @@ def decoding_of(file: BinaryIO, encoding: str | None = None, *, in_doubt: bool =
     decoding = guess_by_head(file.read(HEAD_BYTES))
     file.seek(0)
     if in_doubt:
-        decoding = _in_doubt(iter(partial(file.read, _CHUNK_BYTES), b""), decoding)
+        decoding = _fall_back(iter(partial(file.read, _CHUNK_BYTES), b""), decoding)
         file.seek(0)
     return decoding
 
@@ -93,7 +93,7 @@ def decode(data: bytes, encoding: str | None = None) -> tuple[str, FileEncoding]
     except UnicodeDecodeError as failure:
         if encoding or is_cut_short(failure):
             raise
-        decoding = _in_doubt([data], decoding)
+        decoding = _fall_back([data], decoding)
         text = data.decode(decoding.encoding, decoding.errors)
     passed = BytesPassed(decoding)
     passed.take(data)
@@ -131,7 +131,7 @@ def undecodable(
     return ExportUnreadable(f"{name} is not written in {encoding}.", place=name, fix=fix)
 
 
-def _in_doubt(chunks: Iterable[bytes], failed: Decoding) -> Decoding:
+def _fall_back(chunks: Iterable[bytes], failed: Decoding) -> Decoding:
     """Return how to read a file of which `failed` could not decode every byte."""
     if failed.encoding not in _UTF8_NAMES:
         return Decoding(failed.encoding, "replace")

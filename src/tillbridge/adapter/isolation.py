@@ -52,7 +52,7 @@ _SENTENCES: Mapping[Outcome, str] = {
 }
 _OUT_OF_MEMORY = re.compile(r"memory allocation of \d+ bytes failed|MemoryError|bad_alloc")
 _GOOD = (b'["returned",', b'["unreadable",')
-_LAST_WORDS = 300  # characters of what the child wrote to stderr
+_STDERR_CHARS = 300  # characters of what the child wrote to stderr
 _MB = 1 << 20
 _MOST_BYTES = 64 * _MB
 _RETRY_S = 600.0
@@ -122,14 +122,14 @@ def _answer(function: Callable[..., Any], arguments: Sequence[object], limits: L
         raise ChildFailed("not_started", failure.strerror or str(failure)) from failure
     with child:
         try:
-            answer, last_words = child.communicate(request, timeout=limits.seconds)
+            answer, stderr = child.communicate(request, timeout=limits.seconds)
         except BaseException as failure:
             child.kill()
             if isinstance(failure, subprocess.TimeoutExpired):
                 raise ChildFailed("timeout", f"{limits.seconds:g} seconds") from failure
             raise
     if child.returncode != 0:
-        raise _died(child.returncode, last_words.decode("utf-8", "replace"), limits)
+        raise _died(child.returncode, stderr.decode("utf-8", "replace"), limits)
     if not answer:
         raise ChildFailed("died", "no result")
     if answer.startswith(_GOOD):
@@ -152,11 +152,11 @@ def _python() -> str:
     return os.fsdecode(spawn.get_executable())
 
 
-def _died(code: int, last_words: str, limits: Limits) -> ChildFailed:
-    if _OUT_OF_MEMORY.search(last_words):
+def _died(code: int, stderr: str, limits: Limits) -> ChildFailed:
+    if _OUT_OF_MEMORY.search(stderr):
         return ChildFailed("out_of_memory", f"{limits.memory_mb} MB")
     how = f"signal {-code}" if code < 0 else f"exit code {code}"
-    return ChildFailed("died", f"{how} {last_words.strip()[-_LAST_WORDS:]}".strip())
+    return ChildFailed("died", f"{how} {stderr.strip()[-_STDERR_CHARS:]}".strip())
 
 
 @dataclass(frozen=True, slots=True)

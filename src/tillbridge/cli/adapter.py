@@ -142,7 +142,7 @@ def _progress(title: str) -> None:
 
 def _show_verdict(kit: "Kit", verdict: "KitVerdict", *, whole: bool) -> Lines:
     for result in verdict.report.results:
-        outcome = verdict.standing(result)
+        outcome = verdict.shown_outcome(result)
         mark, level = _OUTCOMES[outcome]
         first, *more = (verdict.exemption(result.check) or result.text).splitlines() or [""]
         yield f"{mark} {result.title}: {first}", level

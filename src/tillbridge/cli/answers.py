@@ -117,15 +117,15 @@ def _marked(mark: str, lines: Iterable[str], *, level: str = "warning") -> Lines
 
 
 def _pushes(answer: Answer, given: Arguments) -> Lines:
-    from tillbridge.menu.describe import push_words
+    from tillbridge.menu.describe import push_columns
 
     return answer_table(
         "pushes",
         _("Nothing was ever pushed."),
         (_("WHEN"), _at("started_at")),
-        (_("WHAT"), lambda each: push_words(each)[0]),
-        (_("ENDED"), lambda each: push_words(each)[1]),
-        (_("TOOK"), lambda each: push_words(each)[2]),
+        (_("WHAT"), lambda each: push_columns(each)[0]),
+        (_("ENDED"), lambda each: push_columns(each)[1]),
+        (_("TOOK"), lambda each: push_columns(each)[2]),
         (_("THE SERVICE SAID"), "message"),
     )(answer, given)
 

@@ -123,18 +123,18 @@ def _exit_code(answer: object) -> int:
 
 def _parameter(found: Parameter) -> inspect.Parameter:
     argument = found.argument
-    words: dict[str, Any] = {"help": argument.help, "metavar": argument.metavar or None}
+    options: dict[str, Any] = {"help": argument.help, "metavar": argument.metavar or None}
     if argument.complete:
-        words["autocompletion"] = getattr(complete, argument.complete)
+        options["autocompletion"] = getattr(complete, argument.complete)
     if argument.least is not None:
-        words["min"] = argument.least
+        options["min"] = argument.least
     if argument.most is not None:
-        words["max"] = argument.most
+        options["max"] = argument.most
     if found.is_option:
         names = argument.option.split() or [f"--{found.name.replace('_', '-')}"]
-        annotation: Any = Annotated[found.type, typer.Option(*names, **words)]
+        annotation: Any = Annotated[found.type, typer.Option(*names, **options)]
     else:
-        annotation = Annotated[found.type, typer.Argument(**words)]
+        annotation = Annotated[found.type, typer.Argument(**options)]
     named = inspect.Parameter.KEYWORD_ONLY
     return inspect.Parameter(found.name, named, default=found.default, annotation=annotation)
 

@@ -50,8 +50,8 @@ def items(context: typer.Context, incomplete: str) -> Offer:
 
     def found() -> Offer:
         store = str(context.params.get("store") or "")
-        told = _rows(context, _ITEMS, store, _like(incomplete), _AT_MOST)
-        return [(item, str(json.loads(body).get("name") or "")) for item, body in told]
+        rows = _rows(context, _ITEMS, store, _like(incomplete), _AT_MOST)
+        return [(item, str(json.loads(body).get("name") or "")) for item, body in rows]
 
     return _quietly(found)
 

@@ -123,17 +123,17 @@ def _connect(
 ) -> None:
     """Carry a connection through, by the running bridge or here, and say what came of it."""
     store = given["store"]
-    tell = say.aside if as_json else say.line
+    report = say.aside if as_json else say.line
 
     def carry_through(perform: Perform, wait: Callable[[float], None]) -> Answer:
         begun = perform(name, given)
         if begun.get("as_login") is True:
-            tell(_("A merchant with this e-mail exists already, and signs in instead."))
-        _invite(begun["url"], wait_s, tell, browser=browser)
+            report(_("A merchant with this e-mail exists already, and signs in instead."))
+        _invite(begun["url"], wait_s, report, browser=browser)
         answer = _result(perform, wait, begun["state"], wait_s)
         if "choose" not in answer or not sys.stdin.isatty():
             return answer
-        store_id = _choose(answer["choose"], tell, as_json=as_json)
+        store_id = _choose(answer["choose"], report, as_json=as_json)
         choice = {"store": store, "store_id": store_id}
         again = given.get("reintegrate", False)
         return {**perform("connect.choose", {**choice, "reintegrate": again}), "chosen": store_id}
@@ -167,18 +167,18 @@ def _connect(
         say.line(_("Next: tillbridge run, or start the service."))
 
 
-def _invite(url: str, wait_s: float, tell: Callable[[str], None], *, browser: bool) -> None:
+def _invite(url: str, wait_s: float, report: Callable[[str], None], *, browser: bool) -> None:
     """Show the merchant's address, on a line of its own, and open it in a browser if wanted."""
-    tell(_("Open: {url}").format(url=url))
+    report(_("Open: {url}").format(url=url))
     if browser:
         import webbrowser
 
         try:
             webbrowser.open(url)
         except webbrowser.Error:
-            tell(_("No browser could be opened here: open the address yourself."))
+            report(_("No browser could be opened here: open the address yourself."))
     text = _("Waiting for the merchant's consent, for up to {minutes} minutes (Ctrl-C ends it).")
-    tell(text.format(minutes=round(wait_s / 60)))
+    report(text.format(minutes=round(wait_s / 60)))
 
 
 def _result(perform: Perform, wait: Callable[[float], None], state: str, wait_s: float) -> Answer:
@@ -199,20 +199,20 @@ def _result(perform: Perform, wait: Callable[[float], None], state: str, wait_s:
     )
 
 
-def _choose(stores: Sequence[Answer], tell: Callable[[str], None], *, as_json: bool) -> str:
+def _choose(stores: Sequence[Answer], report: Callable[[str], None], *, as_json: bool) -> str:
     """Let a person choose one of the merchant's stores; return its id."""
-    tell(_("The merchant has several stores. Which one is this?"))
+    report(_("The merchant has several stores. Which one is this?"))
     for number, store in enumerate(stores, 1):
         name = say.clean(store["name"] or "?")
         states = ", ".join(
             say.clean(store[key]) for key in ("status", "integration_status") if store[key]
         )
-        tell(f"  {number}. {name}  {say.clean(store['store_id'])}  ({states})")
+        report(f"  {number}. {name}  {say.clean(store['store_id'])}  ({states})")
     while True:
         answer = typer.prompt(_("Number"), err=as_json).strip()
         if answer.isdecimal() and 1 <= int(answer) <= len(stores):
             return str(stores[int(answer) - 1]["store_id"])
-        tell(_("Type a number from 1 to {last}.").format(last=len(stores)))
+        report(_("Type a number from 1 to {last}.").format(last=len(stores)))
 
 
 def _ask_for_missing(form: dict[str, str]) -> None:

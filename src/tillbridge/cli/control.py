@@ -73,10 +73,10 @@ def find_running(data_dir: Path) -> RunningBridge | None:
     """
     path = data_dir / CONTROL_FILE
     try:
-        told = json.loads(path.read_text("utf-8"))
-        address = urlsplit(told["url"])
+        data = json.loads(path.read_text("utf-8"))
+        address = urlsplit(data["url"])
         bridge = RunningBridge(
-            address.hostname or "127.0.0.1", address.port or 80, told["token"], told.get("pid")
+            address.hostname or "127.0.0.1", address.port or 80, data["token"], data.get("pid")
         )
     except (FileNotFoundError, NotADirectoryError):
         return None

@@ -79,12 +79,12 @@ def report(failure: Exception) -> Exit:
         _("Something went wrong that should not: {kind}: {text}").format(
             kind=type(failure).__name__, text=masked(str(failure))
         ),
-        _fix(_keep(failure)),
+        _fix(_store_traceback(failure)),
     )
     return Exit.FAILED
 
 
-def _keep(failure: Exception) -> Path | None:
+def _store_traceback(failure: Exception) -> Path | None:
     head = f"tillbridge {tillbridge.__version__}, Python {sys.version}\n\n"
     try:
         number, name = tempfile.mkstemp(prefix="tillbridge-error-", suffix=".txt")

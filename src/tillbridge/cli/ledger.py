@@ -47,7 +47,7 @@ def backup(
                 fix=_("The first start of the bridge begins it: tillbridge run"),
             )
         if to is None:
-            saved = back_up(folder, at=now, keep=loaded.settings.bridge.keep_backups)
+            saved = back_up(folder, at=now, newest=loaded.settings.bridge.keep_backups)
         else:
             saved = back_up_into(folder, to, at=now)
     except (OSError, sqlite3.Error) as failure:

@@ -79,15 +79,15 @@ def logs(  # noqa: PLR0913 -- one for each option of the command
     elif not (follow or lines):
         say.aside(_("No line fits. The bridge keeps its log from its first start on."))
     else:
-        _tell(lines, as_json=as_json)
+        _print(lines, as_json=as_json)
     while follow:
         lines, place = following(folder, place, wanted)
-        _tell(lines, as_json=as_json)
+        _print(lines, as_json=as_json)
         if not lines:
             time.sleep(_LOOK_EVERY_S)
 
 
-def _tell(lines: Iterable[Mapping[str, Any]], *, as_json: bool) -> None:
+def _print(lines: Iterable[Mapping[str, Any]], *, as_json: bool) -> None:
     from tillbridge.diagnostics.log_lines import fields_of
 
     for line in lines:

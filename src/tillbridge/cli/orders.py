@@ -48,7 +48,7 @@ def _read(loaded: "LoadedSettings", query: "Callable[[Connection], T]") -> T:
 # -- list
 
 
-def _told(order: "OrderView") -> str:
+def _reported(order: "OrderView") -> str:
     state, wanted = order["state"], order["wanted"]
     return state if state == wanted else f"{state} -> {wanted}"
 
@@ -67,7 +67,7 @@ def _show_list(orders: "Sequence[OrderView]", _given: Arguments) -> Lines:
         (_("STORE"), "store"),
         (_("RECEIVED"), lambda each: say.local_time(each["received_at"])),
         (_("TICKET"), "ticket"),
-        (_("TOLD"), _told),
+        (_("TOLD"), _reported),
         (_("NOTE"), _note),
     ]
     yield from say.rows(columns, orders)

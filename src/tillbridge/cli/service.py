@@ -287,7 +287,7 @@ def do(step: Step) -> None:
                 path.write_text(text, "utf-8")
                 path.chmod(mode)
             case Key(path, beside):
-                _keep_key(path, beside)
+                _store_key(path, beside)
             case Run(command):
                 _run(command)
             case Remove(path):
@@ -369,7 +369,7 @@ def _is_ours(path: Path) -> bool:
         return False
 
 
-def _keep_key(path: Path, beside: Path | None) -> None:
+def _store_key(path: Path, beside: Path | None) -> None:
     from cryptography.fernet import Fernet
 
     key = Fernet.generate_key() + b"\n" if beside is None else beside.read_bytes()

@@ -123,12 +123,12 @@ def _answered(at: str | None) -> str:
     return _("answered {when}").format(when=when)
 
 
-def _consent(stands: str, days: float | None) -> str:
+def _consent(state: str, days: float | None) -> str:
     """Return how the merchant's consent stands."""
     from tillbridge.core.spans import span
 
-    words = {"none": _("none"), "ended": _("ended"), "withdrawn": _("withdrawn by the merchant")}
-    return words.get(stands) or _("{span} left").format(span=span((days or 0) * 86_400))
+    labels = {"none": _("none"), "ended": _("ended"), "withdrawn": _("withdrawn by the merchant")}
+    return labels.get(state) or _("{span} left").format(span=span((days or 0) * 86_400))
 
 
 def _by_status(community: "CommunityView") -> str:

@@ -17,7 +17,7 @@ from tillbridge.core.i18n import _
 from tillbridge.core.log import get_logger
 from tillbridge.core.problems import Found
 from tillbridge.ledger.orders import has_delivery
-from tillbridge.ledger.vault import keep_webhook_secret, prove_writable, webhook_secrets
+from tillbridge.ledger.vault import prove_writable, store_webhook_secret, webhook_secrets
 from tillbridge.model.community import DeliveryAttempt, Subscription, SubscriptionRequest
 
 log = get_logger()
@@ -174,7 +174,7 @@ class Subscriber:
             made = await context.calls.subscribe(self.wanted)
             webhook_id = made.subscription.webhook_id
             await asyncio.to_thread(
-                keep_webhook_secret,
+                store_webhook_secret,
                 context.ledger.vault,
                 context.key,
                 made.secret,

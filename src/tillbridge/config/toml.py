@@ -157,23 +157,23 @@ def read_file(path: Path) -> tuple[str, dict[str, Any]]:
 def _syntax_fault(message: str, text: str) -> Fault:
     found = _SLIP_PLACE.search(message)
     line = int(found[1]) if found and found[1] else text.count("\n") + 1
-    words = message[: found.start()] if found else message
+    what = message[: found.start()] if found else message
     lines = text.splitlines()
     written = lines[line - 1] if line <= len(lines) else ""
-    return Fault((), _("is not TOML: {words}.").format(words=words), _remedy(words, written), line)
+    return Fault((), _("is not TOML: {words}.").format(words=what), _remedy(what, written), line)
 
 
-def _remedy(words: str, written: str) -> str:
+def _remedy(what: str, written: str) -> str:
     if "\\" in written and '"' in written:
         return _(
             "A backslash in double quotes means something else: write Windows paths in single "
             r"quotes, for example 'C:\POS\export'."
         )
-    if "Invalid value" in words:
+    if "Invalid value" in what:
         return _("Text needs quotes, and true and false small letters.")
-    if "overwrite" in words or "twice" in words:
+    if "overwrite" in what or "twice" in what:
         return _("The key or table stands there twice: remove one.")
-    if "Expected '='" in words:
+    if "Expected '='" in what:
         return _("Each line is key = value, or [table].")
     return _("Look at that line, and the end of the one before.")
 

@@ -152,11 +152,11 @@ def _fault(found: ErrorDetails, path: KeyPath, document: Mapping[str, Any], root
         return Fault(path, f"{context['error']}.", _how(path, root))
     if kind == "string_pattern_mismatch":
         return Fault(path, _PATTERNS.get(context["pattern"], _("has a form it cannot have.")), "")
-    words = _WORDS.get(kind)
+    describe = _DESCRIPTIONS.get(kind)
     given = _given(path, document)
-    if words is None:
+    if describe is None:
         return Fault(path, found["msg"][:1].lower() + found["msg"][1:] + ".", _how(path, root))
-    return Fault(path, words(context, given), _how(path, root))
+    return Fault(path, describe(context, given), _how(path, root))
 
 
 _NO_STORE = _(
@@ -229,15 +229,15 @@ def _given(path: KeyPath, document: Mapping[str, Any]) -> str:
     return _("a list") if isinstance(value, list) else _("a date or time")
 
 
-def _must(words: str) -> Callable[[Mapping[str, Any], str], str]:
+def _must(phrase: str) -> Callable[[Mapping[str, Any], str], str]:
     return lambda context, given: _("must be {words}, not {given}.").format(
-        words=words.format(**context), given=given
+        words=phrase.format(**context), given=given
     )
 
 
-def _bound(words: str) -> Callable[[Mapping[str, Any], str], str]:
+def _bound(phrase: str) -> Callable[[Mapping[str, Any], str], str]:
     return lambda context, _given: _("must be {words}.").format(
-        words=words.format(**{name: _plain(value) for name, value in context.items()})
+        words=phrase.format(**{name: _plain(value) for name, value in context.items()})
     )
 
 
@@ -245,7 +245,7 @@ def _plain(value: object) -> str:
     return f"{value:g}" if isinstance(value, int | float) else str(value).replace("'", '"')
 
 
-_WORDS: Mapping[str, Callable[[Mapping[str, Any], str], str]] = {
+_DESCRIPTIONS: Mapping[str, Callable[[Mapping[str, Any], str], str]] = {
     "string_type": _must(_("text in quotes")),
     "path_type": _must(_("a path in quotes")),
     "int_type": _must(_("a whole number without quotes")),

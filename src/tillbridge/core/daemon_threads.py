@@ -40,6 +40,6 @@ class UnwaitedThreads(ThreadPoolExecutor):
 _threads = UnwaitedThreads()
 
 
-async def apart(function: Callable[[], T]) -> T:
+async def in_thread(function: Callable[[], T]) -> T:
     """Return what `function` returns or raises, from a thread of its own."""
     return await asyncio.get_running_loop().run_in_executor(_threads, function)

@@ -187,18 +187,18 @@ class Dispatcher:
 
     async def _run(self, found: Operation, arguments: dict[str, Any]) -> Answer:
         """Run it with what `arguments` stand for; they stay as they go into the audit trail."""
-        taken: dict[str, Any] = {}
+        resolved: dict[str, Any] = {}
         for name, parameter in found.parameters.items():
             argument, given = parameter.argument, arguments[name]
-            taken[name] = given
+            resolved[name] = given
             if argument.resolve is None or given is None:
                 continue
             if argument.audit not in _NAMES:
                 del arguments[name]  # what is not understood is not written down
-            taken[name] = await argument.resolve(self._bridge, taken, given)
+            resolved[name] = await argument.resolve(self._bridge, resolved, given)
             if argument.audit not in _NAMES:
-                arguments[name] = taken[name]
-        return await found.run(self._bridge, **taken)
+                arguments[name] = resolved[name]
+        return await found.run(self._bridge, **resolved)
 
 
 def parameters_of(function: Callable[..., object]) -> dict[str, Parameter]:

@@ -49,28 +49,28 @@ _NAMES = (
     r"(?:secret|token|password|passwd|signature|authorization|api_?key|qr_token)"
 )
 _SCHEMES = r"(?:Bearer|Basic|Digest|Token|ApiKey|Key|OAuth|Negotiate|Hawk)"
-_KEPT = rf"\g<1>{MASK}"
+_NAME_MASKED = rf"\g<1>{MASK}"
 RULES: Sequence[Rule] = (
-    (re.compile(r"(\b(?:Bearer|Basic)\s+)[A-Za-z0-9._~+/=-]{6,}", re.IGNORECASE), _KEPT),
+    (re.compile(r"(\b(?:Bearer|Basic)\s+)[A-Za-z0-9._~+/=-]{6,}", re.IGNORECASE), _NAME_MASKED),
     (JWT, MASK),
     # secret=..., "token": "...", 'signature': '...', Authorization: ...
     (
         re.compile(
             rf"({_NAMES}\s*=\s*[\"']?)(?:\[(?:secret|personal)\])*+[^\s\"'&,;)\]}}]+", re.IGNORECASE
         ),
-        _KEPT,
+        _NAME_MASKED,
     ),
     (
         re.compile(
             rf"({_NAMES}\\?[\"']\s*:\s*\\?[\"'])(?:\[(?:secret|personal)\])*+[^\"'\\]+",
             re.IGNORECASE,
         ),
-        _KEPT,
+        _NAME_MASKED,
     ),
-    (re.compile(rf"(\bauthorization:\s*(?:{_SCHEMES}\s+)?)\S+", re.IGNORECASE), _KEPT),
-    (re.compile(r"(signature:\s*)[0-9a-f]{16,}", re.IGNORECASE), _KEPT),
+    (re.compile(rf"(\bauthorization:\s*(?:{_SCHEMES}\s+)?)\S+", re.IGNORECASE), _NAME_MASKED),
+    (re.compile(r"(signature:\s*)[0-9a-f]{16,}", re.IGNORECASE), _NAME_MASKED),
     # what an OAuth redirect carries
-    (re.compile(r"([?&](?:code|state|email)=)[^&\s\"'<>]+", re.IGNORECASE), _KEPT),
+    (re.compile(r"([?&](?:code|state|email)=)[^&\s\"'<>]+", re.IGNORECASE), _NAME_MASKED),
 )
 
 

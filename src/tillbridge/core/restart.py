@@ -70,7 +70,7 @@ class RestartController:
         self.is_ready = True
         self._undo = None
 
-    def take_back(self, failure: BridgeError) -> bool:
+    def undo(self, failure: BridgeError) -> bool:
         """Take back what made a run impossible; False where there is nothing to take back."""
         undo, self._undo = self._undo, None
         if undo is None:

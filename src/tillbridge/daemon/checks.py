@@ -22,7 +22,7 @@ from tillbridge.adapter.folders import trouble_of, try_writing
 from tillbridge.config import BridgeSettings, is_loopback
 from tillbridge.core.clock import Clock
 from tillbridge.core.context import BridgeContext
-from tillbridge.core.daemon_threads import apart
+from tillbridge.core.daemon_threads import in_thread
 from tillbridge.core.errors import LedgerError
 from tillbridge.core.log import get_logger
 from tillbridge.core.problems import Found, Scope
@@ -36,7 +36,7 @@ from tillbridge.ledger.ledger import Ledger
 from tillbridge.ledger.models import PastProblem
 from tillbridge.ledger.problems import ProblemTracker, store_past
 from tillbridge.ledger.prune import Pruned, cut_offs, prune
-from tillbridge.service.tokens import TokenKeeper
+from tillbridge.service.tokens import StoreTokens
 from tillbridge.setup.proposal import note_address
 from tillbridge.stores.consent import note_consent
 from tillbridge.stores.link import ServiceReach
@@ -109,7 +109,7 @@ class ServiceProbe:
 
 async def look_at_disk(data_dir: Path, tracker: ProblemTracker) -> None:
     """Look at the room on the disk, and write into the bridge's own folders."""
-    found = await apart(partial(disk_problems, data_dir))
+    found = await in_thread(partial(disk_problems, data_dir))
     if tracker.is_open("ledger.unwritable"):  # one cause is one problem
         found = [each for each in found if each.subject != str(data_dir)]
     tracker.report(DISK, found)
@@ -215,8 +215,8 @@ async def forget(ledger: Ledger, settings: BridgeSettings, clock: Clock) -> None
 _MIB = 1024 * 1024
 
 
-async def keep_budget(ledger: Ledger, tracker: ProblemTracker, settings: BridgeSettings) -> None:
-    """Keep the data folder within what it may take; tell where that cannot be done."""
+async def enforce_budget(ledger: Ledger, tracker: ProblemTracker, settings: BridgeSettings) -> None:
+    """Hold the data folder within what it may take; tell where that cannot be done."""
     budget = settings.disk_budget_mib
     try:
         trimmed = await asyncio.to_thread(trim, ledger.data_dir, budget * _MIB)
@@ -233,19 +233,19 @@ async def keep_budget(ledger: Ledger, tracker: ProblemTracker, settings: BridgeS
 _DAY_MS = 86_400_000
 
 
-async def count_down(bridge: BridgeContext, store: str, keeper: TokenKeeper) -> None:
+async def count_down(bridge: BridgeContext, store: str, tokens: StoreTokens) -> None:
     """Report what the calendar alone decides of a consent; to be called now and then."""
-    tokens = await keeper.tokens()
+    found_tokens = await tokens.tokens()
     found = []
-    if tokens is None:
+    if found_tokens is None:
         found.append(Found("consent.missing"))
     else:
         now = bridge.clock.now_ms()
-        await note_consent(bridge.ledger, store, tokens, at_ms=now)
-        left_ms = tokens.consent_expires_at_ms - now
+        await note_consent(bridge.ledger, store, found_tokens, at_ms=now)
+        left_ms = found_tokens.consent_expires_at_ms - now
         # That it has ended is the service's to say: some refresh a consent for longer than 7 days.
         is_short = left_ms <= bridge.settings.service.consent_warn_days * _DAY_MS
-        if is_short and keeper.lost is None:
+        if is_short and tokens.lost is None:
             found.append(Found("consent.ending", detail={"left": days_left(left_ms)}))
     bridge.problems.report(Scope(store, frozenset({"consent.missing", "consent.ending"})), found)
 
@@ -253,8 +253,8 @@ async def count_down(bridge: BridgeContext, store: str, keeper: TokenKeeper) -> 
 _BRIEF_MS = 30_000  # a restart is no outage
 
 
-def keep_downtime(connection: Connection, now_ms: int) -> None:
-    """Keep the time since the bridge last ran, if it is worth telling; call it before `running`.
+def record_downtime(connection: Connection, now_ms: int) -> None:
+    """Record the time since the bridge last ran, if it is worth telling; call it before `running`.
 
     A bridge that was killed has told no end: then its last sign of life counts.
     """

@@ -24,7 +24,7 @@ from tillbridge.config.toml import read_file
 from tillbridge.core.actor import Actor, Role
 from tillbridge.core.clock import Clock
 from tillbridge.core.context import BridgeContext
-from tillbridge.core.daemon_threads import UnwaitedThreads, apart
+from tillbridge.core.daemon_threads import UnwaitedThreads, in_thread
 from tillbridge.core.errors import BridgeError, ConfigError, LedgerError
 from tillbridge.core.log import learn_secret
 from tillbridge.core.metrics import Metrics
@@ -51,7 +51,7 @@ from tillbridge.service.answers import Limits
 from tillbridge.service.community_calls import CommunityCalls
 from tillbridge.service.link import ServiceLink
 from tillbridge.service.oauth import App
-from tillbridge.service.tokens import TokenKeeper, TokenStore
+from tillbridge.service.tokens import StoreTokens, TokenStore
 from tillbridge.status.stopped import status_from_ledger
 from tillbridge.stores.consent import ConsentFlow, VaultAppTokens, VaultTokenStore
 from tillbridge.stores.link import ServiceReach
@@ -87,7 +87,7 @@ async def compose(
             metrics=Metrics(),
             clock=clock,
         )
-        keepers: dict[str, TokenKeeper] = {}
+        store_tokens: dict[str, StoreTokens] = {}
         bridge = Bridge(
             mode=mode,
             loaded=loaded,
@@ -96,7 +96,7 @@ async def compose(
             events=FolderEvents(),
             reach=ServiceReach(problems, clock=clock),
             figures=CountedFigures(ledger, clock),
-            consents=ConsentFlow(link, keepers, ledger, clock=clock),
+            consents=ConsentFlow(link, store_tokens, ledger, clock=clock),
         )
         openings = {
             name: StoreOpening(name, settings.stores[name], loaded.base_dir)
@@ -107,7 +107,7 @@ async def compose(
             left_s = max(0.0, ends - clock.monotonic())
             pos = await opening.pos(left_s, problems.report)
             found = bridge.stores[name] = StoreServices(name, bridge, opening, pos)
-            keepers[name] = found.tokens
+            store_tokens[name] = found.tokens
             opened.push_async_callback(found.close)
             await found.connected()
         if only is None:
@@ -217,14 +217,14 @@ async def compose_read_only(loaded: LoadedSettings, *, hung: bool) -> AsyncItera
     path = data_dir / "ledger.db"
 
     async def snapshot() -> Snapshot:
-        return await apart(lambda: read_snapshot(path))
+        return await in_thread(lambda: read_snapshot(path))
 
     async def current_status() -> Mapping[str, Any]:
-        configured = await apart(lambda: read_file(loaded.path)[1])
-        return await apart(lambda: status_from_ledger(data_dir, configured))
+        configured = await in_thread(lambda: read_file(loaded.path)[1])
+        return await in_thread(lambda: status_from_ledger(data_dir, configured))
 
     async with AsyncExitStack() as opened:
-        vault, no_vault = await apart(lambda: _vault(data_dir))
+        vault, no_vault = await in_thread(lambda: _vault(data_dir))
         link, no_secret = _link_to_read(loaded, vault, clock)
         opened.push_async_callback(link.close)
         known = await _store_ids(snapshot)

@@ -263,7 +263,7 @@ class _Daemon:
         ledger, problems, clock = bridge.ledger, bridge.problems, bridge.clock
         plan.every("forget", _HOUR_S, lambda: checks.forget(ledger, self._limits, clock))
         plan.every(
-            "keep_budget", _HOUR_S, lambda: checks.keep_budget(ledger, problems, self._limits)
+            "enforce_budget", _HOUR_S, lambda: checks.enforce_budget(ledger, problems, self._limits)
         )
         if self._receiver is None:
             return
@@ -316,7 +316,7 @@ class _Daemon:
 
         def write(connection: Connection) -> None:
             if not stopped:
-                checks.keep_downtime(connection, at)
+                checks.record_downtime(connection, at)
                 note_addresses(connection, addresses, at)
             put_fact(connection, "", "running", fact, at=at)
 
@@ -426,8 +426,8 @@ def on_end(stop: Callable[[], object]) -> None:
 def on_hangup(reload: Callable[[], None]) -> None:
     """Call `reload` on SIGHUP, where there is one."""
     # A host's thread (a service of Windows, a test) hears no signals.
-    hears = threading.current_thread() is threading.main_thread()
-    if sys.platform != "win32" and hears and not _in_a_terminal():
+    gets_signals = threading.current_thread() is threading.main_thread()
+    if sys.platform != "win32" and gets_signals and not _in_a_terminal():
         asyncio.get_running_loop().add_signal_handler(signal.SIGHUP, reload)
 
 
@@ -469,7 +469,7 @@ async def _run(loaded: LoadedSettings, ask_to_stop: Callable[[Callable[[], objec
                 unfreeze()
                 loaded = load_to_run(path)
             except BridgeError as failure:
-                if not restarts.take_back(failure):
+                if not restarts.undo(failure):
                     _note(loaded, failure, started=restarts.is_ready)
                     raise
                 loaded = load_to_run(path)

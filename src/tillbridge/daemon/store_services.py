@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
 _STATUS_CHANGED = "store.status_changed"
 _READ_BY_OTHERS_S = 5.0  # at a start and when the service is back the integration is read first
-_ASKED_ALL_THE_SAME_S = 60.0
+_READ_ALL_THE_SAME_S = 60.0
 
 
 class StoreServices:
@@ -88,7 +88,7 @@ class StoreServices:
             on_read=self._store_read,
             after_round=self._recall,
         )
-        self._link.on_doubt = self.integrating.look
+        self._link.on_unsure = self.integrating.look
         self.store_status = StoreStatusReconciler(
             context, self._reachable_store_id, on_own_action=self._own_action
         )
@@ -208,7 +208,7 @@ class StoreServices:
         if self._polled:
             poll_s = self.settings.pos.poll_s
             if self.pos.menu.notifies_changes:
-                poll_s = max(poll_s, _ASKED_ALL_THE_SAME_S)
+                poll_s = max(poll_s, _READ_ALL_THE_SAME_S)
             every("poll", poll_s, self._poll, first_s=poll_s)
         if (every_s := self.context.bridge.settings.service.idle_read_s) > 0:
             read = partial(self._link.read_if_idle, self._read_integration, every_s)
@@ -282,9 +282,9 @@ class StoreServices:
         return max(0.0, left)
 
 
-def _notify(heard: Mapping[Change, Callable[[], None]], change: Change) -> None:
-    if change in heard:  # of what nobody reads nobody hears
-        heard[change]()
+def _notify(listeners: Mapping[Change, Callable[[], None]], change: Change) -> None:
+    if change in listeners:  # of what nobody reads nobody hears
+        listeners[change]()
 
 
 def _order_bodies(settings: Settings) -> OrderBodies:

@@ -56,25 +56,25 @@ class ServiceManager:
 
     def ready(self, status: str) -> None:
         """Tell that the ledger and both listeners are up."""
-        self._tell("READY=1", f"STATUS={_line(status)}")
+        self._send("READY=1", f"STATUS={_line(status)}")
 
     def alive(self) -> None:
         """Tell that the bridge gets on with its work."""
-        self._tell("WATCHDOG=1")
+        self._send("WATCHDOG=1")
 
     def status(self, text: str) -> None:
         """Show a line in `systemctl status`."""
-        self._tell(f"STATUS={_line(text)}")
+        self._send(f"STATUS={_line(text)}")
 
     def reloading(self) -> None:
         """Tell that the configuration is read anew; `ready` ends it."""
-        self._tell("RELOADING=1", f"MONOTONIC_USEC={time.monotonic_ns() // 1000}")
+        self._send("RELOADING=1", f"MONOTONIC_USEC={time.monotonic_ns() // 1000}")
 
     def stopping(self) -> None:
         """Tell that the bridge comes to its end by itself."""
-        self._tell("STOPPING=1")
+        self._send("STOPPING=1")
 
-    def _tell(self, *lines: str) -> None:
+    def _send(self, *lines: str) -> None:
         if not self.address or sys.platform == "win32":
             return
         # An address that begins with @ has no file: Linux wants a zero byte there.

@@ -1,6 +1,6 @@
 """One exchange over the network, as the world sees it: look up, connect, encrypt, ask.
 
-Blocking, for a thread (`apart`). No token and no cookie goes out, and no redirect is followed.
+Blocking, for a thread (`in_thread`). No token and no cookie goes out, and no redirect is followed.
 """
 
 import contextlib

@@ -12,7 +12,7 @@ from tillbridge.core.network import system_trust
 from tillbridge.diagnostics.network import Exchange, Resolve, Trust, exchange, resolve
 from tillbridge.ledger.snapshot import Snapshot
 from tillbridge.pos.runner import PosRunner
-from tillbridge.service.tokens import TokenKeeper
+from tillbridge.service.tokens import StoreTokens
 
 if TYPE_CHECKING:
     from tillbridge.alerts.channels import Channel, HeartbeatProbe
@@ -26,7 +26,7 @@ class StoreSubject:
 
     name: str
     settings: StoreSettings
-    tokens: TokenKeeper
+    tokens: StoreTokens
     client: "ServiceClient"
     store_id: str | None
     tills: Mapping[str, PosRunner] = field(default_factory=dict)  # "pos"; "orders", "fallback"

@@ -21,7 +21,7 @@ from tillbridge.ledger.database import (
 from tillbridge.model.instant import to_iso
 
 BACKUPS_FOLDER = "backups"
-KEPT = 7
+BACKUPS_STORED = 7
 
 
 def stamp(at_ms: int) -> str:
@@ -29,14 +29,14 @@ def stamp(at_ms: int) -> str:
     return to_iso(at_ms).replace("-", "").replace(":", "")
 
 
-def back_up(data_dir: Path, *, at: int, keep: int = KEPT) -> Path:
+def back_up(data_dir: Path, *, at: int, newest: int = BACKUPS_STORED) -> Path:
     """Copy the ledger into `backups/` and keep the newest ones. Raises OSError, sqlite3.Error."""
     folder = data_dir / BACKUPS_FOLDER
     if not folder.is_dir():
         folder.mkdir(mode=0o700)
         as_the_folder_is(data_dir, folder)
     target = back_up_into(data_dir, folder, at=at)
-    for old in back_ups(data_dir)[keep:]:
+    for old in back_ups(data_dir)[newest:]:
         forget(old)
     return target
 

@@ -157,7 +157,7 @@ class Ledger:
         if self._closed:
             return
         self._closed = True
-        self._hand_over()
+        self._submit()
         self._batches.put(None)
         await asyncio.to_thread(self._writer.join)
         if self._verifying is not None:
@@ -246,7 +246,7 @@ class Ledger:
         self._quiet_turns = 0
         if self.writing_since is None:
             if self._last_size == 1:
-                self._hand_over()
+                self._submit()
             elif self._gathering_since is None:
                 self._gather()
         return waiter
@@ -266,9 +266,9 @@ class Ledger:
             self._loop.call_soon(self._gather)
         else:
             self._gathering_since = None
-            self._hand_over()
+            self._submit()
 
-    def _hand_over(self) -> None:
+    def _submit(self) -> None:
         """Give the thread all that has gathered, as one batch."""
         if self._gathered:
             batch, self._gathered = self._gathered, []

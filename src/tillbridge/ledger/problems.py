@@ -156,7 +156,7 @@ def acknowledge(
 log = get_logger()
 
 _MAX_SUBJECT = 500
-_PAST_KEPT = 1000  # problems that came and went while the disk did not work
+_MOST_PAST = 1000  # problems that came and went while the disk did not work
 
 
 class ProblemTracker:
@@ -194,7 +194,7 @@ class ProblemTracker:
         if not (changed.present or changed.over):
             return
         self._past += [_over(each, now_ms) for each in changed.over]
-        if self._take_over(changed):
+        if self._apply(changed):
             self.noticed()
         self._write_down(each.key for each in (*changed.over, *changed.present))
 
@@ -226,10 +226,10 @@ class ProblemTracker:
     def _follow(self, event: object) -> None:
         """Take over what a committed write has reported."""
         if isinstance(event, ProblemsChanged):
-            self._take_over(event)
+            self._apply(event)
             self.noticed()
 
-    def _take_over(self, changed: ProblemsChanged) -> bool:
+    def _apply(self, changed: ProblemsChanged) -> bool:
         """Know and log what has changed; return whether a problem has come or gone."""
         transitions = False
         for each in changed.over:
@@ -266,7 +266,7 @@ class ProblemTracker:
                     await self._ledger.write(partial(_apply, now=now, past=past))
                 except LedgerError:
                     self._unwritten |= keys  # written when the disk works again
-                    self._past = (past + self._past)[-_PAST_KEPT:]
+                    self._past = (past + self._past)[-_MOST_PAST:]
                     return
         finally:
             self._writing = None

@@ -84,13 +84,13 @@ class _Salvage:
         self._connection = connection
         self.counts: Counter[str] = Counter()
 
-    def take(self, source: Path, tables: Sequence[str]) -> None:
+    def copy(self, source: Path, tables: Sequence[str]) -> None:
         """Take what can be read of these tables and is not known yet."""
         with contextlib.closing(_open(source)) as opened:
             for table in tables:
                 self._copy(opened, table)
 
-    def take_newer_orders(self, present: Path) -> None:
+    def copy_newer_orders(self, present: Path) -> None:
         """Take what a later ledger knows of deliveries and orders: it is asked first.
 
         Rows of the inbox and the log get numbers of their own, since the two may have gone on
@@ -242,9 +242,9 @@ def rebuild_if_damaged(data_dir: Path, *, at: int) -> Path | None:
     bring_up_to_date(data_dir, at=at)
     with _transaction(path) as connection:
         salvage = _Salvage(driver_of(connection))
-        salvage.take(aside, _WORTH_SAVING)
+        salvage.copy(aside, _WORTH_SAVING)
         for saved in back_ups(data_dir)[:1]:
-            salvage.take(saved, _ORDERS)
+            salvage.copy(saved, _ORDERS)
         salvage.ask_the_pos_first(aside.name, at)
     log.warning("ledger.rebuilt", set_aside=aside.name, **salvage.counts)
     return aside
@@ -337,8 +337,8 @@ def _set_aside(path: Path, at: int) -> Path:
 _WORKPLACE = ".restore"
 # What the service has accepted since the back-up is not known: it is sent anew.
 _ACCEPTED = ("menu_items", "menu_parts", "menu_refused", "tables")
-_KEPT_ASIDE = 3
-_STAND_ALONE = "PRAGMA journal_mode = DELETE"  # all of it is in the one file, and no -wal is left
+_MOST_ASIDE = 3
+_SINGLE_FILE = "PRAGMA journal_mode = DELETE"  # all of it is in the one file, and no -wal is left
 
 
 @dataclass(frozen=True, slots=True)
@@ -413,7 +413,7 @@ def _reconcile(ledger: Path, present: Path, act: audit.Act, at: int) -> tuple[di
         driver = driver_of(connection)
         salvage = _Salvage(driver)
         if present.exists():
-            salvage.take_newer_orders(present)
+            salvage.copy_newer_orders(present)
         salvage.ask_the_pos_first(act.target, at)
         for table in _ACCEPTED:
             driver.execute(f'DELETE FROM "{table}"')  # noqa: S608 -- names of our schema
@@ -425,7 +425,7 @@ def _reconcile(ledger: Path, present: Path, act: audit.Act, at: int) -> tuple[di
         ).fetchone()
         audit.append(connection, act, at=at)
     with contextlib.closing(sqlite3.connect(ledger, isolation_level=None)) as alone:
-        alone.execute(_STAND_ALONE)
+        alone.execute(_SINGLE_FILE)
     return salvage.counts, to_ask
 
 
@@ -436,9 +436,9 @@ def _put_aside(present: Path, at: int) -> Path | None:
     if find_damage(present):
         return _set_aside(present, at)
     with contextlib.closing(sqlite3.connect(present, isolation_level=None)) as connection:
-        connection.execute(_STAND_ALONE)
+        connection.execute(_SINGLE_FILE)
     aside = present.with_name(f"{present.name}.replaced-{stamp(at)}")
     copy_database(present, aside)
-    for older in set_asides(present.parent)[_KEPT_ASIDE:]:
+    for older in set_asides(present.parent)[_MOST_ASIDE:]:
         forget(older)
     return aside

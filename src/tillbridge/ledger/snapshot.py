@@ -312,7 +312,7 @@ def _read(query: _Query, now_ms: int) -> dict[str, StoreFigures]:
         )
     for store, order_id, at, event, detail in query(_LOG_ENTRIES, after):
         if (course := courses.get((store, order_id))) is not None:
-            _take_note(course, at, event, json.loads(detail))
+            _apply(course, at, event, json.loads(detail))
     by_store: dict[str, list[OrderCourse]] = {}
     for (store, _order), course in courses.items():
         by_store.setdefault(store, []).append(course)
@@ -327,7 +327,7 @@ def _read(query: _Query, now_ms: int) -> dict[str, StoreFigures]:
     }
 
 
-def _take_note(course: OrderCourse, at: int, event: str, detail: Mapping[str, Any]) -> None:
+def _apply(course: OrderCourse, at: int, event: str, detail: Mapping[str, Any]) -> None:
     match event:
         case "order.accepted":
             course.accepted_at = course.accepted_at or at

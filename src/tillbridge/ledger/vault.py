@@ -297,7 +297,7 @@ def counting(
     return tuple(found)
 
 
-def keep_webhook_secret(
+def store_webhook_secret(
     vault: Vault,
     store: str,
     secret: str,
@@ -307,7 +307,7 @@ def keep_webhook_secret(
     location_id: str = "",
     webhook_id: str = "",
 ) -> None:
-    """Keep a new secret, and those it replaces. On return it is on disk; LedgerUnwritable."""
+    """Store a new secret, and those it replaces. On return it is on disk; LedgerUnwritable."""
     newest = WebhookSecret(secret, at_ms, integration_id, location_id, webhook_id=webhook_id)
     older = [each for each in webhook_secrets(vault, store) if each.secret != secret]
     _save(vault, store, [newest, *older[:_OLDER_STORED]])

@@ -283,13 +283,13 @@ _PUSH_ENDS: Mapping[str, str] = {
 }
 
 
-def push_words(push: Mapping[str, Any]) -> tuple[str, str, str]:
+def push_columns(push: Mapping[str, Any]) -> tuple[str, str, str]:
     """Return what was pushed, how that ended and how long it took ("" while it is on its way)."""
-    took = "" if push["took_ms"] is None else short_span(push["took_ms"])
+    duration = "" if push["took_ms"] is None else short_span(push["took_ms"])
     return (
         _pushed(push["kind"], push["summary"]),
         _PUSH_ENDS.get(push["state"], push["state"]),
-        took,
+        duration,
     )
 
 

@@ -76,7 +76,7 @@ class PushResult:
     where the plan was carried out.
     """
 
-    taken: int = 0
+    accepted: int = 0
     refused: dict[str, str] = field(default_factory=dict)
     drifted: set[str] = field(default_factory=set)
     failure: str = ""
@@ -185,18 +185,18 @@ class Pusher:
             step = step.only(ids - result.refused.keys())
         queue: deque[Step] = deque([step])
         blamed: dict[str, str] = {}
-        taken = repeated = False
+        accepted = repeated = False
         for _call_number in range(MOST_CALLS):
             if not queue:
                 break
             part = queue.popleft()
             sent = await self.send(part, is_last=is_last and not (queue or blamed))
             result.drifted |= sent.missing
-            taken |= sent.state != "failed" or bool(sent.missing)
+            accepted |= sent.state != "failed" or bool(sent.missing)
             if sent.reserved:
                 result.reservation = sent.message or _("it does not say what.")
             if sent.state == "success" or sent.missing:
-                result.taken += len(set(part.ids) - sent.missing)
+                result.accepted += len(set(part.ids) - sent.missing)
                 continue
             if sent.again and not repeated:
                 repeated = True  # a failed job: the whole menu once more
@@ -212,7 +212,7 @@ class Pusher:
                 blamed |= dict.fromkeys(part.ids, sent.message)
         if queue:
             result.failure = result.failure or _("Too much of the menu is refused.")
-        elif blamed and (taken or result.taken or len(step.ids) == 1):
+        elif blamed and (accepted or result.accepted or len(step.ids) == 1):
             self._blame(step, blamed)
 
     def _blame(self, step: Step, blamed: Mapping[str, str]) -> None:
@@ -293,25 +293,25 @@ class Pusher:
     ) -> None:
         """Acknowledge what was taken; an approval stands for what is left of its plan."""
         ctx, left, targets = self.ctx, self.left, self.targets
-        taken, content, at = taken_of(step, sent), PushContent(), ctx.clock.now_ms()
+        accepted, content, at = accepted_part(step, sent), PushContent(), ctx.clock.now_ms()
         toggled: dict[str, Item] = {}  # of a call of availability alone
         finish: Finish | None = None
-        if taken is not None:
+        if accepted is not None:
             if clashed:
-                taken = taken.only(set(taken.ids) - clashed)
-            if taken.kind == "availability":
-                toggled = {each.external_id: each for each in taken.items}
+                accepted = accepted.only(set(accepted.ids) - clashed)
+            if accepted.kind == "availability":
+                toggled = {each.external_id: each for each in accepted.items}
             else:
-                content = await asyncio.to_thread(content_of, taken, targets or {})
+                content = await asyncio.to_thread(content_of, accepted, targets or {})
             if left is not None:
-                left.accepted(taken.ids)
-            if is_last and taken is step and self.result.is_complete and not self.result.refused:
+                left.accepted(accepted.ids)
+            if is_last and accepted is step and self.result.is_complete and not self.result.refused:
                 finish, self.finish = self.finish, None
 
         def also(connection: Connection) -> None:
             if toggled:
                 acknowledge_availability(connection, ctx.store, toggled, targets, at=at)
-            if taken is not None and left is not None:
+            if accepted is not None and left is not None:
                 if left.text:
                     pushes.carry_approval(connection, ctx.store, left.text)
                 else:
@@ -621,7 +621,7 @@ def judge(reply: Reply, step: Step) -> Sent:
     return Sent("partial", reply.message, named)
 
 
-def taken_of(step: Step, sent: Sent) -> Step | None:
+def accepted_part(step: Step, sent: Sent) -> Step | None:
     """Return what of the step is to be acknowledged."""
     ids = frozenset(step.ids)
     if sent.state == "success":

@@ -295,7 +295,7 @@ class MenuSync(SyncLane[Assessment]):
             "menu.pushed",
             store=ctx.store,
             kind=assessment.plan.kind,
-            taken=result.taken,
+            taken=result.accepted,
             refused=len(result.refused),
             **took,
         )

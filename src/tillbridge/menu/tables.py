@@ -57,7 +57,7 @@ class TableChange:
 
 
 @dataclass(frozen=True, slots=True)
-class FloorChanges:
+class TableChanges:
     """What differs between two floor plans, each part by external id."""
 
     added: tuple[Table, ...] = ()
@@ -69,11 +69,11 @@ class FloorChanges:
 
 
 @dataclass(frozen=True, slots=True)
-class FloorPlan:
+class TablePlan:
     """What a round comes to. `reasons` say why it waits for a person; `digest` names the plan."""
 
     wanted: tuple[Table, ...]
-    changes: FloorChanges
+    changes: TableChanges
     reasons: tuple[str, ...]
     digest: str
     bad_rows: tuple[BadRow, ...] = ()
@@ -101,7 +101,7 @@ class FloorPlan:
 
 
 @dataclass(frozen=True, slots=True)
-class FloorHold:
+class TableHold:
     """A floor plan that waits for a person since that instant (ms), or is released."""
 
     digest: str
@@ -111,16 +111,16 @@ class FloorHold:
 
 
 @dataclass(frozen=True, slots=True)
-class FloorState:
+class TableState:
     """All that is remembered of one store's floor plan."""
 
     accepted: tuple[AcceptedTable, ...] = ()
-    hold: FloorHold | None = None
+    hold: TableHold | None = None
     printed: Mapping[str, str] = field(default_factory=dict)
     dead: tuple[str, ...] = ()
 
 
-class TableSync(SyncLane[FloorPlan]):
+class TableSync(SyncLane[TablePlan]):
     """The tables lane of one store."""
 
     push_failed = "tables.push_failed"
@@ -128,7 +128,7 @@ class TableSync(SyncLane[FloorPlan]):
     def __init__(self, ctx: MenuContext) -> None:
         super().__init__(ctx, "tables")
 
-    async def round(self, request: SyncRequest) -> FloorPlan | None:
+    async def round(self, request: SyncRequest) -> TablePlan | None:
         """Bring the service's tables in line with the POS; None where that cannot be read now."""
         ctx = self.ctx
         if not self.pos_has_tables:
@@ -170,16 +170,16 @@ class TableSync(SyncLane[FloorPlan]):
         """Whether the POS has a floor plan to read."""
         return bool(self.ctx.pos.reads_tables)
 
-    async def state(self) -> FloorState:
+    async def state(self) -> TableState:
         """Return what is remembered: the accepted tables, the hold, the printed codes."""
         return await self.ctx.read(read_state)
 
-    async def plan_only(self) -> FloorPlan:
+    async def plan_only(self) -> TablePlan:
         """Return what a round would push; pushes nothing. Raises BridgeError."""
         reading = await read_now(self.ctx.pos.read_tables)
         return self._plan(reading, await self.state())
 
-    async def push_again(self) -> FloorPlan | None:
+    async def push_again(self) -> TablePlan | None:
         """Push the plan now, changed or not; None where the export cannot be read.
 
         A plan that must wait still waits. Raises ServiceError, LedgerError.
@@ -187,7 +187,7 @@ class TableSync(SyncLane[FloorPlan]):
         self.refused_digest = ""
         return await self.now(ANYWAY)
 
-    async def approve(self) -> FloorHold | None:
+    async def approve(self) -> TableHold | None:
         """Release the plan that waits (None: none does); it is pushed if it is still the same."""
         hold = await self.ctx.write(_approve, at=self.ctx.clock.now_ms())
         if hold is not None:
@@ -195,7 +195,7 @@ class TableSync(SyncLane[FloorPlan]):
             self.retry()
         return hold
 
-    async def printed(self, sheet: Mapping[str, str]) -> FloorState:
+    async def printed(self, sheet: Mapping[str, str]) -> TableState:
         """Take note that a sheet with these codes (digests by external id) has been made."""
         state = await self.ctx.write(_record_sheet, sheet, at=self.ctx.clock.now_ms())
         log.info("tables.printed", store=self.ctx.store, codes=len(sheet))
@@ -222,20 +222,20 @@ class TableSync(SyncLane[FloorPlan]):
             await ctx.write(remember_storefront, TABLES, now, at=ctx.clock.now_ms())
         return now, relation is not Kinship.SAME
 
-    def _plan(self, reading: TablesReading, state: FloorState) -> FloorPlan:
-        return plan_floor(
+    def _plan(self, reading: TablesReading, state: TableState) -> TablePlan:
+        return plan_tables(
             reading,
             [each.table for each in state.accepted],
             max_removed_percent=self.ctx.settings.tables.max_removed_percent,
             approved_digest=state.hold.digest if state.hold and state.hold.approved else "",
         )
 
-    async def _record_hold(self, plan: FloorPlan, hold: FloorHold | None) -> None:
+    async def _record_hold(self, plan: TablePlan, hold: TableHold | None) -> None:
         """Let the plan wait where it has to; else nothing waits any more."""
         ctx, at = self.ctx, self.ctx.clock.now_ms()
         if plan.waits:
             if hold is None or hold.digest != plan.digest:
-                waiting = FloorHold(plan.digest, at if hold is None else hold.since, plan.reasons)
+                waiting = TableHold(plan.digest, at if hold is None else hold.since, plan.reasons)
                 await ctx.write(put_fact, HOLD, asdict(waiting), at=at)
                 log.warning("tables.held", store=ctx.store, reasons=list(plan.reasons))
             ctx.report("tables.held", {"detail": "; ".join(plan.reasons)})
@@ -245,7 +245,7 @@ class TableSync(SyncLane[FloorPlan]):
                 await ctx.write(drop_fact, HOLD)
                 log.info("tables.hold_dissolved", store=ctx.store)
 
-    async def _push(self, storefront: Storefront, plan: FloorPlan, state: FloorState) -> None:
+    async def _push(self, storefront: Storefront, plan: TablePlan, state: TableState) -> None:
         ctx = self.ctx
         zoned = {each.table.external_id for each in state.accepted if each.table.zone}
         try:
@@ -291,39 +291,39 @@ def checked(reading: TablesReading) -> TablesReading:
     bad_rows = list(reading.bad_rows)
     for table in reading.tables:
         external_id = table.external_id
-        stands_for = external_id
+        affected_id = external_id
         if not external_id.strip():
             text, fix = _("the table has no id."), _("Give each table an id that stays.")
         elif external_id in tables:
             text = _("the table {id} is there twice.").format(id=external_id)
-            fix, stands_for = _("Give each table an id of its own; the first one counts."), ""
+            fix, affected_id = _("Give each table an id of its own; the first one counts."), ""
         elif not table.name.strip():
             text, fix = _("the table has no name."), _("Give it the name that guests read on it.")
         else:
             tables[external_id] = table
             continue
         place = _("table {id}").format(id=external_id or "?")
-        bad_rows.append(BadRow(place, text, fix, stands_for))
+        bad_rows.append(BadRow(place, text, fix, affected_id))
     return TablesReading(tuple(tables.values()), tuple(bad_rows))
 
 
-def plan_floor(
+def plan_tables(
     reading: TablesReading,
     accepted: Sequence[Table],
     *,
     max_removed_percent: float,
     approved_digest: str = "",
-) -> FloorPlan:
+) -> TablePlan:
     """Return what a push would do; `accepted` is what the service has."""
     sound = checked(reading)
     unread = frozenset(row.external_id for row in sound.bad_rows)
     wanted = wanted_tables(sound.tables, accepted, unread)
-    changes = floor_changes(accepted, wanted)
+    changes = table_changes(accepted, wanted)
     digest = _digest(wanted, changes)
-    return FloorPlan(
+    return TablePlan(
         wanted=wanted,
         changes=changes,
-        reasons=guard_floor(changes, len(accepted), max_removed_percent=max_removed_percent),
+        reasons=guard_tables(changes, len(accepted), max_removed_percent=max_removed_percent),
         digest=digest,
         bad_rows=sound.bad_rows,
         approved=digest == approved_digest,
@@ -344,11 +344,11 @@ def wanted_tables(
     return tuple(tables[external_id] for external_id in sorted(tables))
 
 
-def floor_changes(before: Sequence[Table], after: Sequence[Table]) -> FloorChanges:
+def table_changes(before: Sequence[Table], after: Sequence[Table]) -> TableChanges:
     """Return what differs; neither names a table twice."""
     was = {each.external_id: each for each in before}
     now = {each.external_id: each for each in after}
-    return FloorChanges(
+    return TableChanges(
         added=tuple(now[key] for key in sorted(now.keys() - was.keys())),
         changed=tuple(
             TableChange(was[key], now[key])
@@ -359,8 +359,8 @@ def floor_changes(before: Sequence[Table], after: Sequence[Table]) -> FloorChang
     )
 
 
-def guard_floor(
-    changes: FloorChanges, known: int, *, max_removed_percent: float
+def guard_tables(
+    changes: TableChanges, known: int, *, max_removed_percent: float
 ) -> tuple[str, ...]:
     """Return why the plan must wait for a person; empty if it may go out."""
     removed = len(changes.removed)
@@ -374,7 +374,7 @@ def guard_floor(
     return (text.format(removed=removed, known=known, names=names),)
 
 
-def sentences(changes: FloorChanges) -> Iterator[str]:
+def sentences(changes: TableChanges) -> Iterator[str]:
     """Yield each change as a line that a person reads."""
     for table in changes.added:
         yield f"+ {table.external_id} {_described(table)}"
@@ -390,7 +390,7 @@ def _described(table: Table) -> str:
     return ", ".join(filter(None, [table.name, seats, table.zone]))
 
 
-def _digest(wanted: Sequence[Table], changes: FloorChanges) -> str:
+def _digest(wanted: Sequence[Table], changes: TableChanges) -> str:
     text = repr((wanted, [each.external_id for each in changes.removed]))
     return xxhash.xxh3_128_hexdigest(text.encode("utf-8", "surrogatepass"))
 
@@ -443,12 +443,12 @@ def after_printing(
 # -- the ledger
 
 
-def read_state(connection: Connection, store: str) -> FloorState:
+def read_state(connection: Connection, store: str) -> TableState:
     """Return what is remembered."""
     hold = get_fact(connection, store, HOLD)
-    return FloorState(
+    return TableState(
         accepted=get_tables(connection, store),
-        hold=None if hold is None else FloorHold(**{**hold, "reasons": tuple(hold["reasons"])}),
+        hold=None if hold is None else TableHold(**{**hold, "reasons": tuple(hold["reasons"])}),
         printed=get_fact(connection, store, PRINTED) or {},
         dead=tuple(get_fact(connection, store, DEAD) or ()),
     )
@@ -461,7 +461,7 @@ def forget_accepted(connection: Connection, store: str) -> None:
         drop_fact(connection, store, fact)
 
 
-def _approve(connection: Connection, store: str, *, at: int) -> FloorHold | None:
+def _approve(connection: Connection, store: str, *, at: int) -> TableHold | None:
     hold = read_state(connection, store).hold
     if hold is not None:
         hold = replace(hold, approved=True)
@@ -471,7 +471,7 @@ def _approve(connection: Connection, store: str, *, at: int) -> FloorHold | None
 
 def _record_sheet(
     connection: Connection, store: str, sheet: Mapping[str, str], *, at: int
-) -> FloorState:
+) -> TableState:
     state = read_state(connection, store)
     printed = after_printing(state.printed, sheet, state.accepted)
     dead = _put_printed(connection, store, printed, state.accepted, at=at)

@@ -36,7 +36,7 @@ _REFUSED_SHOWN = 50
 _LISTED = ("external_id", "name", "variant", "price", "on_sale", "pos_on_sale")
 
 
-def menu_standing(connection: Connection, store: str) -> Answer:
+def menu_state(connection: Connection, store: str) -> Answer:
     """Return how the menu stands: what the till says, what the service has, what waits."""
     export = get_fact(connection, store, "export")
     known = export if isinstance(export, Mapping) else {}

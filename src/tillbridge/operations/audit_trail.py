@@ -26,9 +26,9 @@ class AuditTrail:
         """
         doer = current_actor()
         doer.noted = True
-        kept = {"ok": ok, **detail}
+        logged = {"ok": ok, **detail}
         role = "" if doer.role is None else doer.role.word
-        act = audit.Act(action, doer.who, role, store, target, kept)
+        act = audit.Act(action, doer.who, role, store, target, logged)
         at = self._clock.now_ms()
         try:
             entry = await self._ledger.write(

@@ -100,13 +100,13 @@ async def availability(_bridge: "Bridge", community: Community) -> Answer:
     context = community.context
 
     def read(connection: "Connection") -> Answer:
-        words = community_overrides(connection, context.key).values()
+        overrides = community_overrides(connection, context.key).values()
         names = {
             each.record_id: each.name
             for each in get_records(connection, context.key)
             if each.kind == "item"
         }
-        told = [each.sent_at for each in words if each.sent_at is not None]
+        sent_at = [each.sent_at for each in overrides if each.sent_at is not None]
         return {
             "items": [
                 {
@@ -117,11 +117,11 @@ async def availability(_bridge: "Bridge", community: Community) -> Answer:
                     "by": each.by,
                     "told_at": to_iso(each.sent_at),
                 }
-                for each in words
+                for each in overrides
                 if not each.available
             ],
-            "waiting": sum(each.sent_at is None for each in words),
-            "last_told_at": to_iso(max(told)) if told else None,
+            "waiting": sum(each.sent_at is None for each in overrides),
+            "last_told_at": to_iso(max(sent_at)) if sent_at else None,
         }
 
     return await context.ledger.read(read)
@@ -178,7 +178,7 @@ async def take_off(
         else _("{item} is off sale in the community until {until}.")
     )
     end = "" if until is None else to_iso(until)
-    return await _told(community, text.format(item=record.name or item, until=end))
+    return await _pushed(community, text.format(item=record.name or item, until=end))
 
 
 @operation("communities.item_restore", role=Role.STAFF, command="community restore")
@@ -192,7 +192,7 @@ async def restore(_bridge: "Bridge", community: Community, item: Item) -> Answer
         record.record_id, available=True, until=None, by=current_actor().name
     )
     text = _("{item} is on sale in the community again, as far as its store sells it.")
-    return await _told(community, text.format(item=record.name or item))
+    return await _pushed(community, text.format(item=record.name or item))
 
 
 @operation("communities.orders", role=Role.LOOK, reads=True, command="community orders")
@@ -366,15 +366,15 @@ async def _item(community: "CommunityFlow", item: str) -> "Record":
     return found[0]
 
 
-async def _told(community: "CommunityFlow", text: str) -> Answer:
+async def _pushed(community: "CommunityFlow", text: str) -> Answer:
     import contextlib
 
     try:
         await community.overrides.push()
     except ServiceError as failure:
         community.soon("words")
-        kept = _("It is noted, and the service is told as soon as it can be: {detail}")
-        return {"ok": True, "told": False, "text": f"{text} {kept.format(detail=failure.text)}"}
+        pending = _("It is noted, and the service is told as soon as it can be: {detail}")
+        return {"ok": True, "told": False, "text": f"{text} {pending.format(detail=failure.text)}"}
     # The catalogue shows it from now on; if it cannot be read just now, the next round does.
     with contextlib.suppress(ServiceError):
         await community.mirror.round()

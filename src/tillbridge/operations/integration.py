@@ -60,14 +60,14 @@ async def show(bridge: "Bridge", store: Store) -> IntegrationView:
     from tillbridge.stores.integration_plan import Kind, costs_of
 
     seen = await store.integrator.look()
-    told = await bridge.ledger.read(
+    stored = await bridge.ledger.read(
         lambda db: (
             get_fact(db, store.name, "webhook_secret") or {},
             get_fact(db, store.name, "integration_removed") or {},
             len(open_orders(db, store.name)),
         )
     )
-    secret, removed, waiting = told
+    secret, removed, waiting = stored
     known = seen.plan.kind not in {Kind.ROTATE, Kind.INTEGRATE, Kind.WAIT}
     until = secret.get("old_until_ms")
     return {
@@ -76,7 +76,7 @@ async def show(bridge: "Bridge", store: Store) -> IntegrationView:
         "secret": "known" if known else "unknown" if seen.now else "none",
         "secret_since": to_iso(secret.get("since_ms")) if known else None,
         "old_secret_until": to_iso(until),
-        "service": None if seen.now is None else _as_told(seen.now),
+        "service": None if seen.now is None else _as_found(seen.now),
         "configured": _as_wanted(seen.wanted),
         "plan": seen.plan.to_json(),
         "removed_since": to_iso(removed.get("at")),
@@ -180,7 +180,7 @@ def _waits(seen: "IntegrationSnapshot") -> str:
     ).format(state=seen.plan.state)
 
 
-def _as_told(now: "Integration") -> IntegrationAtService:
+def _as_found(now: "Integration") -> IntegrationAtService:
     return {
         "integration_id": now.integration_id,
         "webhook_url": now.webhook_url,

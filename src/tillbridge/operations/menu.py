@@ -26,9 +26,9 @@ _IN_THE_WAY = (
 @operation("menu.show", role=Role.LOOK, reads=True)
 async def show(bridge: "Bridge", store: Store) -> Answer:
     """Return how the menu stands: what the till says, what the service has, what waits."""
-    from tillbridge.menu.views import menu_standing
+    from tillbridge.menu.views import menu_state
 
-    return await bridge.ledger.read(lambda connection: menu_standing(connection, store.name))
+    return await bridge.ledger.read(lambda connection: menu_state(connection, store.name))
 
 
 @operation("menu.plan", role=Role.LOOK, reads=True, command="menu plan")

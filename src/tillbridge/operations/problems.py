@@ -143,15 +143,15 @@ async def send_test(bridge: "Bridge") -> Answer:
             fix=_("Add [alerts.email], [alerts.webhook] or [alerts.apprise]: docs/alerts.md."),
         )
     message = trial(bridge.clock.now_ms())
-    told = [await _tried(way, message) for way in ways]
-    failed = sum(not each["ok"] for each in told)
+    results = [await _tried(way, message) for way in ways]
+    failed = sum(not each["ok"] for each in results)
     text = ngettext(
         "{n} of {all} ways does not work.", "{n} of {all} ways do not work.", failed
-    ).format(n=failed, all=len(told))
+    ).format(n=failed, all=len(results))
     return {
         "ok": not failed,
         "text": text if failed else _("The test is sent: see whether it arrives."),
-        "ways": told,
+        "ways": results,
     }
 
 

@@ -178,9 +178,9 @@ async def service(work: _Work, base_url: str = "") -> Answer:
     url = checked_url(base_url)
     found = await reached(url)
     if found.done:
-        await place.keep(draft.passed("service", found.text, base_url=url))
+        await place.store(draft.passed("service", found.text, base_url=url))
     elif not work.is_running:  # beside a bridge that serves only what could be written is kept
-        await place.keep(draft.failed("service", base_url=url))
+        await place.store(draft.failed("service", base_url=url))
     return _answer(found)
 
 
@@ -197,11 +197,13 @@ async def sign_in(work: _Work, client_id: str = "", client_secret: str = "") -> 
             _("The client id or its secret is missing."),
             fix=_("Both are in the service's console."),
         )
-    draft = draft.said(client_id=app_id, redirect_uri=draft.redirect_uri or place.redirect_uri)
+    draft = draft.with_answers(
+        client_id=app_id, redirect_uri=draft.redirect_uri or place.redirect_uri
+    )
     before = setup.sign_in.stored_secret()
     if secret:
-        setup.sign_in.keep_secret(secret, draft.base_url)
-        draft = draft.said(secret_given=True)
+        setup.sign_in.store_secret(secret, draft.base_url)
+        draft = draft.with_answers(secret_given=True)
     try:
         app = setup.sign_in.app(draft)
         await known(app, draft.base_url, ASSUMED.community_audience, place.clock)
@@ -214,7 +216,7 @@ async def sign_in(work: _Work, client_id: str = "", client_secret: str = "") -> 
     draft = draft.passed("app", text)
     if work.is_running:
         draft = draft.passed("sign_in", text)
-    await place.keep(draft)
+    await place.store(draft)
     return {"ok": True, "text": text}
 
 
@@ -263,7 +265,7 @@ async def choose(
         currency=currency,
     )
     setup.sign_in.rename(draft.store, with_store.store, draft.base_url)
-    await place.keep(with_store)
+    await place.store(with_store)
     return {"ok": True, "text": with_store.found["store"]}
 
 
@@ -274,17 +276,17 @@ async def till(work: _Work, adapter: str, form: dict[str, str]) -> Answer:
 
     setup, place, draft = work.setup, work.place, work.draft
     work.after(draft.currency)
-    pos = await setup.till.said(adapter, form, draft.pos)
+    pos = await setup.till.answers(adapter, form, draft.pos)
     preview = await setup.till.look(pos, draft)
     found = finding_of(adapter, preview)
     if not found.done:
         return _answer(found)
     if preview["takes_orders"]:
-        await place.keep(draft.passed("adapter", found.text, pos=pos, orders={}))
+        await place.store(draft.passed("adapter", found.text, pos=pos, orders={}))
     elif draft.orders and await takes_orders(draft.orders, draft, place.base_dir):
-        await place.keep(draft.passed("adapter", found.text, pos=pos))
+        await place.store(draft.passed("adapter", found.text, pos=pos))
     else:
-        await place.keep(draft.passed("menu", found.text, pos=pos))
+        await place.store(draft.passed("menu", found.text, pos=pos))
         fix = _("It takes no orders: say below where they go.")
         return {"ok": True, "text": found.text, "fix": fix}
     return {"ok": True, "text": found.text}
@@ -297,7 +299,7 @@ async def orders(work: _Work, adapter: str, form: dict[str, str]) -> Answer:
 
     setup, place, draft = work.setup, work.place, work.draft
     work.after(draft.pos)
-    writer = await setup.till.said(adapter, form, draft.orders)
+    writer = await setup.till.answers(adapter, form, draft.orders)
     if not await takes_orders(writer, draft, place.base_dir):
         raise ConfigError(
             _("As configured, {adapter} takes no orders.").format(adapter=adapter),
@@ -305,7 +307,7 @@ async def orders(work: _Work, adapter: str, form: dict[str, str]) -> Answer:
         )
     menu = draft.found.get("menu") or draft.found.get("adapter", "")
     text = _("{menu} {adapter} writes the orders.").format(menu=menu, adapter=adapter).strip()
-    await place.keep(draft.passed("adapter", text, orders=writer))
+    await place.store(draft.passed("adapter", text, orders=writer))
     return {"ok": True, "text": text}
 
 
@@ -319,16 +321,16 @@ async def address(
     place, draft = work.place, work.draft
     work.after(draft.pos)
     url = public_url.strip().rstrip("/")
-    draft = draft.said(listen=listen.strip() or LISTEN, public_url=url)
+    draft = draft.with_answers(listen=listen.strip() or LISTEN, public_url=url)
     proposal = await proposed(place, draft)
     if proposal.faults:
         raise ConfigError(proposal.faults[0], fix=_("Correct it."))
     judgement = await judged(place, proposal, draft.listen)
     if not (judgement.reachable or (judgement.reachable is None and anyway)):
         if not work.is_running:
-            await place.keep(draft.failed("address"))
+            await place.store(draft.failed("address"))
         return {"ok": False, "text": judgement.text, "fix": judgement.fix}
-    await place.keep(draft.passed("address", judgement.text))
+    await place.store(draft.passed("address", judgement.text))
     if judgement.reachable:
         await note_address(place.ledger, place.clock.now_ms(), judgement.cause)
     return {"ok": True, "text": judgement.text}
@@ -355,7 +357,7 @@ async def write(work: _Work, digest: str = "") -> Answer:
     import asyncio
 
     from tillbridge.config.writing import replace_file
-    from tillbridge.setup.proposal import begin_anew, proposed, take_back
+    from tillbridge.setup.proposal import begin_anew, proposed, restore_file
 
     place, draft = work.place, work.draft
     proposal = await proposed(place, draft)
@@ -367,14 +369,14 @@ async def write(work: _Work, digest: str = "") -> Answer:
     if proposal.faults:
         raise ConfigError("\n".join(proposal.faults), fix=_("Mend it in the steps above."))
     copy = await asyncio.to_thread(replace_file, place.path, proposal.new)
-    undo = partial(take_back, place.path, copy)
+    undo = partial(restore_file, place.path, copy)
     await begin_anew(place, draft, proposal.new, undo, connect=_to_connect(work))
     text = _("{file} is written, and the bridge starts anew with it.")
-    kept = _("The file as it was is kept as {copy}.")
+    copied = _("The file as it was is kept as {copy}.")
     return {
         "ok": True,
         "text": text.format(file=place.path.name),
-        "fix": kept.format(copy=copy.name) if copy else "",
+        "fix": copied.format(copy=copy.name) if copy else "",
     }
 
 
@@ -402,7 +404,7 @@ async def written(work: _Work, digest: str) -> Answer:
     """Take note that such a command has written the text of that digest, and begin anew with it."""
     import asyncio
 
-    from tillbridge.setup.proposal import begin_anew, cannot_take_back, digest_of
+    from tillbridge.setup.proposal import begin_anew, cannot_undo, digest_of
 
     place, draft = work.place, work.draft
     found, _document = await asyncio.to_thread(place.document)
@@ -411,7 +413,7 @@ async def written(work: _Work, digest: str) -> Answer:
             _("The file is not what was to be written."), fix=_("Look at it, and try again.")
         )
     connect = _to_connect(work)
-    await begin_anew(place, draft, found, cannot_take_back, connect=connect)
+    await begin_anew(place, draft, found, cannot_undo, connect=connect)
     return {"ok": True, "text": _("It is written, and the bridge starts anew with it.")}
 
 

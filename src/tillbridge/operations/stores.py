@@ -102,15 +102,15 @@ async def pause(
     status = store.store_status
     who = by or current_actor().name
     try:
-        stands = await status.pause(by=who, reason=reason, until_ms=until)
+        closure = await status.pause(by=who, reason=reason, until_ms=until)
     except ServiceError as failure:
-        return {**_not_told(failure), **(await status.closure()).to_json()}
+        return {**_not_sent(failure), **(await status.closure()).to_json()}
     if until is None:
         text = _("The store takes no orders until somebody opens it: tillbridge store resume.")
     else:
         end = clock_time(until, bridge.clock.now_ms())
         text = bridge.later(_("The store takes no orders until {until}.")).format(until=end)
-    return {"ok": True, "text": text, **stands.to_json()}
+    return {"ok": True, "text": text, **closure.to_json()}
 
 
 @operation("store.resume", role=Role.STAFF, command="store resume")
@@ -126,12 +126,12 @@ async def resume(_bridge: "Bridge", store: ConnectedStore, *, by: By = None) -> 
 
     status = store.store_status
     try:
-        stands = await status.resume(by=by or current_actor().name)
+        closure = await status.resume(by=by or current_actor().name)
         await store.pos_pause.opened_by_person()
-        stands = await status.closure() if stands.who is Who.POS_AWAY else stands
+        closure = await status.closure() if closure.who is Who.POS_AWAY else closure
     except ServiceError as failure:
-        return {**_not_told(failure), **(await status.closure()).to_json()}
-    return {"ok": stands.who is None, "text": _resumed(stands), **stands.to_json()}
+        return {**_not_sent(failure), **(await status.closure()).to_json()}
+    return {"ok": closure.who is None, "text": _resumed(closure), **closure.to_json()}
 
 
 @operation("store.tax", role=Role.TECHNICIAN, reads=True, command="store tax")
@@ -173,24 +173,24 @@ def _flow(found: "StoreServices") -> "SettingsFlow":
     return flow
 
 
-def _resumed(stands: "StoreClosure") -> str:
+def _resumed(closure: "StoreClosure") -> str:
     from tillbridge.stores.closure import Who
 
-    if stands.who is None:
+    if closure.who is None:
         return _("The store takes orders.")
-    if stands.who is Who.POS_AWAY:
+    if closure.who is Who.POS_AWAY:
         return _(
             "Noted, but the till is away: the bridge keeps the store closed until it is back, "
             "and opens it then by itself."
         )
-    if stands.who is Who.POS_CLOSED:
+    if closure.who is Who.POS_CLOSED:
         return _(
             "Noted, but the till takes no orders: {why} The store opens by itself when it does."
-        ).format(why=stands.reason)
-    return _("The store is still closed: {who}.").format(who=stands.who)
+        ).format(why=closure.reason)
+    return _("The store is still closed: {who}.").format(who=closure.who)
 
 
-def _not_told(failure: ServiceError) -> Answer:
+def _not_sent(failure: ServiceError) -> Answer:
     text = _("Noted, but the service could not be told yet: {detail} It is told by itself later.")
     return {"ok": False, "text": text.format(detail=failure.text), "fix": failure.fix}
 

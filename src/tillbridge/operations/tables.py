@@ -13,7 +13,7 @@ from tillbridge.operations.arguments import ConnectedStore, Store
 if TYPE_CHECKING:
     from tillbridge.daemon.store_services import StoreServices
     from tillbridge.ledger.models import AcceptedTable
-    from tillbridge.menu.tables import FloorPlan, TableSync
+    from tillbridge.menu.tables import TablePlan, TableSync
     from tillbridge.operations.bridge import Bridge
 
 
@@ -125,7 +125,7 @@ def _listed(each: "AcceptedTable", printed: Mapping[str, str]) -> TableView:
     }
 
 
-def _pushed(plan: "FloorPlan") -> str:
+def _pushed(plan: "TablePlan") -> str:
     count = len(plan.wanted)
     return ngettext(
         "The floor plan is pushed: {n} table.", "The floor plan is pushed: {n} tables.", count

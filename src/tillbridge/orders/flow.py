@@ -75,7 +75,7 @@ class OrdersFlow:
         self._presence.on_there = self._writer.pos_there
         self._updates = UpdateReader(context, self._orders, self._presence)
         self._reconciler = TicketReconciler(context, self._orders, self._presence, self._updates)
-        self._reads_updates = context.pos.orders.tells_updates
+        self._reads_updates = context.pos.orders.reports_updates
         self._paper: PosRunner | None = self._writer.paper
         self._paper_ready: bool | None = None  # as was last logged
         # What happened since: the inbox, news of the POS, and the service that is back.

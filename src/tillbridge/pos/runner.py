@@ -46,7 +46,7 @@ Report = Callable[[Scope, Iterable[Found]], None]
 """Makes what is open within the scope exactly what is found (`ProblemTracker.report`)."""
 
 _AT_ONCE_S = 1.0
-_LET_GO_S = 3.0  # a program is asked to end first, and then ended
+_END_WITHIN_S = 3.0  # a program is asked to end first, and then ended
 
 
 @dataclass(frozen=True, slots=True)
@@ -192,7 +192,7 @@ class PosRunner:
     cancels_tickets = _can(api.CancelsTickets)
     marks_tickets = _can(api.MarksTickets)
     lists_tickets = _can(api.ListsTickets)
-    tells_updates = _can(api.TellsTicketUpdates)
+    reports_updates = _can(api.TellsTicketUpdates)
     reports_health = _can(api.ReportsHealth)
     notifies_changes = _can(api.NotifiesChanges)
 
@@ -302,7 +302,7 @@ class PosRunner:
         """Let go of the POS, and let the threads end; one that hangs is not waited for."""
         self._closed = True
         if isinstance(self._pos, api.Closes):
-            self._at_once("close", self._pos.close, None, _LET_GO_S)
+            self._at_once("close", self._pos.close, None, _END_WITHIN_S)
         self._reading.close()
         self._tickets.close()
 

@@ -31,7 +31,7 @@ def check_duties(
     *,
     orders: str,
     takes_orders: bool,
-    stands_in: bool = True,
+    fallback_prints: bool = True,
 ) -> None:
     """Raise ConfigError where the adapter `orders` takes none, or the fallback's does not print."""
     if not takes_orders:
@@ -43,7 +43,7 @@ def check_duties(
                 "Tell it where orders go, or choose another adapter in [stores.{store}.orders]."
             ).format(store=store),
         )
-    if not stands_in:
+    if not fallback_prints:
         raise ConfigError(
             _("[stores.{store}.fallback]: its adapter cannot stand in for a till.").format(
                 store=store
@@ -136,7 +136,7 @@ class StoreOpening:
             store,
             orders=pos.orders.adapter,
             takes_orders=pos.orders.writes_tickets,
-            stands_in=pos.fallback is None or pos.fallback.marks_tickets,
+            fallback_prints=pos.fallback is None or pos.fallback.marks_tickets,
         )
         return pos
 

@@ -124,7 +124,7 @@ _MODELS: Mapping[type, type[BaseModel]] = {
 }
 
 
-def _words_of(error: ErrorDetails) -> tuple[str, str]:
+def _describe(error: ErrorDetails) -> tuple[str, str]:
     """Return what is wrong with a value and what to do, in words that follow the field's name."""
     context = error.get("ctx", {})
     in_till = _("Correct it in the till.")
@@ -490,7 +490,7 @@ class _Check:
             else:
                 return True
             column, shown = self._column(".".join(map(str, error["loc"])), part), error["input"]
-            what, fix = _words_of(error)
+            what, fix = _describe(error)
             quoted = f"({shown_value(shown)})" if shown != "" else ""
             text = " ".join(each for each in (column, quoted, what) if each) + "."
             place = place or self._place_of_size(value, error["loc"])

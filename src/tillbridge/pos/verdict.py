@@ -137,7 +137,7 @@ class KitVerdict:
         """Return why a check does not apply; "" where it does."""
         return "" if self.quality is None else self.quality.exempt.get(check, "")
 
-    def standing(self, result: CheckResult) -> str:
+    def shown_outcome(self, result: CheckResult) -> str:
         """Return how a result is shown: its outcome, or `exempt` or `todo` as quality.toml says."""
         if result.outcome is Outcome.PASSED or self.quality is None:
             return result.outcome.value
@@ -152,7 +152,7 @@ class KitVerdict:
         """Return it for machines."""
         exempt = {} if self.quality is None else dict(self.quality.exempt)
         standings = [
-            {**result.to_json(), "standing": self.standing(result)}
+            {**result.to_json(), "standing": self.shown_outcome(result)}
             for result in self.report.results
         ]
         return {

@@ -32,7 +32,7 @@ from tillbridge.pos.call_thread import CallThread, OnHang, call_in
 _LONGEST_STEP_MS = 50
 _SHORTEST_STEP_MS = 10
 _STEPS_PER_SETTLE = 3
-_STANDS_WITHIN_MS = 1000  # a watch in which nothing changes for so long reports that it stands
+_WATCHING_WITHIN_MS = 1000  # a watch in which nothing changes for so long reports that it stands
 _AGAIN_S = 60.0
 
 
@@ -106,7 +106,7 @@ class FolderEvents:
     async def _watch(
         self, folders: set[str], stop: threading.Event, loop: asyncio.AbstractEventLoop
     ) -> None:
-        stands = False
+        is_watching = False
         try:
             async for changes in awatch(
                 *sorted(folders),
@@ -114,12 +114,12 @@ class FolderEvents:
                 debounce=self._step_ms,
                 step=self._step_ms,
                 stop_event=stop,
-                rust_timeout=_STANDS_WITHIN_MS,
+                rust_timeout=_WATCHING_WITHIN_MS,
                 yield_on_timeout=True,
                 recursive=False,
             ):
-                if not stands:
-                    stands = True
+                if not is_watching:
+                    is_watching = True
                     call_in(loop, self._hint_all)
                 if changes:
                     call_in(loop, self._hint, {path for _change, path in changes}, folders)

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
         new_state,
         same_state,
     )
-    from tillbridge.service.tokens import AppTokenStore, MemoryTokens, TokenKeeper, TokenStore
+    from tillbridge.service.tokens import AppTokenStore, MemoryTokens, StoreTokens, TokenStore
     from tillbridge.service.types import Integration, IntegrationRequest, Store, Tokens
 
 # In the order of their imports; each holds names of `__all__`.
@@ -71,7 +71,7 @@ __all__ = [
     "SignupUrl",
     "Store",
     "StoreLink",
-    "TokenKeeper",
+    "StoreTokens",
     "TokenStore",
     "Tokens",
     "Unauthorised",

@@ -17,7 +17,7 @@ from tillbridge.service.tokens import (
     AppToken,
     AppTokenStore,
     CachedToken,
-    TokenKeeper,
+    StoreTokens,
     TokenStore,
 )
 from tillbridge.service.transport import Transport
@@ -35,7 +35,7 @@ def _ignore(_contact: object) -> None:
 class StoreLink:
     """One store's access: its tokens, and the calls that use them."""
 
-    tokens: TokenKeeper
+    tokens: StoreTokens
     client: ServiceClient
 
 
@@ -72,7 +72,7 @@ class ServiceLink:
         self._jitter = jitter
         self._transport = Transport(base_url, timeout_s=timeout_s, clock=self._clock)
         self._gate = Gate()
-        self._keepers: list[TokenKeeper] = []
+        self._store_tokens: list[StoreTokens] = []
         self._app_tokens: dict[Access, AppToken] = {}
         self._token_store: AppTokenStore | None = None
         self.base_url = base_url
@@ -94,11 +94,11 @@ class ServiceLink:
         hindrance: Hindrance = _nothing_hinders,
     ) -> StoreLink:
         """Return the access of one store; what `hindrance` refuses is not sent."""
-        keeper = TokenKeeper(
+        tokens = StoreTokens(
             token_store, self.oauth.refresh, clock=self._clock, refresh_early_s=self._early_s
         )
-        self._keepers.append(keeper)
-        return StoreLink(keeper, ServiceClient(self._caller(keeper, on_contact, hindrance), bodies))
+        self._store_tokens.append(tokens)
+        return StoreLink(tokens, ServiceClient(self._caller(tokens, on_contact, hindrance), bodies))
 
     def app(self, *, audience: str, scope: str = "", on_contact: OnContact = _ignore) -> AppLink:
         """Return the app's own access, without a merchant, for the community and reporting APIs.
@@ -140,6 +140,6 @@ class ServiceLink:
 
     async def close(self) -> None:
         """End refreshes nobody waits for, and close the connections."""
-        for token in (*self._keepers, *self._app_tokens.values()):
+        for token in (*self._store_tokens, *self._app_tokens.values()):
             await token.close()
         await self._transport.close()

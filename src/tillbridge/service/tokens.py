@@ -159,7 +159,7 @@ class CachedToken(ABC):
             _log.warning(event, error=type(trouble).__name__)
 
 
-class TokenKeeper(CachedToken):
+class StoreTokens(CachedToken):
     """One store's tokens, refreshed before the access token ends.
 
     Once the consent is lost every caller is refused at once, without a call, until new tokens are

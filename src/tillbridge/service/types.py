@@ -103,7 +103,7 @@ def _needed(value: object) -> str:
 
 
 Text = Annotated[str | None, BeforeValidator(text)]
-Words = Annotated[str, BeforeValidator(functools.partial(text, otherwise=""))]
+TextOrEmpty = Annotated[str, BeforeValidator(functools.partial(text, otherwise=""))]
 Needed = Annotated[str, BeforeValidator(_needed)]
 Status = Annotated[str, BeforeValidator(functools.partial(text, otherwise="success"))]
 Flag = Annotated[bool | None, BeforeValidator(flag)]
@@ -263,7 +263,7 @@ class PushDone:
     """
 
     status: Status
-    message: Words = ""
+    message: TextOrEmpty = ""
     counts: Counts = PushCounts()
     settled_by: Literal["answer", "status"] = "answer"
 
@@ -276,8 +276,8 @@ class PushAccepted:
     """
 
     job_id: Needed
-    poll_url: Words = ""
-    message: Words = ""
+    poll_url: TextOrEmpty = ""
+    message: TextOrEmpty = ""
     synced_before: int | None = None
 
 
@@ -288,9 +288,9 @@ PushAnswer = PushAccepted | PushDone
 class MenuJob:
     """A background push. Specification: Menu sync job; `message` is what a failed one says."""
 
-    job_id: Words
+    job_id: TextOrEmpty
     status: Needed
-    message: Words = ""
+    message: TextOrEmpty = ""
     menus: Count = None
     items: Count = None
     counts: Counts = PushCounts()
@@ -317,7 +317,7 @@ class BatchResult:
     """The answer to a batch menu operation."""
 
     status: Status = "success"
-    message: Words = ""
+    message: TextOrEmpty = ""
     added: Count = None
     updated: Count = None
     deleted: Count = None
@@ -328,7 +328,7 @@ class AvailabilityResult:
     """The answer to a batch availability call; `not_found` are external ids it does not know."""
 
     status: Status = "success"
-    message: Words = ""
+    message: TextOrEmpty = ""
     updated: Count = None
     not_found: Texts = ()
 
@@ -338,7 +338,7 @@ class PatchResult:
     """The answer to a change of one item."""
 
     status: Status = "success"
-    message: Words = ""
+    message: TextOrEmpty = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -346,9 +346,9 @@ class TableQr:
     """A table as the service knows it; `qr_url` is what a guest opens."""
 
     external_id: Needed
-    table_id: Words = ""
-    qr_token: Words = ""
-    qr_url: Words = ""
+    table_id: TextOrEmpty = ""
+    qr_token: TextOrEmpty = ""
+    qr_url: TextOrEmpty = ""
 
 
 def read_push(body: object, *, status: int, operation: str) -> PushAnswer:
@@ -394,11 +394,11 @@ class Tokens:
     clock and only used when the program starts (while it runs, age is monotonic).
     """
 
-    access_token: Words = field(repr=False)
+    access_token: TextOrEmpty = field(repr=False)
     refresh_token: Needed = field(repr=False)
     access_expires_at_ms: Annotated[int, BeforeValidator(lambda value: count(value) or 0)]
     consented_at_ms: Annotated[int, BeforeValidator(lambda value: count(value) or 0)]
-    scope: Words = ""
+    scope: TextOrEmpty = ""
 
     @property
     def consent_expires_at_ms(self) -> int:

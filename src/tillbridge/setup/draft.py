@@ -117,7 +117,7 @@ class Draft(BaseModel):
         except ValidationError:
             return None
 
-    def said(self, **answers: Any) -> "Draft":  # noqa: ANN401 -- of any field
+    def with_answers(self, **answers: Any) -> "Draft":  # noqa: ANN401 -- of any field
         """Return the draft with these answers."""
         return self.model_copy(update=answers)
 
@@ -125,13 +125,13 @@ class Draft(BaseModel):
         """Return the draft after a step's test has succeeded; what depends on it is open again."""
         after = _AFTER.get(step, ())
         found = {name: each for name, each in self.found.items() if name not in after}
-        return self.said(found={**found, step: text}, **answers)
+        return self.with_answers(found={**found, step: text}, **answers)
 
     def failed(self, step: str, **answers: Any) -> "Draft":  # noqa: ANN401 -- of any field
         """Return the draft after a step's test has failed: what was typed stays in its form."""
         again = self.passed(step, "", **answers)
         found = {name: text for name, text in again.found.items() if name != step}
-        return again.said(found=found)
+        return again.with_answers(found=found)
 
     def findings(self) -> dict[str, Finding]:
         """Return a finding for each step that has been tested."""
@@ -161,7 +161,7 @@ def draft_of(document: Mapping[str, Any]) -> Draft:
         store=name,
         pos=_adapter_part(_table(document, "stores", name, "pos"), _OWN_POS),
         orders=_adapter_part(_table(document, "stores", name, "orders"), _OWN_ORDERS),
-    ).said(**{answer: value for answer, value in answers.items() if isinstance(value, str)})
+    ).with_answers(**{answer: value for answer, value in answers.items() if isinstance(value, str)})
 
 
 def changes_of(draft: Draft, document: Mapping[str, Any]) -> dict[KeyPath, Any]:
@@ -175,11 +175,11 @@ def changes_of(draft: Draft, document: Mapping[str, Any]) -> dict[KeyPath, Any]:
     if draft.pos and not _table(document, *pos):
         # Nobody has seen yet what this till's export comes to.
         wanted["stores", draft.store, "menu", "approve_first"] = True
-    for path, said, own in ((pos, draft.pos, _OWN_POS), (orders, draft.orders, _OWN_ORDERS)):
-        if said:
+    for path, given, own in ((pos, draft.pos, _OWN_POS), (orders, draft.orders, _OWN_ORDERS)):
+        if given:
             there = _table(document, *path)
-            wanted |= {(*path, key): None for key in there if key not in own and key not in said}
-            wanted |= {(*path, key): value for key, value in said.items()}
+            wanted |= {(*path, key): None for key in there if key not in own and key not in given}
+            wanted |= {(*path, key): value for key, value in given.items()}
     return {path: value for path, value in wanted.items() if _at(document, path) != value}
 
 

@@ -14,7 +14,7 @@ from pydantic_core import PydanticUndefined
 from tillbridge.adapter import AdapterContext, AdapterOptions, ReadsCatalogue, WritesTickets
 from tillbridge.adapter.conformance.suite import NO_LEVEL
 from tillbridge.adapter.registration import FILE_ONLY, closing
-from tillbridge.core.daemon_threads import apart
+from tillbridge.core.daemon_threads import in_thread
 from tillbridge.core.errors import ConfigError
 from tillbridge.core.files import is_own
 from tillbridge.core.i18n import _, ngettext
@@ -53,16 +53,16 @@ def _options(model: type[AdapterOptions], *, of_file: bool = False) -> dict[str,
     }
 
 
-def fields_of(options: type[AdapterOptions], said: Mapping[str, Any]) -> list[OptionField]:
-    """Return a field for each option, those that must be filled in first; `said` is what holds.
+def fields_of(options: type[AdapterOptions], answers: Mapping[str, Any]) -> list[OptionField]:
+    """Return a field for each option, those that must be filled in first; `answers` are what holds.
 
     An option that only the file may set has none.
     """
-    found = [_field(name, info, said.get(name)) for name, info in _options(options).items()]
+    found = [_field(name, info, answers.get(name)) for name, info in _options(options).items()]
     return sorted(found, key=lambda field: not field.required)
 
 
-def said_in(options: type[AdapterOptions], form: Mapping[str, str]) -> dict[str, Any]:
+def options_in(options: type[AdapterOptions], form: Mapping[str, str]) -> dict[str, Any]:
     """Return the options that a form says, as they are to stand in the file; empty fields do not.
 
     Raises ConfigError, which names the field. The model itself judges the rest.
@@ -197,57 +197,61 @@ def adapters(names: Collection[str] = ()) -> list[dict[str, Any]]:
     return found
 
 
-def form_of(said: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """Return the fields of an adapter's options, `said` being the adapter and what holds."""
-    options = {key: value for key, value in said.items() if key != "adapter"}
-    adapter = find_adapter(str(said.get("adapter") or _USUAL))
+def form_of(answers: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Return the fields of an adapter's options, `answers` being the adapter and what holds."""
+    options = {key: value for key, value in answers.items() if key != "adapter"}
+    adapter = find_adapter(str(answers.get("adapter") or _USUAL))
     return [asdict(field) for field in fields_of(adapter.options, options)]
 
 
-def said_of(
-    adapter: str, form: Mapping[str, str], kept: Mapping[str, Any], folder: Path
+def answers_of(
+    adapter: str, form: Mapping[str, str], before: Mapping[str, Any], folder: Path
 ) -> dict[str, Any]:
     """Return an adapter and its options as they are to stand in the file (blocking).
 
     A secret goes into a file of its own in `folder`, which only this user reads; one that was left
-    empty stays as it was `kept`, and so does what only the file may say: which program is started,
+    empty stays as it was `before`, and so does what only the file may say: which program is run,
     which module is imported. Raises ConfigError.
     """
-    same = kept.get("adapter") == adapter
+    same = before.get("adapter") == adapter
     if not same and adapter not in find_adapters():
         raise _only_in_the_file(_("An adapter that is not installed"), adapter)
     model = find_adapter(adapter).options
-    said = said_in(model, form)
+    answers = options_in(model, form)
     for name, required in file_only(model).items():
-        if same and name in kept:
-            said[name] = kept[name]
+        if same and name in before:
+            answers[name] = before[name]
         elif required:
             raise _only_in_the_file(_("Which program the bridge starts"), adapter)
     for field in fields_of(model, {}):
         if field.kind != "secret":
             continue
-        if field.name in said:
-            said[field.name] = _in_a_file(said[field.name], folder / f"{adapter}.{field.name}")
-        elif same and field.name in kept:
-            said[field.name] = kept[field.name]
-    return {"adapter": adapter, **said}
+        if field.name in answers:
+            answers[field.name] = _in_a_file(
+                answers[field.name], folder / f"{adapter}.{field.name}"
+            )
+        elif same and field.name in before:
+            answers[field.name] = before[field.name]
+    return {"adapter": adapter, **answers}
 
 
-def refuse_own_places(said: Mapping[str, Any], form: Mapping[str, str], *, base_dir: Path) -> None:
+def refuse_own_places(
+    answers: Mapping[str, Any], form: Mapping[str, str], *, base_dir: Path
+) -> None:
     """Raise ConfigError where a form names a file of the bridge's own, or of the system's.
 
     Whoever uses the machine can open the page; the bridge reads what they may not. A link that is
     changed after this check is refused when it is opened (`adapter.sharing`). Blocking.
     """
-    for name in form.keys() & said.keys():
-        if not isinstance(said[name], str):
+    for name in form.keys() & answers.keys():
+        if not isinstance(answers[name], str):
             continue
         # A database's URL names its file behind the last of its slashes.
-        behind = said[name].rpartition("///")[2].lstrip("/")
-        for text in {said[name], behind, f"/{behind}"}:
+        behind = answers[name].rpartition("///")[2].lstrip("/")
+        for text in {answers[name], behind, f"/{behind}"}:
             if is_own(base_dir / text):
                 raise ConfigError(
-                    _("{name}: {path} is not the till's.").format(name=name, path=said[name]),
+                    _("{name}: {path} is not the till's.").format(name=name, path=answers[name]),
                     fix=_("Name a file or folder that the till writes."),
                 )
 
@@ -277,29 +281,29 @@ def _in_a_file(secret: str, path: Path) -> dict[str, str]:
     return {"file": str(path)}
 
 
-async def tried(said: Mapping[str, Any], draft: Draft, base_dir: Path) -> dict[str, Any]:
+async def tried(answers: Mapping[str, Any], draft: Draft, base_dir: Path) -> dict[str, Any]:
     """Open the adapter and look at what it reads, once. Raises ConfigError."""
     currency = draft.currency or "USD"
-    return await _looked(said, draft, base_dir, "pos", lambda pos: preview_of(pos, currency))
+    return await _looked(answers, draft, base_dir, "pos", lambda pos: preview_of(pos, currency))
 
 
-async def takes_orders(said: Mapping[str, Any], draft: Draft, base_dir: Path) -> bool:
+async def takes_orders(answers: Mapping[str, Any], draft: Draft, base_dir: Path) -> bool:
     """Whether an adapter, opened with these options, takes orders. Raises ConfigError."""
     return await _looked(
-        said, draft, base_dir, "orders", lambda pos: isinstance(pos, WritesTickets)
+        answers, draft, base_dir, "orders", lambda pos: isinstance(pos, WritesTickets)
     )
 
 
 async def _looked(
-    said: Mapping[str, Any],
+    answers: Mapping[str, Any],
     draft: Draft,
     base_dir: Path,
     table: str,
     look: Callable[[object], Looked],
 ) -> Looked:
     """Open an adapter, let `look` look at it in a thread, and close it. Raises ConfigError."""
-    name = str(said["adapter"])
-    options = {key: value for key, value in said.items() if key != "adapter"}
+    name = str(answers["adapter"])
+    options = {key: value for key, value in answers.items() if key != "adapter"}
     location_id = draft.location_id or draft.store
     context = AdapterContext(draft.store, draft.currency or "USD", location_id, base_dir)
 
@@ -309,7 +313,7 @@ async def _looked(
             return look(pos)
 
     try:
-        return await asyncio.wait_for(apart(opened), _PATIENCE_S)
+        return await asyncio.wait_for(in_thread(opened), _PATIENCE_S)
     except TimeoutError:
         raise ConfigError(
             _("{adapter} has read nothing within {n} seconds.").format(
@@ -431,26 +435,26 @@ class TillPreview:
         """Forget what was tried."""
         self._tried, self._seen = {}, None
 
-    async def said(
-        self, adapter: str, form: Mapping[str, str], kept: Mapping[str, Any]
+    async def answers(
+        self, adapter: str, form: Mapping[str, str], before: Mapping[str, Any]
     ) -> dict[str, Any]:
         """Return an adapter and its options, as they are to stand in the file."""
         data_dir, base_dir = self._place.ledger.data_dir, self._place.base_dir
 
         def read() -> dict[str, Any]:
-            said = said_of(adapter, form, kept, data_dir / "secrets")
-            refuse_own_places(said, form, base_dir=base_dir)
-            return said
+            answers = answers_of(adapter, form, before, data_dir / "secrets")
+            refuse_own_places(answers, form, base_dir=base_dir)
+            return answers
 
         return await asyncio.to_thread(read)
 
-    async def look(self, said: dict[str, Any], draft: Draft) -> dict[str, Any]:
+    async def look(self, answers: dict[str, Any], draft: Draft) -> dict[str, Any]:
         """Return what an adapter reads, and go on looking. Raises ConfigError."""
-        self._tried, self._seen = said, None
-        self._seen = await tried(said, draft, self._place.base_dir)
+        self._tried, self._seen = answers, None
+        self._seen = await tried(answers, draft, self._place.base_dir)
         self._shown_at = self._place.clock.monotonic()
         await self.close()
-        self._looking = asyncio.create_task(self._look_on(said, draft), name="setup.preview")
+        self._looking = asyncio.create_task(self._look_on(answers, draft), name="setup.preview")
         return self._seen
 
     async def show(self, draft: Draft, adapter: str, *, all_adapters: bool) -> dict[str, Any]:
@@ -458,17 +462,17 @@ class TillPreview:
 
         Looking at all adapters imports them: beside a running bridge only who asks for it pays.
         """
-        said = self._tried or dict(draft.pos)
-        if adapter and adapter != said.get("adapter"):
-            said = {"adapter": adapter}
-        name = str(said.get("adapter") or _USUAL)
+        answers = self._tried or dict(draft.pos)
+        if adapter and adapter != answers.get("adapter"):
+            answers = {"adapter": adapter}
+        name = str(answers.get("adapter") or _USUAL)
         menu_only = "menu" in draft.found and "adapter" not in draft.found
         self._shown_at = self._place.clock.monotonic()
         return {
             "adapters": await asyncio.to_thread(adapters, () if all_adapters else (name,)),
             "all_adapters": all_adapters,
             "adapter": name,
-            "fields": await asyncio.to_thread(form_of, {**said, "adapter": name}),
+            "fields": await asyncio.to_thread(form_of, {**answers, "adapter": name}),
             "preview": self._seen if self._tried.get("adapter") == name else None,
             "needs_orders": menu_only,
             "orders_adapter": str(draft.orders.get("adapter") or _USUAL),
@@ -477,12 +481,12 @@ class TillPreview:
             else [],
         }
 
-    async def _look_on(self, said: Mapping[str, Any], draft: Draft) -> None:
+    async def _look_on(self, answers: Mapping[str, Any], draft: Draft) -> None:
         clock = self._place.clock
         while clock.monotonic() - self._shown_at < _WATCHED_S:
             await asyncio.sleep(_LOOK_AGAIN_S)
             try:
-                seen = await tried(said, draft, self._place.base_dir)
+                seen = await tried(answers, draft, self._place.base_dir)
             except ConfigError as failure:
                 seen = shown({}, "USD", reads_menu=False, takes_orders=False)
                 seen["troubles"] = [{"text": failure.text, "fix": failure.fix}]

@@ -101,7 +101,7 @@ class SetupContext:
             return draft_of(document)
         return draft
 
-    async def keep(self, draft: Draft) -> None:
+    async def store(self, draft: Draft) -> None:
         """Remember the answers. Raises LedgerError."""
         at, answers = self.clock.now_ms(), draft.model_dump()
         await self.ledger.put_fact("", _FACT, answers, at=at)
@@ -172,17 +172,17 @@ async def begin_anew(
 ) -> None:
     """Begin anew with the file of this text; `connect` is the store to connect then."""
     log.info("setup.written", file=str(place.path))
-    await place.keep(draft.said(written=digest_of(text)))
+    await place.store(draft.with_answers(written=digest_of(text)))
     place.restarts.restart(undo, connect=connect)
 
 
-def take_back(path: Path, copy: Path | None, _failure: BridgeError) -> None:
+def restore_file(path: Path, copy: Path | None, _failure: BridgeError) -> None:
     """Put the file back as it was."""
     if copy is not None:
         put_back(path, copy)
 
 
-def cannot_take_back(failure: BridgeError) -> None:
+def cannot_undo(failure: BridgeError) -> None:
     """Raise it: what another user has written this one cannot put back."""
     raise failure
 
@@ -318,7 +318,7 @@ def _adapter_faults(loaded: LoadedSettings) -> Iterator[ConfigError]:
                 name,
                 orders=adapters[table],
                 takes_orders=takes_orders,
-                stands_in="fallback" not in opened or opened["fallback"][1],
+                fallback_prints="fallback" not in opened or opened["fallback"][1],
             )
         except ConfigError as fault:
             at = "fallback" if takes_orders else table

@@ -16,7 +16,7 @@ from tillbridge.config import AssumptionSettings, Secret, SecretSource, is_loopb
 from tillbridge.config.secrets import resolve_secret
 from tillbridge.config.values import HttpUrl
 from tillbridge.core.clock import Clock
-from tillbridge.core.daemon_threads import apart
+from tillbridge.core.daemon_threads import in_thread
 from tillbridge.core.errors import BridgeError, ConfigError, Refused
 from tillbridge.core.i18n import _
 from tillbridge.core.log import learn_secret
@@ -49,9 +49,9 @@ def checked_url(text: str) -> str:
     try:
         url = TypeAdapter(HttpUrl).validate_python(text.strip())
     except ValidationError as failure:
-        words = failure.errors(include_url=False, include_input=False)[0]["msg"]
+        message = failure.errors(include_url=False, include_input=False)[0]["msg"]
         raise ConfigError(
-            _("That address {words}.").format(words=words.removeprefix("Value error, ")),
+            _("That address {words}.").format(words=message.removeprefix("Value error, ")),
             fix=_("It is in the service's console, and ends in /v2."),
         ) from None
     parts = urlsplit(url)
@@ -70,7 +70,7 @@ def is_practice(base_url: str) -> bool:
 
 async def reached(base_url: str) -> Finding:
     """Ask the service without any credential, and return what came of it."""
-    found = answer_verdict(await apart(lambda: exchange(f"{base_url}/pos/stores")))
+    found = answer_verdict(await in_thread(lambda: exchange(f"{base_url}/pos/stores")))
     is_well, fix = found.level is Level.OK, found.fix
     if not is_well and is_practice(base_url):
         fix = _("Start it: tillbridge sandbox. {fix}").format(fix=fix)
@@ -127,7 +127,7 @@ class SignIn:
         """Return the app's secret in the vault, to be put back."""
         return StoredClientSecret.of(self._place.ledger.vault)
 
-    def keep_secret(self, secret: str, base_url: str) -> None:
+    def store_secret(self, secret: str, base_url: str) -> None:
         """Put the app's secret for this service into the vault. Raises LedgerError."""
         learn_secret(secret)
         self.restore_secret(StoredClientSecret(secret, origin_of(base_url)))
@@ -160,13 +160,13 @@ class SignIn:
         if self._session is None:
             text = _("Nobody was asked to allow anything here.")
             return CallbackAnswer(ok=False, text=text, fix=again)
-        told = await answer_callback(self._session.consents, query)
-        if told.store is None:
-            text = told.failure.text if told.failure else _("That did not work.")
+        result = await answer_callback(self._session.consents, query)
+        if result.store is None:
+            text = result.failure.text if result.failure else _("That did not work.")
             return CallbackAnswer(ok=False, text=text, fix=again)
         draft = await self._place.draft()
         text = _("The merchant allows this bridge to work for them.")
-        await self._place.keep(draft.passed("sign_in", text))
+        await self._place.store(draft.passed("sign_in", text))
         return CallbackAnswer(ok=True, text=_("Thank you! Go on in the page Set-up."))
 
     async def stores(self, draft: Draft) -> list[Store]:
@@ -196,8 +196,8 @@ class SignIn:
             place = self._place
             link = ServiceLink(draft.base_url, self.app(draft), clock=place.clock)
             access = link.store(VaultTokenStore(place.ledger.vault, draft.store, draft.base_url))
-            keepers = {draft.store: access.tokens}
-            consents = ConsentFlow(link, keepers, place.ledger, clock=place.clock)
+            store_tokens = {draft.store: access.tokens}
+            consents = ConsentFlow(link, store_tokens, place.ledger, clock=place.clock)
             self._session = _Session(of, link, access, consents)
         return self._session
 
@@ -211,9 +211,9 @@ class SignIn:
         service = document.get("service", {})
         configured = origin_of(str(service.get("base_url") or base_url))
         stored = self.stored_secret()
-        said = service.get("client_secret")
+        reference = service.get("client_secret")
         origin = (stored.origin if stored.secret is not None else None) or configured
-        if (stored.secret is None and said is None) or origin != origin_of(base_url):
+        if (stored.secret is None and reference is None) or origin != origin_of(base_url):
             raise ConfigError(
                 _("The app's secret for this service is not known here."),
                 fix=_("Enter it under Sign-in."),
@@ -221,7 +221,7 @@ class SignIn:
         if stored.secret is not None:
             return stored.secret
         try:
-            source = TypeAdapter[SecretStr | SecretSource](Secret).validate_python(said)
+            source = TypeAdapter[SecretStr | SecretSource](Secret).validate_python(reference)
         except ValidationError:
             raise ConfigError(
                 _("client_secret in the file is not right."), fix=_("Enter it under Sign-in.")
@@ -280,7 +280,7 @@ async def chosen(
         )
     name = store.strip()
     text = _("{store} is {name} at the service.").format(store=name, name=found.name or store_id)
-    told = draft.passed(
+    passed = draft.passed(
         "store",
         text,
         store=name,
@@ -288,8 +288,8 @@ async def chosen(
         location_id=location_id.strip(),
         currency=currency.strip().upper(),
     )
-    _check(told)
-    return told
+    _check(passed)
+    return passed
 
 
 def _check(draft: Draft) -> None:
@@ -299,9 +299,9 @@ def _check(draft: Draft) -> None:
         (_CURRENCY, draft.currency, _("The currency is three letters, for example EUR.")),
         (_SOMETHING, draft.location_id, _("Your own id of the location is missing.")),
     )
-    for pattern, text, words in checks:
+    for pattern, text, message in checks:
         if not pattern.fullmatch(text):
-            raise ConfigError(words, fix=_("Correct it."))
+            raise ConfigError(message, fix=_("Correct it."))
 
 
 _MOST_TRIES = 25  # items that need a choice are not to be had without one

@@ -321,7 +321,7 @@ def document(facts: BridgeFacts, now_ms: int) -> StatusDocument:
     uptime = None
     if facts.running and facts.started_at is not None:
         uptime = max(0, now_ms - facts.started_at) // 1000
-    told: StatusDocument = {
+    answer: StatusDocument = {
         "verdict": _verdict(problems, noted, known, facts.last_delivery_at, now_ms),
         "problems": [_problem(problem, noted) for problem in problems],
         "stores": {
@@ -346,17 +346,17 @@ def document(facts: BridgeFacts, now_ms: int) -> StatusDocument:
         },
     }
     if facts.communities:
-        told["communities"] = {
+        answer["communities"] = {
             name: _community(each, facts.stores.get(f"communities/{name}") or StoreSnapshot())
             for name, each in facts.communities.items()
         }
-    return told
+    return answer
 
 
 def _badness(problem: OpenProblem) -> tuple[int, bool, int, str]:
     """Return how bad a problem is, the worst first: where nobody can order little else matters."""
     rank = _RANK[problem.kind.severity]
-    away = _keeps_orders_away(problem) or problem.code in _CLOSED
+    away = _blocks_orders(problem) or problem.code in _CLOSED
     return rank, not away, problem.since, problem.code
 
 
@@ -373,7 +373,7 @@ def _not_running(facts: BridgeFacts, now_ms: int) -> OpenProblem:
     return OpenProblem("bridge.not_started", "", "", since, detail)
 
 
-def _keeps_orders_away(problem: OpenProblem) -> bool:
+def _blocks_orders(problem: OpenProblem) -> bool:
     reached = not problem.code.startswith(_NOTHING_ARRIVES_STARTS)
     down = problem.kind.severity is Severity.DOWN
     return problem.code in _NOTHING_ARRIVES or (down and not reached)
@@ -428,7 +428,7 @@ def _all_well(stores: Mapping[str, StoreSnapshot], now_ms: int) -> str:
 def _nothing_arrives(problem: OpenProblem, now_ms: int) -> str:
     """Return the problem as a sentence, which begins with what it means where no order comes."""
     text = _sentence(problem)
-    if not _keeps_orders_away(problem):
+    if not _blocks_orders(problem):
         return text
     reason = _NOTHING_ARRIVES.get(problem.code, text[:1].lower() + text[1:].rstrip("."))
     return _("No orders can arrive since {time}: {reason}.").format(
@@ -529,7 +529,7 @@ def _service(
 ) -> ServiceView:
     consent = _mapping(facts.get("consent"))
     integration = _mapping(facts.get("integration"))
-    stands = _closure_in(facts)
+    closure = _closure_in(facts)
     contact = _mapping(facts.get("service_contact"))
     expires = consent.get("expires_at")
     left = round(max(0, expires - now_ms) / _DAY_MS, 1) if isinstance(expires, int) else None
@@ -563,8 +563,8 @@ def _service(
         "consent": consent_is,
         "consent_expires_at": _iso(expires),
         "consent_days_left": 0.0 if consent_is in {"ended", "withdrawn"} else left,
-        "paused": stands.status == "inactive",
-        "paused_since": _iso(stands.since_ms),
+        "paused": closure.status == "inactive",
+        "paused_since": _iso(closure.since_ms),
     }
 
 
@@ -576,14 +576,14 @@ def _closure_in(facts: Mapping[str, Any]) -> StoreClosure:
 def _store_part(facts: Mapping[str, Any], now_ms: int) -> OpeningView:
     """Return `stores.NAME.store` of the status document, from the store's facts."""
     closure = _closure_in(facts)
-    kept = _mapping(facts.get("standing"))
+    state = _mapping(facts.get("standing"))
     settings = _mapping(facts.get("store_settings"))
     tax = _mapping(facts.get("tax"))
     return {
         "status": closure.status,
-        "told": kept.get("told"),  # what the service was told last; None: not known
+        "told": state.get("told"),  # what the service was told last; None: not known
         **closure.to_json(),
-        "next_change_at": _iso(kept.get("next_change_ms")),
+        "next_change_at": _iso(state.get("next_change_ms")),
         "settings": {
             "pending": list(settings.get("pending", ())),
             "last_sent_at": _iso(settings.get("sent_at")),
@@ -596,13 +596,13 @@ def _store_part(facts: Mapping[str, Any], now_ms: int) -> OpeningView:
     }
 
 
-def _hours_today(kept: object, now_ms: int) -> list[str] | None:
+def _hours_today(stored: object, now_ms: int) -> list[str] | None:
     """Return today's spans; None where no file tells hours."""
-    if kept is None:
+    if stored is None:
         return None
     from tillbridge.model.restaurant import hours_from_json, zone_of  # noqa: PLC0415 -- few stores have
 
-    hours = hours_from_json(kept)
+    hours = hours_from_json(stored)
     if hours is None:
         return None
     now = datetime.fromtimestamp(now_ms / 1000, UTC)
@@ -641,9 +641,9 @@ def _community(community_id: str, known: StoreSnapshot) -> CommunityView:
 
 def _consent(left: float | None, codes: Collection[str]) -> str:
     """Return how the consent stands: the open problems know more than the calendar."""
-    for code, stands in _CONSENTS.items():
+    for code, state in _CONSENTS.items():
         if code in codes:
-            return stands
+            return state
     if left is None:
         return "none"
     return "ok" if left > 0 else "ended"

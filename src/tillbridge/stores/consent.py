@@ -33,7 +33,7 @@ from tillbridge.service.tokens import (
     Access,
     AppTokenStore,
     StoredToken,
-    TokenKeeper,
+    StoreTokens,
     TokenStore,
 )
 from tillbridge.service.types import Tokens, read
@@ -71,10 +71,10 @@ class ConsentFlow:
     """Begins and finishes consents, in the daemon and in `connect` alike."""
 
     def __init__(
-        self, link: ServiceLink, keepers: Mapping[str, TokenKeeper], ledger: Ledger, *, clock: Clock
+        self, link: ServiceLink, tokens: Mapping[str, StoreTokens], ledger: Ledger, *, clock: Clock
     ) -> None:
         self._link = link
-        self._keepers = keepers
+        self._tokens = tokens
         self._ledger = ledger
         self._clock = clock
         self._pending: dict[str, _Pending] = {}
@@ -115,7 +115,7 @@ class ConsentFlow:
         """
         store = self._take(state)
         tokens = await self._link.oauth.exchange(code)
-        await self._keepers[store].adopt(tokens)
+        await self._tokens[store].adopt(tokens)
         await note_consent(self._ledger, store, tokens, at_ms=self._clock.now_ms())
         log.info("consent.given", store=store, expires_at=tokens.consent_expires_at_ms)
         return store

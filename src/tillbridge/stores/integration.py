@@ -148,7 +148,7 @@ class Integrator:
             state = state_of(await self._chosen())
             if state is State.INTEGRATED:
                 return await self._take_over()
-            raise _as_it_stands(state)
+            raise _wrong_state(state)
 
     async def apply(self, kinds: frozenset[Kind]) -> Integrated | None:
         """Read and compare, and do what has to be done if it is of these kinds.
@@ -187,7 +187,7 @@ class Integrator:
         async with self._lock:
             store_id = await self.repository.store_id() or (await self._chosen()).store_id
             await self.repository.begin(Intent("remove"))
-            await self._let_go(store_id)
+            await self._release(store_id)
             return store_id
 
     async def resume(self) -> bool:
@@ -275,7 +275,7 @@ class Integrator:
                 await self.repository.begin(Intent("make"))
                 return await self._make(seen.store.store_id, Intent("make"), remove=False)
             case Kind.WAIT:
-                raise _as_it_stands(seen.plan.state)
+                raise _wrong_state(seen.plan.state)
 
     async def _change(self, seen: IntegrationSnapshot, *, secret_known: bool) -> Integrated:
         store_id, now = seen.store.store_id, seen.now or Integration(seen.store.store_id)
@@ -355,7 +355,7 @@ class Integrator:
         try:
             shown = await call
             if shown.webhook_secret:
-                await self.repository.keep_secret(
+                await self.repository.store_secret(
                     shown.webhook_secret, shown.integration, self.wanted.external_store_id
                 )
         finally:
@@ -383,7 +383,7 @@ class Integrator:
 
     # -- removing, and taking up what was cut off
 
-    async def _let_go(self, store_id: str) -> None:
+    async def _release(self, store_id: str) -> None:
         await self._delete(store_id)
         self._link.block("removed")
         await self.repository.note_removed()
@@ -405,7 +405,7 @@ class Integrator:
         log.warning("integration.resumed", store=self._store, begun=intent.kind)
         store = await self._chosen()
         if intent.kind == "remove":
-            await self._let_go(store.store_id)
+            await self._release(store.store_id)
             return None
         now = await self._integration_of(store.store_id)
         ours = now is not None and await self.repository.secret_known(now)
@@ -417,7 +417,7 @@ class Integrator:
         return await self._make(store.store_id, intent)
 
 
-def _as_it_stands(state: State) -> BridgeError:
+def _wrong_state(state: State) -> BridgeError:
     return BridgeError(
         _("The ordering service has the integration as {state}.").format(state=state),
         fix=_("See what to do with: tillbridge status"),

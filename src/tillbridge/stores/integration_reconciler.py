@@ -12,7 +12,7 @@ from tillbridge.core.errors import BridgeError, ConsentLost, LedgerError, Servic
 from tillbridge.core.log import get_logger
 from tillbridge.core.problems import Found, Scope
 from tillbridge.core.worker import Worker
-from tillbridge.service.tokens import TokenKeeper
+from tillbridge.service.tokens import StoreTokens
 from tillbridge.service.types import Store
 from tillbridge.stores.integration import IntegrationSnapshot, Integrator
 from tillbridge.stores.integration_plan import (
@@ -78,7 +78,7 @@ class IntegrationReconciler:
         context: StoreContext,
         integrator: Integrator,
         link: LinkMonitor,
-        tokens: TokenKeeper,
+        tokens: StoreTokens,
         *,
         settles_in_s: Callable[[], float] = lambda: 0.0,
         on_read: Callable[[Store, float], Awaitable[None]] = _nothing,

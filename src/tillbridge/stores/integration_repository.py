@@ -18,8 +18,8 @@ from tillbridge.ledger.vault import (
     describe_webhook_secret,
     end_webhook_secrets,
     forget_webhook_secrets,
-    keep_webhook_secret,
     prove_writable,
+    store_webhook_secret,
     webhook_secrets,
 )
 from tillbridge.service.types import Integration, IntegrationRequest
@@ -71,10 +71,10 @@ class IntegrationRepository:
 
     # -- secrets
 
-    async def keep_secret(self, secret: str, integration: Integration, location_id: str) -> None:
-        """Keep a secret that was shown this once; `location_id` where its answer names none."""
+    async def store_secret(self, secret: str, integration: Integration, location_id: str) -> None:
+        """Store a secret that was shown this once; `location_id` where its answer names none."""
         await self._in_vault(
-            keep_webhook_secret,
+            store_webhook_secret,
             secret=secret,
             at_ms=self._clock.now_ms(),
             integration_id=integration.integration_id or "",

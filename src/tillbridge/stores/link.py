@@ -116,7 +116,7 @@ class LinkMonitor:
 
     `seen` is the client's `on_contact`, `refusal` its `hindrance`. Calls are made at first, while
     nothing is known. `on_back` is called when the service, the consent or the integration is back,
-    `on_doubt` when the integration may be another than was known.
+    `on_unsure` when the integration may be another than was known.
     """
 
     def __init__(self, store: str, bridge: BridgeContext, reach: ServiceReach) -> None:
@@ -124,7 +124,7 @@ class LinkMonitor:
         self._reach = reach
         self._bridge = bridge
         self.on_back: Callable[[], None] = _ignore
-        self.on_doubt: Callable[[], None] = _ignore
+        self.on_unsure: Callable[[], None] = _ignore
         self._blocked = ""  # why, a word for the log
         self._well = False  # the last call was
         self._noted_ms: int | None = None
@@ -178,7 +178,7 @@ class LinkMonitor:
         except ServiceError as failure:  # `seen` has taken note of it
             log.debug("service.idle_read", store=self._store, code=failure.code)
             if failure.code == NOT_INTEGRATED:
-                self.on_doubt()
+                self.on_unsure()
         return every_s
 
     def seen(self, contact: Contact) -> None:
@@ -191,13 +191,13 @@ class LinkMonitor:
         guarded, failure = is_guarded(contact.operation), contact.failure
         if guarded and failure is not None and failure.code == NOT_INTEGRATED:
             self.block(NOT_INTEGRATED)
-            self.on_doubt()
+            self.on_unsure()
         self._bridge.metrics.called(self._store, contact)
         well = contact.ok and not isinstance(failure, ConsentLost)
         if well and not self._well:
             self.on_back()
             if guarded:  # what reads integrations knows already
-                self.on_doubt()
+                self.on_unsure()
         self._well = well
 
     async def close(self) -> None:

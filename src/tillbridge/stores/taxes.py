@@ -163,13 +163,13 @@ def _of_items(taxes: Taxes, items: Iterable[TaxedItem]) -> Iterator[str]:
         count = len(found)
         where = ngettext("{n} item", "{n} items", count).format(n=count)
         if not taxes.enabled:
-            says = _("the service takes no tax")
+            at_service = _("the service takes no tax")
         elif service is None:
-            says = _("the service has no such tax")
+            at_service = _("the service has no such tax")
         else:
-            says = _("the service says {rate}").format(rate=_percent(service))
+            at_service = _("the service says {rate}").format(rate=_percent(service))
         yield _("the till says {rate} on {where}, {says}; first: {first}").format(
-            rate=_percent(till), where=where, says=says, first=_short(found[0].name)
+            rate=_percent(till), where=where, says=at_service, first=_short(found[0].name)
         )
 
 
@@ -327,7 +327,7 @@ class TaxMonitor:
         """Do what is due, and return after how many seconds something is; None for nothing."""
         try:
             if self._arrived:
-                await self._take_orders()
+                await self._compare_orders()
             if self._perhaps:
                 self._perhaps = False
                 if self._whole_at is None and await self._is_old():
@@ -345,7 +345,7 @@ class TaxMonitor:
         self._whole_at = None
         return None
 
-    async def _take_orders(self) -> None:
+    async def _compare_orders(self) -> None:
         arrived, self._arrived = self._arrived[-_LATEST:], []
         await self._update(
             lambda before: replace(before, orders=(*before.orders, *arrived)[-_LATEST:])

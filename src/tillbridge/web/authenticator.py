@@ -98,9 +98,9 @@ def foreign_write(headers: Mapping[str, str]) -> str:
         return f"Sec-Fetch-Site: {site}"
     host = headers.get("Host", "")
     for name in ("Origin", "Referer"):
-        told = headers.get(name)
-        if told is not None:
-            return "" if same_site(told, host) else name
+        origin = headers.get(name)
+        if origin is not None:
+            return "" if same_site(origin, host) else name
     return "" if site is not None else "no Origin"
 
 

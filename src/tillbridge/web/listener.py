@@ -78,7 +78,7 @@ class MerchantReturn:
     """Where a merchant comes back to after consent: the path of redirect_uri, and who takes it."""
 
     path: str
-    take: OnCallback
+    on_callback: OnCallback
 
 
 class StatusListener:
@@ -120,7 +120,7 @@ class StatusListener:
             ]
         )
         if merchant is not None:
-            application.router.add_get(merchant.path, _taking(merchant.take))
+            application.router.add_get(merchant.path, _taking(merchant.on_callback))
         self._site = Site(dispatcher, authenticator, only_setup=only_setup)
         application.add_routes(self._site.routes())
         self._runner = web.AppRunner(
@@ -240,8 +240,8 @@ class StatusListener:
         if not _STATIC_NAME.fullmatch(name) or not (STATIC / name).is_file():
             raise web.HTTPNotFound
         # Its address changes with its content.
-        kept = {"Cache-Control": _A_YEAR} if request.query_string else {}
-        return web.FileResponse(STATIC / name, headers=kept)
+        headers = {"Cache-Control": _A_YEAR} if request.query_string else {}
+        return web.FileResponse(STATIC / name, headers=headers)
 
     @web.middleware
     async def _guarded(self, request: web.Request, handler: _Handler) -> web.StreamResponse:
@@ -293,11 +293,11 @@ def _turned_away(turned: Denied | None) -> web.Response:
     )
 
 
-def _taking(take: OnCallback) -> _Handler:
+def _taking(on_callback: OnCallback) -> _Handler:
     """Return who answers a merchant who comes back from the service."""
 
     async def handle(request: web.Request) -> web.Response:
-        answer = await take(dict(request.query))
+        answer = await on_callback(dict(request.query))
         return web.Response(
             status=200 if answer.ok else 400,
             text=callback_page(answer),
@@ -317,11 +317,11 @@ def path_on_status_page(redirect_uri: str, listen: str) -> str:
 
 
 @asynccontextmanager
-async def redirect_listener(redirect_uri: str, take: OnCallback) -> AsyncIterator[None]:
+async def redirect_listener(redirect_uri: str, on_callback: OnCallback) -> AsyncIterator[None]:
     """Listen on the address of `redirect_uri`, and on no other path. Raises ConfigError."""
     place = callback_place(redirect_uri)
     application = web.Application()
-    application.router.add_get(place.path, _taking(take), allow_head=False)
+    application.router.add_get(place.path, _taking(on_callback), allow_head=False)
     runner = web.AppRunner(application, access_log=None, shutdown_timeout=1.0)
     await runner.setup()
     try:

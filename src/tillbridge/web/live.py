@@ -66,17 +66,17 @@ class LiveHub:
         try:
             with contextlib.suppress(ConnectionError, TimeoutError):
                 await response.prepare(request)
-                await self._tell(response, welcome)
+                await self._stream(response, welcome)
         finally:
             self._streams = [each for each in self._streams if each is not entry]
         return response
 
-    async def _tell(self, response: web.StreamResponse, welcome: Callable[[], bool]) -> None:
-        told = self._version
-        await _write(response, f"retry: 3000\nevent: hello\ndata: {told}\n\n")
+    async def _stream(self, response: web.StreamResponse, welcome: Callable[[], bool]) -> None:
+        sent = self._version
+        await _write(response, f"retry: 3000\nevent: hello\ndata: {sent}\n\n")
         while not self._closed:
             changed = self._changed
-            if self._version == told:
+            if self._version == sent:
                 try:
                     async with asyncio.timeout(self._beat_s):
                         await changed.wait()
@@ -85,10 +85,10 @@ class LiveHub:
             if not welcome():
                 await _write(response, "event: ended\ndata: \n\n")
                 return
-            if self._version != told and not self._closed:
+            if self._version != sent and not self._closed:
                 await asyncio.sleep(_GATHER_S)
-                told = self._version
-                await _write(response, f"event: change\ndata: {told}\n\n")
+                sent = self._version
+                await _write(response, f"event: change\ndata: {sent}\n\n")
 
 
 def _is_there(request: web.Request) -> bool:

@@ -141,8 +141,8 @@ def _seconds(iso: str | None) -> float | None:
     return None if iso is None else datetime.fromisoformat(iso).timestamp()
 
 
-def _online(told: StoreView) -> float | None:
-    online = told["pos"]["online"]
+def _online(view: StoreView) -> float | None:
+    online = view["pos"]["online"]
     return None if online is None else float(online)
 
 
@@ -150,57 +150,57 @@ _STORE_GAUGES: tuple[tuple[str, str, Callable[[StoreView], float | None]], ...] 
     (
         "orders_waiting",
         "Orders that the till does not have yet.",
-        lambda told: told["orders"]["waiting"],
+        lambda view: view["orders"]["waiting"],
     ),
     (
         "oldest_waiting_order_seconds",
         "For how long the oldest of them waits.",
-        lambda told: told["orders"]["oldest_waiting_s"] or 0,
+        lambda view: view["orders"]["oldest_waiting_s"] or 0,
     ),
     (
         "orders_untold",
         "Orders of which the service is still to be told something.",
-        lambda told: told["orders"]["untold"],
+        lambda view: view["orders"]["untold"],
     ),
     (
         "menu_acknowledged_items",
         "Items of the menu that the service has accepted.",
-        lambda told: told["menu"]["acknowledged_items"],
+        lambda view: view["menu"]["acknowledged_items"],
     ),
     (
         "menu_refused_items",
         "Items of the menu that the service has refused.",
-        lambda told: told["menu"]["refused_items"],
+        lambda view: view["menu"]["refused_items"],
     ),
     (
         "menu_pending_changes",
         "Changes of the menu that the service has not accepted yet.",
-        lambda told: told["menu"]["pending"],
+        lambda view: view["menu"]["pending"],
     ),
     (
         "menu_held",
         "1 while a menu change waits for a person.",
-        lambda told: float(told["menu"]["held"]),
+        lambda view: float(view["menu"]["held"]),
     ),
     (
         "menu_last_sync_timestamp_seconds",
         "When the service last accepted the menu.",
-        lambda told: _seconds(told["menu"]["last_synced_at"]),
+        lambda view: _seconds(view["menu"]["last_synced_at"]),
     ),
     (
         "consent_expiry_timestamp_seconds",
         "When the merchant's consent ends.",
-        lambda told: _seconds(told["service"]["consent_expires_at"]),
+        lambda view: _seconds(view["service"]["consent_expires_at"]),
     ),
     (
         "service_last_contact_timestamp_seconds",
         "When the ordering service last answered.",
-        lambda told: _seconds(told["service"]["last_contact_at"]),
+        lambda view: _seconds(view["service"]["last_contact_at"]),
     ),
     (
         "store_paused",
         "1 while the store takes no orders.",
-        lambda told: float(told["service"]["paused"]),
+        lambda view: float(view["service"]["paused"]),
     ),
     ("pos_online", "1 while the POS can be reached.", _online),
 )

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 import tillbridge
 from tillbridge.config import SecretSource, host_and_port
-from tillbridge.core.daemon_threads import apart
+from tillbridge.core.daemon_threads import in_thread
 from tillbridge.core.errors import BridgeError, LedgerError
 from tillbridge.core.i18n import _
 from tillbridge.core.problems import Found
@@ -113,7 +113,7 @@ async def check_ports(subject: Subject) -> Finding:
         "status_page": subject.settings.status_page.listen,
     }
     ports = [
-        await apart(partial(_port, name, listen))
+        await in_thread(partial(_port, name, listen))
         for name, listen in listeners.items()
         if host_and_port(listen)[1]
     ]
@@ -222,7 +222,7 @@ def versions() -> dict[str, str]:
 async def check_versions(subject: Subject) -> Finding:
     """Look at the versions of what the bridge stands on."""
     month = to_iso(subject.clock.now_ms())[:7]
-    return versions_verdict(await apart(versions), sys.version_info[:2], month)
+    return versions_verdict(await in_thread(versions), sys.version_info[:2], month)
 
 
 def versions_verdict(found: Mapping[str, str], python: tuple[int, int], month: str) -> Finding:
@@ -302,7 +302,7 @@ def manager_verdict(environment: Mapping[str, str], *, running: bool) -> Finding
 
 async def check_secret_files(subject: Subject) -> Finding:
     """Look who may read what must stay secret."""
-    return secret_files_verdict(await apart(lambda: list(open_files(_secret_paths(subject)))))
+    return secret_files_verdict(await in_thread(lambda: list(open_files(_secret_paths(subject)))))
 
 
 def open_files(paths: Iterable[Path]) -> Iterable[tuple[str, int]]:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tillbridge.core.compatibility import ledger_schemas
-from tillbridge.core.daemon_threads import apart
+from tillbridge.core.daemon_threads import in_thread
 from tillbridge.core.i18n import _
 from tillbridge.core.problems import Found
 from tillbridge.diagnostics.result import Finding, coded, failed, of_problem, ok, skipped, warning
@@ -37,7 +37,9 @@ class LedgerFacts:
 
 async def check_ledger(subject: Subject) -> Finding:
     """Read the ledger on a connection that cannot write."""
-    facts = await apart(lambda: look_at_ledger(subject.data_dir / "ledger.db", subject.writable))
+    facts = await in_thread(
+        lambda: look_at_ledger(subject.data_dir / "ledger.db", subject.writable)
+    )
     return ledger_verdict(facts, running=subject.running)
 
 
@@ -182,7 +184,7 @@ class Disk:
 
 async def check_disk(subject: Subject) -> Finding:
     """Look at the data folder's disk; writes nothing."""
-    return disk_verdict(await apart(lambda: look_at_disk(subject.data_dir)))
+    return disk_verdict(await in_thread(lambda: look_at_disk(subject.data_dir)))
 
 
 def look_at_disk(folder: Path) -> Disk:

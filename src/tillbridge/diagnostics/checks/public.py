@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal
 from urllib.parse import quote, urlsplit
 
-from tillbridge.core.daemon_threads import apart
+from tillbridge.core.daemon_threads import in_thread
 from tillbridge.core.errors import LedgerError
 from tillbridge.core.i18n import _
 from tillbridge.diagnostics.network import (
@@ -314,7 +314,7 @@ async def gather(subject: Subject, *, delivered_at_ms: int | None) -> Evidence:
     echo = subject.echo
     nonce = "" if echo is None else echo.new_nonce()
     target = f"{receiver.public_url}/webhooks/healthz" + (f"?nonce={nonce}" if nonce else "")
-    seen = await apart(lambda: subject.fetch(target))
+    seen = await in_thread(lambda: subject.fetch(target))
     proven = echo is not None and echo.proves(nonce, seen.body)
     outside = None
     if not proven and echo is not None:
@@ -331,7 +331,7 @@ async def gather(subject: Subject, *, delivered_at_ms: int | None) -> Evidence:
         proven=proven,
         outside=outside,
         delivery_s=since_s,
-        own=await apart(own_addresses) if not proven else frozenset(),
+        own=await in_thread(own_addresses) if not proven else frozenset(),
         service_is_local=is_loopback(service_host) or is_local_name(service_host),
         running=echo is not None,
     )
@@ -345,7 +345,7 @@ async def _asked_outside(subject: Subject, echo: "Echo") -> bool | None:
     nonce = echo.new_nonce()
     target = f"{subject.settings.receiver.public_url}/webhooks/healthz?nonce={nonce}"
     asking = f"{prober}?url={quote(target, safe='')}"
-    seen = await apart(lambda: subject.fetch(asking))
+    seen = await in_thread(lambda: subject.fetch(asking))
     if echo.proves(nonce, seen.body):
         return True
     return False if seen.status == 200 and _is_report(seen.body) else None
@@ -405,7 +405,7 @@ async def check_names(subject: Subject, role: Role) -> Finding:
     settings = subject.settings
     url = settings.service.base_url if role == "service" else settings.receiver.public_url
     host = urlsplit(url).hostname or ""
-    addresses, trouble, detail = await apart(lambda: look_up(host, subject.names))
+    addresses, trouble, detail = await in_thread(lambda: look_up(host, subject.names))
     return names_verdict(Lookup(host, addresses, trouble, detail), role)
 
 

@@ -5,7 +5,7 @@ import json
 from dataclasses import dataclass
 from email.utils import parsedate_to_datetime
 
-from tillbridge.core.daemon_threads import apart
+from tillbridge.core.daemon_threads import in_thread
 from tillbridge.core.i18n import _
 from tillbridge.core.network import system_trust
 from tillbridge.core.problems import Found
@@ -38,7 +38,7 @@ class Asked:
 async def ask(base_url: str, names: Resolve = resolve, trust: Trust = system_trust) -> Asked:
     """Ask the service once, without a credential."""
     url = f"{base_url}{_PATH}"
-    seen = await apart(lambda: fetch(url, names=names, trust=trust))
+    seen = await in_thread(lambda: fetch(url, names=names, trust=trust))
     verdict = answer_verdict(seen)
     timed = await _timed(seen, url, names)
     return Asked(verdict.level is Level.OK, verdict.fix, _skew_of(timed))
@@ -48,7 +48,7 @@ async def asked(subject: Subject) -> Exchange:
     """Return what came of asking the service; asked once for all checks."""
     if "service" not in subject.asked:
         url = f"{subject.settings.service.base_url}{_PATH}"
-        subject.asked["service"] = asyncio.ensure_future(apart(lambda: subject.fetch(url)))
+        subject.asked["service"] = asyncio.ensure_future(in_thread(lambda: subject.fetch(url)))
     return await asyncio.shield(subject.asked["service"])
 
 
@@ -137,7 +137,7 @@ async def _timed(seen: Exchange, url: str, names: Resolve) -> Exchange:
         return seen
     # A wrong clock is why certificates look wrong: its time is asked without trust, since nothing
     # but the time is taken from the answer.
-    return await apart(lambda: fetch(url, names=names, trust=no_trust))
+    return await in_thread(lambda: fetch(url, names=names, trust=no_trust))
 
 
 def _skew_of(seen: Exchange) -> float | None:

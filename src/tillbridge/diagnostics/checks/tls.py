@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from typing import Literal
 from urllib.parse import urlsplit
 
-from tillbridge.core.daemon_threads import apart
+from tillbridge.core.daemon_threads import in_thread
 from tillbridge.core.i18n import _
 from tillbridge.diagnostics.network import (
     Trust,
@@ -80,11 +80,11 @@ async def check_tls(subject: Subject, role: Role) -> Finding:
     host = parts.hostname or ""
     if parts.scheme == "http":
         return verdict(Handshake(host, "http"), role, subject.clock.now_ms())
-    addresses, trouble, detail = await apart(lambda: look_up(host, subject.names))
+    addresses, trouble, detail = await in_thread(lambda: look_up(host, subject.names))
     if trouble:
         seen = Handshake(host, trouble=detail)
     else:
-        seen = await apart(lambda: handshake(host, addresses, port_of(parts), subject.trust))
+        seen = await in_thread(lambda: handshake(host, addresses, port_of(parts), subject.trust))
     return verdict(seen, role, subject.clock.now_ms())
 
 

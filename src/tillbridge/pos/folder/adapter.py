@@ -150,7 +150,7 @@ class FolderHealth:
         """Return whether the till takes orders; a folder that is gone means a vanished share."""
         found = self._folders()
         self._failing = not found.online
-        return found if self._failing or self.heartbeat is None else self._heard(self.heartbeat)
+        return found if self._failing or self.heartbeat is None else self._alive(self.heartbeat)
 
     def look_again(self) -> None:
         """Write into every folder at the next look: writing an order has just failed."""
@@ -173,7 +173,7 @@ class FolderHealth:
             self._tried_at = now
         return Health(online=True)
 
-    def _heard(self, heartbeat: Path) -> Health:
+    def _alive(self, heartbeat: Path) -> Health:
         try:
             touched_at = heartbeat.stat().st_mtime
         except OSError:

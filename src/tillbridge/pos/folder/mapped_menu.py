@@ -251,17 +251,17 @@ def line_records(path: Path, encoding: str | None, patterns: LinePatterns) -> Re
     category = ""
     rows = []
     for number, line in enumerate(text.splitlines(), 1):
-        words = line.strip().lstrip("\ufeff")
-        if not words:
+        stripped = line.strip().lstrip("\ufeff")
+        if not stripped:
             continue
-        if heading is not None and (found := heading.fullmatch(words)):
+        if heading is not None and (found := heading.fullmatch(stripped)):
             category = found.groupdict().get("category") or ""
-        elif match := item.fullmatch(words):
+        elif match := item.fullmatch(stripped):
             fields = {ours: value or "" for ours, value in match.groupdict().items()}
             rows.append(Record(number, {"category": category, **fields}))
         else:
-            text_of_it = f"{words[:80]!r} is neither a heading nor an item."
-            bad = BadCell("", words, text_of_it, "Correct the line.")
+            text_of_it = f"{stripped[:80]!r} is neither a heading nor an item."
+            bad = BadCell("", stripped, text_of_it, "Correct the line.")
             rows.append(Record(number, {"category": category}, bad=bad))
     return Records(
         rows=tuple(rows),

@@ -90,7 +90,7 @@ def _plain(value: object) -> object:
     raise TypeError(f"{type(value).__name__} has no place in an order")
 
 
-_KEEP_S = 60 * 86_400
+_STORED_S = 60 * 86_400
 _LOOK_AGAIN_S = 86_400
 
 
@@ -104,7 +104,7 @@ class Outbox:
 
     def __post_init__(self) -> None:
         self.journal = self.folder / ".tillbridge"
-        self._pruning = Pruning(self.journal, _KEEP_S)
+        self._pruning = Pruning(self.journal, _STORED_S)
 
     def holds(self, stem: str) -> bool:
         """Return whether the file was put out, be it there or taken. Raises PosOffline."""
@@ -165,7 +165,7 @@ class Pruning:
     """
 
     folder: Path
-    keep_s: float
+    stored_s: float
     made: bool = False
     _pruned_at: float | None = field(default=None, init=False)
 
@@ -175,7 +175,7 @@ class Pruning:
         if self._pruned_at is not None and now - self._pruned_at < _LOOK_AGAIN_S:
             return
         self._pruned_at = now
-        oldest = time.time() - self.keep_s
+        oldest = time.time() - self.stored_s
         with os.scandir(self.folder) as entries:
             for entry in entries:
                 # One that cannot be removed must not keep an order from going out.
@@ -209,7 +209,7 @@ def _give_to_owner_of(folder: Path, made: Path) -> None:
 
 
 _MAX_STEM = 120
-_KEPT_BY_WINDOWS = re.compile(r"(con|prn|aux|nul|com\d|lpt\d)(\..*)?", re.IGNORECASE)
+_RESERVED_BY_WINDOWS = re.compile(r"(con|prn|aux|nul|com\d|lpt\d)(\..*)?", re.IGNORECASE)
 _UNSAFE = re.compile(r"[^A-Za-z0-9._-]")
 
 
@@ -221,7 +221,7 @@ def safe_stem(name: str) -> str:
     if not name:
         raise ValueError("an empty id cannot name a file")
     stem = _UNSAFE.sub(_encoded, name)
-    if stem.startswith(".") or _KEPT_BY_WINDOWS.fullmatch(stem):
+    if stem.startswith(".") or _RESERVED_BY_WINDOWS.fullmatch(stem):
         stem = f"%{ord(stem[0]):02X}{stem[1:]}"
     if len(stem) > _MAX_STEM:
         digest = hashlib.sha256(name.encode(errors="surrogatepass")).hexdigest()[:32]

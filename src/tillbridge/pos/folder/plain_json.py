@@ -429,8 +429,8 @@ class _Body:
         except BadCell as bad:
             if external_id := _id_if_any(each):
                 self.known.need()  # the first with this id may be a known one
-            stands_for = "" if external_id in self._read else external_id
-            self._bad_rows.append(bad.at(place, external_id=stands_for))
+            affected_id = "" if external_id in self._read else external_id
+            self._bad_rows.append(bad.at(place, external_id=affected_id))
             return
         first = self._items.get(item.external_id)
         if first is None:

@@ -119,7 +119,7 @@ class Families:
         self._heads: dict[str, int] = {}  # item id -> fingerprint of its own row
         self._variants: dict[str, int] = {}  # item id -> fingerprint of its variants' rows
         self._loose: set[int] = set()  # rows without an id, or with one that a row above has
-        self._kept: list[_Row] | None = []
+        self._few_rows: list[_Row] | None = []
 
     def unknown_rows(self, known: AbstractSet[int], unseen: set[int]) -> Iterator[_Row]:
         """Yield the rows of items whose fingerprint is not in `known`, in the file's order.
@@ -139,8 +139,8 @@ class Families:
                 new[external_id] = whole
         # Their own row was known by itself, as an item without variants; or it is not there.
         late = self._variants.keys() - self._heads.keys()
-        rows: Iterable[_Row] = self._kept or ()
-        if late or self._kept is None:
+        rows: Iterable[_Row] = self._few_rows or ()
+        if late or self._few_rows is None:
             rows = _distinct(self._table.unknown_rows(frozenset(), set(), self._seed))
         for number, row, fingerprint in rows:
             external_id, parent_id = self._ids(row)
@@ -165,10 +165,10 @@ class Families:
             self._heads[external_id] = fingerprint
         else:
             self._loose.add(number)
-        if self._kept is not None:
-            self._kept.append(numbered)
-            if len(self._kept) > _FEW_ROWS:
-                self._kept = None
+        if self._few_rows is not None:
+            self._few_rows.append(numbered)
+            if len(self._few_rows) > _FEW_ROWS:
+                self._few_rows = None
 
     def _ids(self, row: Sequence[str]) -> tuple[str, str]:
         width = len(row)

@@ -55,17 +55,17 @@ def texts_of(unit: Unit) -> Iterator[str]:
         yield "" if bad is None else bad.text
 
 
-def kept_out_by(where: Mapping[str, Sequence[str]], cells_of: Mapping[str, str]) -> str:
+def excluding_column(where: Mapping[str, Sequence[str]], cells_of: Mapping[str, str]) -> str:
     """Return the column whose word keeps a row out, "" for a row that counts.
 
     A row counts if each column of `where` holds one of its words, or nothing.
     """
-    for column, words in where.items():
+    for column, values in where.items():
         held = [part.strip().casefold() for part in cells_of.get(column, "").split(",")]
         if not any(held):
-            if ANY in words:
+            if ANY in values:
                 return column
-        elif ANY not in words and not {word.casefold() for word in words} & set(held):
+        elif ANY not in values and not {value.casefold() for value in values} & set(held):
             return column
     return ""
 
@@ -90,7 +90,7 @@ class UnitMaker:
         return self._by_parent(records)
 
     def _counts(self, record: Record, filters: Mapping[str, str]) -> bool:
-        column = kept_out_by(self.mapping.where, filters)
+        column = excluding_column(self.mapping.where, filters)
         if not column:
             return True
         name, size = record.text("name"), self._size(record)

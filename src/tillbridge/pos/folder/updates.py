@@ -32,7 +32,7 @@ _MAX_BYTES = 1 << 20
 _MAX_ID = 500
 _MAX_ITEMS = 100  # no order has more kinds of items that are out at once
 _SETTLE_S = 1.0
-_KEEP_DONE_S = 30 * 86_400
+_DONE_STORED_S = 30 * 86_400
 
 _Signature = tuple[int, int, int]  # file number, time of the last change, size
 
@@ -57,7 +57,7 @@ class UpdateFiles:
     _pruning: Pruning = field(init=False)
 
     def __post_init__(self) -> None:
-        self._pruning = Pruning(self.folder / "done", _KEEP_DONE_S, made=True)
+        self._pruning = Pruning(self.folder / "done", _DONE_STORED_S, made=True)
 
     def read_updates(self) -> Sequence[TicketUpdate]:
         """Return the news in the folder that is not handled yet. Raises PosOffline."""
@@ -208,13 +208,13 @@ def _parse(key: str, content: bytes) -> TicketUpdate:
 def _reason(data: Mapping[str, Any]) -> tuple[RejectReason | None, str]:
     """Return reason and message. A reason of the till's own is OTHER: the rejection must count."""
     reason, message = data.get("reason"), data.get("message")
-    words = message.strip() if isinstance(message, str) else ""
+    text = message.strip() if isinstance(message, str) else ""
     if reason is None or reason == "":
-        return None, words
+        return None, text
     name = str(reason).strip().lower()
     if name in {each.value for each in RejectReason}:
-        return RejectReason(name), words
-    return RejectReason.OTHER, f"{reason}: {words}" if words else str(reason)
+        return RejectReason(name), text
+    return RejectReason.OTHER, f"{reason}: {text}" if text else str(reason)
 
 
 def _external_ids(value: object) -> tuple[str, ...]:

@@ -34,7 +34,7 @@ from tillbridge.pos.process.wire import (
     Result,
 )
 
-Word = Annotated[str, Field(min_length=1)]
+NonEmpty = Annotated[str, Field(min_length=1)]
 Seconds = Annotated[float, Field(gt=0, le=3600)]
 
 
@@ -61,7 +61,7 @@ _CHANGES = {
 class ProcessOptions(api.AdapterOptions):
     """Which program, where it runs, what it is given, and for how long it is waited for."""
 
-    command: tuple[Word, ...] = Field(
+    command: tuple[NonEmpty, ...] = Field(
         min_length=1,
         json_schema_extra={FILE_ONLY: True},
         description='The program and its arguments: command = ["dotnet", "MyTill.dll"]. No shell.',
@@ -71,7 +71,7 @@ class ProcessOptions(api.AdapterOptions):
         json_schema_extra={FILE_ONLY: True},
         description="The folder it runs in; relative ones count from bridge.toml.",
     )
-    env: tuple[Word, ...] = Field(
+    env: tuple[NonEmpty, ...] = Field(
         (),
         json_schema_extra={FILE_ONLY: True},
         description=(

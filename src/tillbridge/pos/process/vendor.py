@@ -30,7 +30,7 @@ from tillbridge.core.errors import ConfigError
 from tillbridge.core.i18n import _
 from tillbridge.model.money import exponent
 from tillbridge.pos.loader import first_fault, read_toml
-from tillbridge.pos.process.adapter import ProcessAdapter, ProcessOptions, Word
+from tillbridge.pos.process.adapter import NonEmpty, ProcessAdapter, ProcessOptions
 from tillbridge.pos.process.program import (
     Limits,
     NotAnswered,
@@ -272,9 +272,9 @@ class ProcessRig(Rig):
     def kill_writing(self, orders: Sequence[Order]) -> int:
         """Write each order, and end the program at another moment of it; return how many."""
         first, *others = orders
-        took_s = self._write(first, None)
+        duration_s = self._write(first, None)
         for number, order in enumerate(others):
-            self._write(order, took_s * 1.2 * number / len(others))
+            self._write(order, duration_s * 1.2 * number / len(others))
         return len(others)
 
     def _write(self, order: Order, kill_after_s: float | None) -> float:
@@ -298,9 +298,9 @@ class ProcessRig(Rig):
             thread.join(kill_after_s)
             pos.kill()
         thread.join(_PATIENCE_S)
-        took_s = time.monotonic() - began
+        duration_s = time.monotonic() - began
         pos.close()
-        return took_s
+        return duration_s
 
     def _ask(self, method: str, **params: object) -> Any:  # noqa: ANN401 -- each method has a result of its own
         try:
@@ -327,15 +327,15 @@ class VendorFile(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     name: Annotated[str, Field(pattern=r"[a-z][a-z0-9_]*")]
-    summary: Word
-    command: Annotated[tuple[Word, ...], Field(min_length=1)]
-    rig: tuple[Word, ...] = ()
+    summary: NonEmpty
+    command: Annotated[tuple[NonEmpty, ...], Field(min_length=1)]
+    rig: tuple[NonEmpty, ...] = ()
 
 
 class VendorOptions(ProcessOptions):
     """The same options; without `command` it is the one in process.toml."""
 
-    command: tuple[Word, ...] = Field((), description="As in process.toml.")
+    command: tuple[NonEmpty, ...] = Field((), description="As in process.toml.")
 
 
 @dataclass(frozen=True, slots=True)

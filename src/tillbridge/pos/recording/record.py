@@ -49,7 +49,7 @@ _NOT_HANDED_ON = {
     "proxy-connection",
     "transfer-encoding",
 }
-_KEPT = ("Content-Type", "ETag", "Link", "Retry-After")
+_HEADERS = ("Content-Type", "ETag", "Link", "Retry-After")
 
 
 @dataclass(slots=True)
@@ -94,7 +94,7 @@ def relaying(origin: str, traffic: Traffic) -> Iterator[str]:
                 return
             request = {"method": self.command, "path": self.path}
             request |= as_body(body.decode("utf-8", "replace")) if body else {}
-            recorded_headers = {name: headers[name] for name in _KEPT if name in headers}
+            recorded_headers = {name: headers[name] for name in _HEADERS if name in headers}
             traffic.record(request, status, recorded_headers, content)
             back = {
                 name: value

@@ -33,8 +33,8 @@ def make_package(name: str, folder: Path) -> MadePackage:
             _("{folder} is there already.").format(folder=home),
             fix=_("Take another name, or another folder: --in FOLDER."),
         )
-    words = name.replace("_", " ")
-    replaced = {"mytill": name, "MyTill": words.title().replace(" ", ""), "my till": words}
+    spaced = name.replace("_", " ")
+    replaced = {"mytill": name, "MyTill": spaced.title().replace(" ", ""), "my till": spaced}
     files = []
     for source in sorted(_TEMPLATE.rglob(f"*{_SUFFIX}")):
         relative = Path(_filled(str(source.relative_to(_TEMPLATE)), replaced))

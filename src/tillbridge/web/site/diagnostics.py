@@ -61,13 +61,13 @@ async def _fill_logs(visit: Visit) -> Filled:
     }
     many = visit.query.get("many") == "1"
     most = _MANY if many else _FEW
-    told = await visit.perform("diagnostics.logs", **asked, limit=most + 1)
-    shown = told["lines"][:most]
+    page = await visit.perform("diagnostics.logs", **asked, limit=most + 1)
+    shown = page["lines"][:most]
     return {
         "lines": [_line(each) for each in shown],
-        "more": not many and len(told["lines"]) > len(shown),
+        "more": not many and len(page["lines"]) > len(shown),
         "many": many,
-        "kept": told["kept"],
+        "kept": page["kept"],
         "asked": asked,
         "is_asked": any(asked.values()),
         "levels": list(_LEVELS.items()),
@@ -111,15 +111,15 @@ async def _fill_bundle(visit: Visit) -> Filled:
 
 
 async def _give_bundle(visit: Visit) -> web.Response:
-    told = await visit.perform("diagnostics.bundle_file")
+    bundle = await visit.perform("diagnostics.bundle_file")
     try:
-        data = base64.b64decode(told["base64"], validate=True)
+        data = base64.b64decode(bundle["base64"], validate=True)
     except ValueError:
         raise BridgeError(_("The support bundle is damaged."), fix=_("Make a new one.")) from None
     return web.Response(
         body=data,
         content_type="application/zip",
-        headers={"Content-Disposition": f'attachment; filename="{told["name"]}"'},
+        headers={"Content-Disposition": f'attachment; filename="{bundle["name"]}"'},
     )
 
 
@@ -130,10 +130,10 @@ def _size(count: int) -> str:
 
 
 async def _fill_reach(visit: Visit) -> Filled:
-    told = await visit.perform("diagnostics.reach")
+    reach = await visit.perform("diagnostics.reach")
     asked = visit.query.get("way", "")
-    names = {each["name"] for each in told["ways"]}
-    return {"reach": told, "open": asked if asked in names else told["fits"]}
+    names = {each["name"] for each in reach["ways"]}
+    return {"reach": reach, "open": asked if asked in names else reach["fits"]}
 
 
 _PER_PAGE = 50
@@ -143,12 +143,12 @@ _MOST = 50_000  # rows of the file; the ledger has the rest
 
 async def _fill_audit(visit: Visit) -> Filled:
     number = visit.number("before")
-    told = await visit.perform("audit.list", limit=_PER_PAGE, before=number)
-    entries = told["entries"]
+    page = await visit.perform("audit.list", limit=_PER_PAGE, before=number)
+    entries = page["entries"]
     checks = visit.query.get("check") == "1"
     return {
         "entries": [{**each, "done": _done(each), "detail": _detail(each)} for each in entries],
-        "before": entries[-1]["id"] if told["more"] and entries else None,
+        "before": entries[-1]["id"] if page["more"] and entries else None,
         "first": number is None,
         "checked": await visit.perform("audit.verify") if checks else None,
     }
@@ -158,11 +158,11 @@ async def _export_audit(visit: Visit) -> web.Response:
     entries: list[Mapping[str, Any]] = []
     before: int | None = None
     while len(entries) < _MOST:
-        told = await visit.perform("audit.list", limit=_AT_ONCE, before=before)
-        entries += told["entries"]
-        if not told["more"] or not told["entries"]:
+        page = await visit.perform("audit.list", limit=_AT_ONCE, before=before)
+        entries += page["entries"]
+        if not page["more"] or not page["entries"]:
             break
-        before = told["entries"][-1]["id"]
+        before = page["entries"][-1]["id"]
     heads = (
         _("number"), _("time"), _("local time"), _("who"), _("role"), _("what"), _("store"),
         _("on"), _("done"), _("detail"), _("hash"),
@@ -192,12 +192,12 @@ def _done(entry: Mapping[str, Any]) -> bool:
 
 def _detail(entry: Mapping[str, Any]) -> str:
     """Return what more an entry says, as `name=value`."""
-    told = [
+    fields = [
         f"{name}={value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)}"
         for name, value in entry["detail"].items()
         if name != "ok"
     ]
-    return ", ".join(told)
+    return ", ".join(fields)
 
 
 SUBJECT = subject(

@@ -6,7 +6,7 @@ from typing import Any
 
 from tillbridge.core.i18n import _
 from tillbridge.core.spans import clock_time, local_second
-from tillbridge.menu.describe import counted, push_words
+from tillbridge.menu.describe import counted, push_columns
 from tillbridge.model.instant import from_iso
 from tillbridge.operations import items
 from tillbridge.web.site.book import Done, Filled, Page, Question, Visit, link, performs, subject
@@ -30,7 +30,7 @@ async def _fill(visit: Visit) -> Filled:
                 "pushes": history["pushes"][:_LATEST],
             }
         )
-    return {"stores": stores, "push_words": push_words}
+    return {"stores": stores, "push_columns": push_columns}
 
 
 async def _fill_items(visit: Visit) -> Filled:
@@ -74,7 +74,7 @@ async def _fill_history(visit: Visit) -> Filled:
     return {
         "store": store,
         "pushes": found["pushes"],
-        "push_words": push_words,
+        "push_columns": push_columns,
         "before": found["pushes"][-1]["id"] if found["more"] else None,
     }
 

@@ -34,7 +34,7 @@ _HEADS = (
     _("how it stands"), _("state"), _("ticket"), _("reference"), _("tries"), _("last failure"),
     _("reason"), _("handled by"), _("total"), _("currency"),
 )  # fmt: skip
-_STATE_WORDS: Mapping[str, str] = {
+_STATE_LABELS: Mapping[str, str] = {
     "waiting": _("wait for the till"),
     "open": _("not over yet"),
     "over": _("over"),
@@ -71,7 +71,7 @@ async def _fill(visit: Visit) -> Filled:
         "orders": [{**each, **_worded(each)} for each in found["orders"]],
         "asked": asked,
         "stores": stores,
-        "states": [(value, _STATE_WORDS[value]) for value in STATES],
+        "states": [(value, _STATE_LABELS[value]) for value in STATES],
         "figures": [
             (name, part["orders"]["figures"][_SPAN])
             for name, part in status["stores"].items()
@@ -204,28 +204,28 @@ async def _done(visit: Visit) -> Done:
 def _worded(order: OrderView) -> Filled:
     """Return how an order stands, in words and as a kind of badge."""
     state, wanted, ticket = order["state"], order["wanted"], order["ticket"]
-    stands = _STANDS.get(state, state)
+    label = _STATES.get(state, state)
     if order["handled"]:
-        words, kind = _("handled by hand by {who}").format(who=order["handled"]["by"]), "warn"
+        text, kind = _("handled by hand by {who}").format(who=order["handled"]["by"]), "warn"
     elif wanted == "cancelled" or state == "cancelled":
-        words, kind = (_("cancelled") if state == "cancelled" else _("being cancelled")), "bad"
+        text, kind = (_("cancelled") if state == "cancelled" else _("being cancelled")), "bad"
     elif order["on_paper"]:
-        words, kind = _("on paper, not in the till"), "bad"
+        text, kind = _("on paper, not in the till"), "bad"
     elif ticket in {"waiting", "writing"} and order["closed_at"] is None:
-        words, kind = _("waits for the till"), "warn"
+        text, kind = _("waits for the till"), "warn"
     elif ticket == "refused" and state != "completed":
-        words, kind = _("not in the till"), "bad"
+        text, kind = _("not in the till"), "bad"
     else:
-        words, kind = stands, "good" if order["closed_at"] is None else ""
+        text, kind = label, "good" if order["closed_at"] is None else ""
     return {
-        "words": words,
+        "words": text,
         "kind": kind,
-        "told": _("nothing yet") if state == "created" else stands,
-        "to_tell": _STANDS.get(wanted, wanted) if wanted != state else "",
+        "told": _("nothing yet") if state == "created" else label,
+        "to_tell": _STATES.get(wanted, wanted) if wanted != state else "",
     }
 
 
-_STANDS: Mapping[str, str] = {
+_STATES: Mapping[str, str] = {
     "created": _("in the till, not accepted yet"),
     "accepted": _("accepted"),
     "preparing": _("being prepared"),
@@ -295,7 +295,7 @@ SUBJECT = subject(
                 Field(
                     "reason_code",
                     _("Why"),
-                    choices=tuple((code.value, words) for code, words in _REASONS.items()),
+                    choices=tuple((code.value, text) for code, text in _REASONS.items()),
                     value=ReasonCode.ITEM_OUT_OF_STOCK.value,
                 ),
             ),

@@ -92,17 +92,17 @@ def drawn(day: DayView) -> Filled:
 
 def _bar(place: int, hour: Mapping[str, int], most: int, begin: int) -> Filled:
     """Return an hour as it is drawn, with its numbers; `hour` is this machine's time."""
-    room = HEIGHT - LANE - 4
-    good, bad = (round(room * hour[kind] / most, 1) for kind in ("orders", "failed"))
+    height = HEIGHT - LANE - 4
+    good, bad = (round(height * hour[kind] / most, 1) for kind in ("orders", "failed"))
     at = datetime.fromtimestamp((begin + place * _HOUR_MS) / 1000).astimezone()
     return {
         **hour,
         "hour": at.strftime("%H:%M"),
         "x": round(place * _BAR + 2, 1),
         "width": round(_BAR - 4, 1),
-        "orders_y": round(room - good, 1),
+        "orders_y": round(height - good, 1),
         "orders_height": good,
-        "failed_y": round(room - good - bad, 1),
+        "failed_y": round(height - good - bad, 1),
         "failed_height": bad,
     }
 

@@ -230,12 +230,12 @@ class Site:
         )
 
     def _redirect(self, done: Done, to: str) -> web.Response:
-        said = secrets.token_urlsafe(12)
-        self._flashes[said] = done
+        key = secrets.token_urlsafe(12)
+        self._flashes[key] = done
         while len(self._flashes) > _FLASHES:
             self._flashes.popitem(last=False)
         joint = "&" if "?" in to else "?"
-        return web.Response(status=303, headers={"Location": f"{to}{joint}said={said}"})
+        return web.Response(status=303, headers={"Location": f"{to}{joint}said={key}"})
 
     def _not_yet(self, request: web.Request, visitor: Visitor) -> web.Response:
         if visitor.role is not Role.ANYBODY:

@@ -177,9 +177,9 @@ INTEGRATION = subject(
 _ORDERS = 30
 
 
-def blocks(told: Mapping[str, Any]) -> list[Filled]:
+def blocks(document: Mapping[str, Any]) -> list[Filled]:
     """Return the communities of a status document as the overview shows them; often none."""
-    if "communities" not in told:
+    if "communities" not in document:
         return []
     return [
         {
@@ -192,10 +192,10 @@ def blocks(told: Mapping[str, Any]) -> list[Filled]:
             ),
             "all": sum(part["orders"]["by_status"].values()),
             "problems": [
-                each for each in told["problems"] if each["store"] == f"communities/{name}"
+                each for each in document["problems"] if each["store"] == f"communities/{name}"
             ],
         }
-        for name, part in told["communities"].items()
+        for name, part in document["communities"].items()
     ]
 
 
