@@ -12,8 +12,8 @@ from tests.support.mail_harness import Hook, mail_server, web_hook
 from tillbridge.alerts.channels import AppriseChannel, HeartbeatProbe, NotSent, reach
 from tillbridge.config import AppriseSettings
 from tillbridge.core.errors import ConfigError
-from tillbridge.diagnostics.checks.bridge import check_telling
-from tillbridge.diagnostics.result import Level
+from tillbridge.diagnostics.check import Level
+from tillbridge.diagnostics.checks.bridge import check_channel
 
 
 async def test_a_mail_server_is_signed_in_at_and_gets_no_letter() -> None:
@@ -74,10 +74,10 @@ async def test_apprise_is_asked_whether_it_knows_the_addresses(
 
 async def test_a_heartbeat_is_not_beaten_to_be_looked_at() -> None:
     async with web_hook() as hook:
-        found = await check_telling(HeartbeatProbe(f"{hook.url}/beat"))
+        found = await check_channel(HeartbeatProbe(f"{hook.url}/beat"))
         assert found.level is Level.OK
         assert hook.requests == []
-    found = await check_telling(HeartbeatProbe(f"http://127.0.0.1:{free_port()}/t0ken"))
+    found = await check_channel(HeartbeatProbe(f"http://127.0.0.1:{free_port()}/t0ken"))
     assert found.level is Level.FAILED
     assert "heartbeat_url" in found.fix
     assert "t0ken" not in found.text

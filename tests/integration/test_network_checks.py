@@ -17,15 +17,14 @@ import pytest
 from tests.support.bridge_process import free_port
 from tests.support.certificates import authority, make_pair
 from tests.support.receiver_harness import receiving
-from tillbridge.config import Settings
+from tillbridge.config import LoadedSettings, Settings
 from tillbridge.core.clock import Clock
+from tillbridge.diagnostics.check import Check, Finding, Level, Subject
 from tillbridge.diagnostics.checks.public import check_names, check_public
 from tillbridge.diagnostics.checks.service import check_clock, check_service
 from tillbridge.diagnostics.checks.tls import check_tls
-from tillbridge.diagnostics.checkup import Check, Checkup
+from tillbridge.diagnostics.checkup import Checkup
 from tillbridge.diagnostics.network import resolve
-from tillbridge.diagnostics.result import Finding, Level
-from tillbridge.diagnostics.subject import Subject
 from tillbridge.ledger.snapshot import Snapshot
 
 NAME = "ordering.example.com"
@@ -53,13 +52,9 @@ def subject(
         return Snapshot({}, (), {})
 
     return Subject(
-        settings=settings,
-        config_path=folder / "bridge.toml",
-        base_dir=folder,
-        data_dir=folder,
+        loaded=LoadedSettings(settings, folder / "bridge.toml", folder),
         clock=Clock(),
         snapshot=snapshot,
-        stores={},
         **more,
     )
 
@@ -234,12 +229,15 @@ async def test_a_captive_portal_is_no_service(tmp_path: Path) -> None:
 
 async def public_of(examined: Subject, port: int, **diagnostics: object) -> Finding:
     """The finding for a public name that leads to a port of this machine."""
-    receiver = examined.settings.receiver.model_copy(
+    receiver = examined.loaded.settings.receiver.model_copy(
         update={"public_url": f"http://store.example.com:{port}"}
     )
-    told = examined.settings.diagnostics.model_copy(update=diagnostics)
-    settings = examined.settings.model_copy(update={"receiver": receiver, "diagnostics": told})
-    return await check_public(replace(examined, settings=settings, names=here))
+    told = examined.loaded.settings.diagnostics.model_copy(update=diagnostics)
+    settings = examined.loaded.settings.model_copy(
+        update={"receiver": receiver, "diagnostics": told}
+    )
+    loaded = replace(examined.loaded, settings=settings)
+    return await check_public(replace(examined, loaded=loaded, names=here))
 
 
 async def test_the_nonce_comes_back_through_the_real_receiver(tmp_path: Path) -> None:

@@ -13,7 +13,8 @@ from tillbridge.cli.say import lines
 from tillbridge.cli.status import LEVELS, show_status
 from tillbridge.core.clock import Clock
 from tillbridge.core.problems import OpenProblem
-from tillbridge.diagnostics.checkup import Check, Checkup
+from tillbridge.diagnostics.check import Check
+from tillbridge.diagnostics.checkup import Checkup
 from tillbridge.ledger.snapshot import ACKNOWLEDGED, acknowledgement
 from tillbridge.status.document import StatusDocument
 

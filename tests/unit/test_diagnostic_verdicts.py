@@ -12,6 +12,7 @@ from tillbridge.adapter import Health
 from tillbridge.core.clock import Clock
 from tillbridge.core.errors import ConsentLost, Unauthorised, Unreachable
 from tillbridge.core.redaction import learn_secret
+from tillbridge.diagnostics.check import Check, Finding, Level, Role, ok
 from tillbridge.diagnostics.checks import (
     bridge,
     ledger,
@@ -20,9 +21,8 @@ from tillbridge.diagnostics.checks import (
     store,
     tls,
 )
-from tillbridge.diagnostics.checkup import Check, Checkup
-from tillbridge.diagnostics.network import Exchange
-from tillbridge.diagnostics.result import Finding, Level, ok
+from tillbridge.diagnostics.checkup import Checkup
+from tillbridge.diagnostics.network import Exchange, Lookup
 from tillbridge.service.types import Integration
 
 DAY_MS = 86_400_000
@@ -35,16 +35,16 @@ NOW = 1_795_000_000_000
 @pytest.mark.parametrize(
     ("found", "role", "level", "words"),
     [
-        (public.Lookup("a.example", ["93.184.215.14"]), "service", "ok", "93.184.215.14"),
-        (public.Lookup("a.example", [], "no_name", "?"), "service", "failed", "not known"),
-        (public.Lookup("a.example", [], "dns_timeout", "?"), "public", "failed", "looked up"),
-        (public.Lookup("a.example", ["10.0.0.9"]), "public", "warning", "split DNS"),
-        (public.Lookup("a.example", ["10.0.0.9"]), "service", "warning", "split DNS"),
-        (public.Lookup("127.0.0.1", ["127.0.0.1"]), "public", "ok", "is an address"),
-        (public.Lookup("till.lan", ["10.0.0.9"]), "public", "ok", "10.0.0.9"),
+        (Lookup("a.example", ("93.184.215.14",)), "service", "ok", "93.184.215.14"),
+        (Lookup("a.example", (), "no_name", "?"), "service", "failed", "not known"),
+        (Lookup("a.example", (), "dns_timeout", "?"), "public", "failed", "looked up"),
+        (Lookup("a.example", ("10.0.0.9",)), "public", "warning", "split DNS"),
+        (Lookup("a.example", ("10.0.0.9",)), "service", "warning", "split DNS"),
+        (Lookup("127.0.0.1", ("127.0.0.1",)), "public", "ok", "is an address"),
+        (Lookup("till.lan", ("10.0.0.9",)), "public", "ok", "10.0.0.9"),
     ],
 )
-def test_a_look_up(found: public.Lookup, role: public.Role, level: str, words: str) -> None:
+def test_a_look_up(found: Lookup, role: Role, level: str, words: str) -> None:
     finding = public.names_verdict(found, role)
     assert (finding.level, words in finding.text) == (level, True), finding
 
@@ -114,9 +114,7 @@ def shaken(issuer: str, days: float = 60, **more: object) -> tls.Handshake:
         (tls.Handshake("a.example", "http"), "public", "warning", "plain http", "tillbridge reach"),
     ],
 )
-def test_a_certificate(
-    seen: tls.Handshake, role: tls.Role, level: str, words: str, fix: str
-) -> None:
+def test_a_certificate(seen: tls.Handshake, role: Role, level: str, words: str, fix: str) -> None:
     finding = tls.verdict(seen, role, NOW)
     assert finding.level == level, finding
     assert words in finding.text

@@ -28,7 +28,7 @@ from tillbridge.core.log import get_logger
 from tillbridge.core.problems import Found, Scope
 from tillbridge.core.spans import days_left
 from tillbridge.diagnostics.checks.ledger import low_disk
-from tillbridge.diagnostics.checks.public import Judgement, gather, judge
+from tillbridge.diagnostics.checks.public import Judgement, judged
 from tillbridge.diagnostics.checks.service import Asked, ask
 from tillbridge.ledger.backup import forget_old_files, trim
 from tillbridge.ledger.facts import get_fact, last_change
@@ -42,7 +42,7 @@ from tillbridge.stores.consent import note_consent
 from tillbridge.stores.link import ServiceReach
 
 if TYPE_CHECKING:
-    from tillbridge.diagnostics.subject import Subject
+    from tillbridge.diagnostics.check import Subject
 
 log = get_logger()
 
@@ -76,7 +76,7 @@ def plan(bridge: BridgeContext, reach: ServiceReach, subject: "Callable[[], Subj
     every_s = settings.diagnostics.probe_every_s
     if wants_probing(settings.receiver.public_url, base_url, every_s):
         address = AddressProbe(
-            lambda: look_at(subject()), bridge.ledger, problems, bridge.clock, every_s
+            lambda: judged(subject()), bridge.ledger, problems, bridge.clock, every_s
         )
         first_s = min(_ADDRESS_FIRST_S, every_s)
         scheduler.every("public_address", every_s, address.probe, first_s=first_s)
@@ -180,16 +180,6 @@ def wants_probing(public_url: str, base_url: str, every_s: float) -> bool:
     """
     local = any(is_loopback(urlsplit(url).hostname or "") for url in (public_url, base_url))
     return every_s > 0 and not local
-
-
-async def look_at(subject: "Subject") -> Judgement:
-    """Send a nonce through the public address and judge what comes of it."""
-    try:
-        snapshot = await asyncio.wait_for(subject.snapshot(), 3)
-        delivered_at = snapshot.last_delivery_at
-    except (LedgerError, TimeoutError):
-        delivered_at = None
-    return judge(await gather(subject, delivered_at_ms=delivered_at))
 
 
 async def forget(ledger: Ledger, settings: BridgeSettings, clock: Clock) -> None:

@@ -33,8 +33,8 @@ from tillbridge.core.scheduler import Scheduler
 from tillbridge.core.worker import Supervisor
 from tillbridge.daemon.alerting import probes_of
 from tillbridge.daemon.store_services import StoreServices
+from tillbridge.diagnostics.check import StoreSubject, Subject
 from tillbridge.diagnostics.checkup import examination
-from tillbridge.diagnostics.subject import StoreSubject, Subject
 from tillbridge.ledger.ledger import Ledger
 from tillbridge.ledger.problems import ProblemTracker
 from tillbridge.ledger.snapshot import Snapshot, read_snapshot, take_snapshot
@@ -182,10 +182,7 @@ def subject_of(bridge: Bridge, echo: "Echo | None") -> Subject:
     """Return the bridge that runs in this process, to be examined; `echo` is its receiver's."""
     shared = bridge.context
     return Subject(
-        settings=shared.settings,
-        config_path=bridge.loaded.path,
-        base_dir=shared.base_dir,
-        data_dir=shared.ledger.data_dir,
+        loaded=bridge.loaded,
         clock=shared.clock,
         snapshot=lambda: shared.ledger.read(take_snapshot),
         stores={
@@ -201,7 +198,7 @@ def subject_of(bridge: Bridge, echo: "Echo | None") -> Subject:
         },
         running=True,
         status=partial(status, bridge),
-        telling=probes_of(shared.settings.alerts, shared.base_dir),
+        channels=probes_of(shared.settings.alerts, shared.base_dir),
         echo=echo,
         writable=shared.ledger.writable,
     )
@@ -240,14 +237,11 @@ async def compose_read_only(loaded: LoadedSettings, *, hung: bool) -> AsyncItera
                 name, store, access.tokens, access.client, known.get(name), adapters, failure
             )
         yield Subject(
-            settings=settings,
-            config_path=loaded.path,
-            base_dir=loaded.base_dir,
-            data_dir=data_dir,
+            loaded=loaded,
             clock=clock,
             snapshot=snapshot,
             stores=stores,
-            telling=probes_of(settings.alerts, loaded.base_dir),
+            channels=probes_of(settings.alerts, loaded.base_dir),
             status=current_status,
             hung=hung,
             no_secret=no_secret or no_vault,

@@ -1,4 +1,4 @@
-"""Runs the checks of the bridge, all at once, each within its time, and says what they found."""
+"""Runs the checks of the bridge, all at once, each within its time, and reports what they found."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -9,16 +9,28 @@ from typing import Any
 
 from tillbridge.core.clock import Clock
 from tillbridge.core.errors import BridgeError
-from tillbridge.core.i18n import _
+from tillbridge.core.i18n import _, ngettext
 from tillbridge.core.problems import Severity
 from tillbridge.core.redaction import masked, masked_value
+from tillbridge.diagnostics.check import (
+    BAD,
+    Check,
+    Finding,
+    Level,
+    Look,
+    StoreSubject,
+    Subject,
+    coded,
+    failed,
+    level_of,
+)
 from tillbridge.diagnostics.checks.bridge import (
     check_bridge,
+    check_channel,
     check_no_alerts,
     check_ports,
     check_secret_files,
     check_service_manager,
-    check_telling,
     check_time_sync,
     check_versions,
 )
@@ -32,36 +44,23 @@ from tillbridge.diagnostics.checks.store import (
     check_till,
 )
 from tillbridge.diagnostics.checks.tls import check_tls
-from tillbridge.diagnostics.result import Finding, Level, Result, coded, failed, level_of, report
-from tillbridge.diagnostics.subject import StoreSubject, Subject
 
 LONGEST_S = 18.0  # for all of them together
 _STATUS_S = 3.0
+_CALLS_S = 15.0  # a call is tried several times
 
 OpenProblems = Callable[[], Awaitable[Sequence[Mapping[str, Any]]]]
 
-# By the name of a check, those whose failure alone makes it fail, the nearest to the cause first.
-_FOLLOWS: Mapping[str, tuple[str, ...]] = {
-    "tls.service": ("dns.service",),
-    "service": ("dns.service", "tls.service"),
-    "clock": ("dns.service", "tls.service", "service"),
-    "consent": ("dns.service", "tls.service", "service"),
-    "integration": ("dns.service", "tls.service", "service", "consent"),
-    "tls.public": ("dns.public",),
-    "public": ("bridge", "dns.public", "tls.public"),
-    "menu": ("till",),
-}
-
 
 @dataclass(frozen=True, slots=True)
-class Check:
-    """One link to look at. `title` names it for people; `limit_s` is how long it may take."""
+class _Result:
+    """A finding, with the check's name, its store ("" for the bridge), and how long it took."""
 
     name: str
-    title: str
-    work: Callable[[], Awaitable[Finding]]
-    store: str = ""
-    limit_s: float = 8.0
+    store: str
+    finding: Finding
+    took_ms: int = 0
+    after: tuple[str, ...] = ()
 
 
 class Checkup:
@@ -72,12 +71,11 @@ class Checkup:
     ) -> None:
         self._checks = tuple(checks)
         self._problems = problems
-        self._open_problems: Sequence[Mapping[str, Any]] = ()
+        self._open: Sequence[Mapping[str, Any]] = ()
         self._clock = clock
         self._began: float | None = None
-        self._results: dict[int, Result] = {}
+        self._results: dict[int, _Result] = {}
         self._is_done = False
-        self._titles = {check.name: check.title for check in self._checks}
 
     async def run(self) -> dict[str, Any]:
         """Run the checks; return the report. It takes `LONGEST_S` seconds at most."""
@@ -86,7 +84,7 @@ class Checkup:
         await asyncio.gather(*(self._one(number, check) for number, check in numbered))
         if self._problems is not None:
             with suppress(BridgeError, TimeoutError):  # a check says what is wrong then
-                self._open_problems = await asyncio.wait_for(self._problems(), _STATUS_S)
+                self._open = await asyncio.wait_for(self._problems(), _STATUS_S)
         self._is_done = True
         return self.so_far()
 
@@ -94,11 +92,12 @@ class Checkup:
         """Return the report of what is done, `done`, and `running`: what is still looked at."""
         results = [self._results[number] for number in sorted(self._results)]
         if self._is_done:
-            results = with_problems(one_by_cause(results, self._titles), self._open_problems)
+            titles = {check.name: check.title for check in self._checks}
+            results = _with_problems(_one_by_cause(results, titles), self._open)
         waits = [check for number, check in enumerate(self._checks) if number not in self._results]
         took = 0.0 if self._began is None else self._clock.monotonic() - self._began
         return {
-            **report(results),
+            **_report(results),
             "done": self._is_done,
             "running": [
                 {"name": check.name, "store": check.store, "title": check.title} for check in waits
@@ -108,11 +107,11 @@ class Checkup:
 
     async def _one(self, number: int, check: Check) -> None:
         began = self._clock.monotonic()
-        task = asyncio.ensure_future(check.work())
+        task = asyncio.ensure_future(check.look())
         limit_s = min(check.limit_s, LONGEST_S)
         done, _waiting = await asyncio.wait({task}, timeout=limit_s)
         if done:
-            finding = _outcome(task)
+            finding = _outcome(task, check.code)
         else:
             # Cancelled and not waited for: it may be deaf to that.
             task.cancel()
@@ -125,18 +124,42 @@ class Checkup:
                 timed_out=True,
             )
         took_ms = round((self._clock.monotonic() - began) * 1000)
-        self._results[number] = Result(check.name, check.store, _safe(finding), took_ms)
+        # Whatever the texts of others brought into it, no secret leaves.
+        details = {name: masked_value(value) for name, value in finding.details.items()}
+        safe = replace(finding, text=masked(finding.text), fix=masked(finding.fix), details=details)
+        self._results[number] = _Result(check.name, check.store, safe, took_ms, check.after)
 
 
-def one_by_cause(results: Sequence[Result], titles: Mapping[str, str]) -> list[Result]:
+def _outcome(task: "asyncio.Future[Finding]", code: str) -> Finding:
+    if task.cancelled():
+        return failed(_("The check was stopped."), _("Try again."))
+    failure = task.exception()
+    if failure is not None:
+        return failed(
+            _("The check itself failed: {kind}: {text}").format(
+                kind=type(failure).__name__, text=failure
+            ),
+            _("Please report it, with: tillbridge support-bundle"),
+        )
+    finding = task.result()
+    # What is a problem already is not reported a second time.
+    return coded(finding, code) if finding.level is Level.FAILED and code else finding
+
+
+def _forget(task: "asyncio.Future[Finding]") -> None:
+    if not task.cancelled():
+        task.exception()
+
+
+def _one_by_cause(results: Sequence[_Result], titles: Mapping[str, str]) -> list[_Result]:
     """Return the results with one error for one cause: what follows from another is skipped."""
-    broken = {each.name: each for each in results if each.finding.level is Level.FAILED}
+    broken = {each.name for each in results if each.finding.level is Level.FAILED}
     after = []
     for each in results:
-        causes = [broken[name] for name in _FOLLOWS.get(each.name, ()) if name in broken]
-        if each.name in broken and causes:
+        cause = next((name for name in each.after if name in broken), None)
+        if each.name in broken and cause is not None:
             text = _("{text} This follows from {cause}.").format(
-                text=each.finding.text, cause=titles.get(causes[0].name, causes[0].name)
+                text=each.finding.text, cause=titles[cause]
             )
             finding = replace(each.finding, level=Level.SKIPPED, text=text, fix="", code="")
             after.append(replace(each, finding=finding))
@@ -145,12 +168,14 @@ def one_by_cause(results: Sequence[Result], titles: Mapping[str, str]) -> list[R
     return after
 
 
-def with_problems(results: Sequence[Result], problems: Sequence[Mapping[str, Any]]) -> list[Result]:
+def _with_problems(
+    results: Sequence[_Result], problems: Sequence[Mapping[str, Any]]
+) -> list[_Result]:
     """Return the results and every open problem of the status that none of them has found."""
     found = {(each.finding.code, each.store) for each in results if each.finding.code}
     found |= {(code, "") for code, _store in found}
     missing = [
-        Result(
+        _Result(
             "problem",
             str(each["store"]),
             Finding(
@@ -167,142 +192,138 @@ def with_problems(results: Sequence[Result], problems: Sequence[Mapping[str, Any
     return [*results, *missing]
 
 
-def _outcome(task: "asyncio.Future[Finding]") -> Finding:
-    if task.cancelled():
-        return failed(_("The check was stopped."), _("Try again."))
-    failure = task.exception()
-    if failure is None:
-        return task.result()
-    return failed(
-        _("The check itself failed: {kind}: {text}").format(
-            kind=type(failure).__name__, text=failure
-        ),
-        _("Please report it, with: tillbridge support-bundle"),
-    )
+def _report(results: Sequence[_Result]) -> dict[str, Any]:
+    """Return the whole examination: `ok` is false where something failed, or a problem is open."""
+    levels = [result.finding.level for result in results]
+    broken, odd = levels.count(Level.FAILED), levels.count(Level.WARNING)
+    problems = sum(bool(each.finding.code) and each.finding.level in BAD for each in results)
+    return {
+        "ok": not broken and not problems,
+        "level": "failed" if broken else "warning" if odd else "ok",
+        "text": _verdict(broken, odd, problems),
+        "counts": {str(level): levels.count(level) for level in Level},
+        "results": [
+            {
+                "name": each.name,
+                "store": each.store,
+                "level": str(each.finding.level),
+                "code": each.finding.code,
+                "text": each.finding.text,
+                "fix": each.finding.fix,
+                "took_ms": each.took_ms,
+                "details": dict(each.finding.details),
+            }
+            for each in results
+        ],
+    }
 
 
-def _safe(finding: Finding) -> Finding:
-    """Return the finding without secrets, whatever the texts of others brought into it."""
-    details = {name: masked_value(value) for name, value in finding.details.items()}
-    return replace(finding, text=masked(finding.text), fix=masked(finding.fix), details=details)
+def _verdict(broken: int, odd: int, problems: int) -> str:
+    if broken:
+        return ngettext("{n} thing is broken.", "{n} things are broken.", broken).format(n=broken)
+    if problems:
+        return ngettext("{n} problem is open.", "{n} problems are open.", problems).format(
+            n=problems
+        )
+    if odd:
+        return ngettext(
+            "Everything works; {n} thing should be looked at.",
+            "Everything works; {n} things should be looked at.",
+            odd,
+        ).format(n=odd)
+    return _("Everything works.")
 
 
-def _forget(task: "asyncio.Future[Finding]") -> None:
-    if not task.cancelled():
-        task.exception()
-
-
-_UNREACHABLE, _PUBLIC = "service.unreachable", "public_address.unreachable"
-_CALLS_S = 15.0  # a call is tried several times
-
-Look = Callable[[Subject], Awaitable[Finding]]
-
-
-@dataclass(frozen=True, slots=True)
-class _Link:
-    """A check of the bridge; `code` is the problem that its failure is, "" for one of its own."""
-
-    name: str
-    title: str
-    look: Look
-    limit_s: float = 8.0
-    code: str = ""
-
-
-_BEFORE_THE_STORES: Sequence[_Link] = (
-    _Link("bridge", _("the bridge"), check_bridge),
-    _Link(
-        "dns.service",
-        _("the service's name"),
-        lambda subject: check_names(subject, "service"),
-        code=_UNREACHABLE,
-    ),
-    _Link(
-        "tls.service",
-        _("the service's certificate"),
-        lambda subject: check_tls(subject, "service"),
-        code=_UNREACHABLE,
-    ),
-    _Link("service", _("the ordering service"), check_service, 12, code=_UNREACHABLE),
-    _Link("clock", _("the clock"), check_clock, 15),
-    _Link(
-        "dns.public",
-        _("the public name"),
-        lambda subject: check_names(subject, "public"),
-        code=_PUBLIC,
-    ),
-    _Link(
-        "tls.public",
-        _("the public certificate"),
-        lambda subject: check_tls(subject, "public"),
-        code=_PUBLIC,
-    ),
-    _Link("public", _("the public address"), check_public, 17, code=_PUBLIC),
-)
-_AFTER_THE_STORES: Sequence[_Link] = (
-    _Link("ledger", _("the ledger"), check_ledger, 10),
-    _Link("disk", _("the disk"), check_disk),
-    _Link("ports", _("the ports"), check_ports),
-    _Link("secret_files", _("files with secrets"), check_secret_files),
-    _Link("time_sync", _("the time server"), lambda _subject: check_time_sync(), 5),
-    _Link("manager", _("the service manager"), check_service_manager),
-    _Link("versions", _("the versions"), check_versions),
-)
+_WAY = ("dns.service", "tls.service", "service")  # what has to work before a call does
 
 
 def examination(subject: Subject) -> Checkup:
-    """Return the checkup; nothing is looked at before it runs."""
+    """Return the checkup of all links; nothing is looked at before it runs."""
 
-    def of_bridge(link: _Link) -> Check:
-        return Check(link.name, link.title, partial(_looked, link, subject), limit_s=link.limit_s)
+    def of(look: Callable[..., Awaitable[Finding]], *more: object) -> Look:
+        return partial(look, subject, *more)
 
-    checks = [of_bridge(link) for link in _BEFORE_THE_STORES]
-    for store in subject.stores.values():
-        checks += _of_store(subject, store)
-    checks += _of_telling(subject)
-    checks += [of_bridge(link) for link in _AFTER_THE_STORES]
+    unreachable, public = "service.unreachable", "public_address.unreachable"
+    checks = [
+        Check("bridge", _("the bridge"), of(check_bridge)),
+        Check(
+            "dns.service",
+            _("the service's name"),
+            of(check_names, "service"),
+            code=unreachable,
+        ),
+        Check(
+            "tls.service",
+            _("the service's certificate"),
+            of(check_tls, "service"),
+            code=unreachable,
+            after=_WAY[:1],
+        ),
+        Check(
+            "service",
+            _("the ordering service"),
+            of(check_service),
+            limit_s=12,
+            code=unreachable,
+            after=_WAY[:2],
+        ),
+        Check("clock", _("the clock"), of(check_clock), limit_s=15, after=_WAY),
+        Check("dns.public", _("the public name"), of(check_names, "public"), code=public),
+        Check(
+            "tls.public",
+            _("the public certificate"),
+            of(check_tls, "public"),
+            code=public,
+            after=("dns.public",),
+        ),
+        Check(
+            "public",
+            _("the public address"),
+            of(check_public),
+            limit_s=17,
+            code=public,
+            after=("bridge", "dns.public", "tls.public"),
+        ),
+        *(each for store in subject.stores.values() for each in _of_store(subject, store)),
+        *_of_channels(subject),
+        Check("ledger", _("the ledger"), of(check_ledger), limit_s=10),
+        Check("disk", _("the disk"), of(check_disk)),
+        Check("ports", _("the ports"), of(check_ports)),
+        Check("secret_files", _("files with secrets"), of(check_secret_files)),
+        Check("time_sync", _("the time server"), check_time_sync, limit_s=5),
+        Check("manager", _("the service manager"), of(check_service_manager)),
+        Check("versions", _("the versions"), of(check_versions)),
+    ]
     return Checkup(checks, subject.clock, partial(_open_problems, subject))
 
 
-async def _looked(link: _Link, subject: Subject) -> Finding:
-    finding = await link.look(subject)
-    # What is a problem already is not reported a second time.
-    return coded(finding, link.code) if finding.level is Level.FAILED and link.code else finding
-
-
-def _of_telling(subject: Subject) -> list[Check]:
-    if not subject.telling:
-        return [Check("alerts", _("alerts"), check_no_alerts)]
-    found = []
-    for way in subject.telling:
-        name, title = f"alerts.{way.name}", _("alerts by {way}").format(way=way.name)
-        if way.name == "heartbeat":
-            name, title = "heartbeat", _("the heartbeat")
-        found.append(Check(name, title, partial(check_telling, way), limit_s=_CALLS_S))
-    return found
-
-
 def _of_store(subject: Subject, store: StoreSubject) -> list[Check]:
-    def check(
-        name: str, title: str, work: Callable[[], Awaitable[Finding]], limit_s: float = 8.0
-    ) -> Check:
-        return Check(name, title, work, store.name, limit_s)
-
-    if subject.no_secret:
-        found = [check("consent", _("the consent"), partial(_no_secret, subject))]
-    else:
-        consent = partial(check_consent, subject, store)
+    check = partial(Check, store=store.name)
+    calls = partial(check, limit_s=_CALLS_S)
+    consent = partial(check_consent, subject, store)
+    found = [calls("consent", _("the consent"), consent, after=_WAY)]
+    if not subject.no_secret:
         integration = partial(check_integration, subject, store)
-        found = [
-            check("consent", _("the consent"), consent, _CALLS_S),
-            check("integration", _("the integration"), integration, _CALLS_S),
-        ]
+        after = (*_WAY, "consent")
+        found.append(calls("integration", _("the integration"), integration, after=after))
     for part in store.tills or ("pos",):
         name = "till" if part == "pos" else f"till.{part}"
         found.append(check(name, _("the till"), partial(check_till, store, part)))
     if "pos" in store.tills and store.tills["pos"].reads_catalogue:
-        menu = partial(check_menu, store, "pos")
-        found.append(check("menu", _("the menu's export"), menu, _CALLS_S))
+        menu = partial(check_menu, store)
+        found.append(calls("menu", _("the menu's export"), menu, after=("till",)))
+    return found
+
+
+def _of_channels(subject: Subject) -> list[Check]:
+    if not subject.channels:
+        return [Check("alerts", _("alerts"), check_no_alerts)]
+    found = []
+    for channel in subject.channels:
+        name, title = f"alerts.{channel.name}", _("alerts by {way}").format(way=channel.name)
+        if channel.name == "heartbeat":
+            name, title = "heartbeat", _("the heartbeat")
+        found.append(Check(name, title, partial(check_channel, channel), limit_s=_CALLS_S))
     return found
 
 
@@ -311,10 +332,3 @@ async def _open_problems(subject: Subject) -> Sequence[Mapping[str, Any]]:
         return ()
     problems: Sequence[Mapping[str, Any]] = (await subject.status())["problems"]
     return problems
-
-
-async def _no_secret(subject: Subject) -> Finding:
-    return failed(
-        _("The app's secret cannot be read: {detail}").format(detail=subject.no_secret),
-        _("Put the client_secret where the configuration says; see: tillbridge config check"),
-    )

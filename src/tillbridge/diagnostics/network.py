@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Literal
 from urllib.parse import SplitResult, urlsplit
 
-from tillbridge import __version__
+from tillbridge import __version__, config
 from tillbridge.core.i18n import _
 from tillbridge.core.network import system_trust
 
@@ -68,15 +68,26 @@ def port_of(parts: SplitResult) -> int:
     return parts.port or (443 if parts.scheme == "https" else 80)
 
 
-def look_up(host: str, names: Resolve) -> tuple[tuple[str, ...], Trouble, str]:
-    """Return addresses, or why there are none."""
+@dataclass(frozen=True, slots=True)
+class Lookup:
+    """A host's addresses, or why there are none: `detail` are the system's words."""
+
+    host: str
+    addresses: tuple[str, ...] = ()
+    trouble: Trouble = ""
+    detail: str = ""
+
+
+def look_up(host: str, names: Resolve) -> Lookup:
+    """Return addresses, or why there are none. Blocks."""
     try:
-        return tuple(names(host)), "", ""
+        return Lookup(host, tuple(names(host)))
     except socket.gaierror as failure:
         temporary = failure.errno in {socket.EAI_AGAIN, getattr(socket, "EAI_FAIL", -4)}
-        return (), "dns_timeout" if temporary else "no_name", str(failure.strerror or failure)
+        trouble: Trouble = "dns_timeout" if temporary else "no_name"
+        return Lookup(host, trouble=trouble, detail=str(failure.strerror or failure))
     except (OSError, UnicodeError) as failure:
-        return (), "no_name", str(failure)
+        return Lookup(host, trouble="no_name", detail=str(failure))
 
 
 def connect(addresses: tuple[str, ...], port: int, timeout_s: float) -> socket.socket:
@@ -104,9 +115,10 @@ def exchange(
     """Send `GET url` and return what happened. Never raises for what the network does."""
     parts = urlsplit(url)
     host = parts.hostname or ""
-    addresses, trouble, detail = look_up(host, names)
-    if trouble:
-        return Exchange(trouble=trouble, detail=detail)
+    found = look_up(host, names)
+    addresses = found.addresses
+    if found.trouble:
+        return Exchange(trouble=found.trouble, detail=found.detail)
     try:
         line = connect(addresses, port_of(parts), timeout_s)
     except OSError as failure:
@@ -200,12 +212,8 @@ def is_literal(host: str) -> bool:
 
 def is_loopback(host: str) -> bool:
     """Whether a host or address is this machine's own."""
-    if host.lower().rstrip(".") == "localhost" or host.lower().endswith(".localhost"):
-        return True
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return False
+    plain = host.lower().rstrip(".")
+    return plain.endswith(".localhost") or config.is_loopback(plain)
 
 
 def is_public(address: str) -> bool:

@@ -15,8 +15,8 @@ if TYPE_CHECKING:
     import asyncio
 
     from tillbridge.config import LoadedSettings
+    from tillbridge.diagnostics.check import Subject
     from tillbridge.diagnostics.checkup import Checkup
-    from tillbridge.diagnostics.subject import Subject
     from tillbridge.operations.bridge import Bridge
 
 _MOST_REMEMBERED = 5

@@ -25,9 +25,9 @@ from tillbridge.core.errors import BridgeError, ConfigError, LedgerError
 from tillbridge.core.i18n import _
 from tillbridge.core.log import get_logger
 from tillbridge.core.restart import RestartController, Undo
+from tillbridge.diagnostics.check import Subject
 from tillbridge.diagnostics.checks.public import Judgement, gather, judge
 from tillbridge.diagnostics.reach import guidance, place_of
-from tillbridge.diagnostics.subject import Subject
 from tillbridge.ledger.ledger import Ledger
 from tillbridge.ledger.snapshot import take_snapshot
 from tillbridge.ledger.vault import Vault, client_secret_for
@@ -199,13 +199,9 @@ async def judged(place: SetupContext, proposal: Proposal, listen: str) -> Judgem
     running = nullcontext(place.echo) if stays and place.echo is not None else None
     async with running or place.open_receiver(loaded) as echo:
         subject = Subject(
-            settings=loaded.settings,
-            config_path=loaded.path,
-            base_dir=loaded.base_dir,
-            data_dir=loaded.data_dir,
+            loaded=loaded,
             clock=place.clock,
             snapshot=lambda: place.ledger.read(take_snapshot),
-            stores={},
             running=True,
             echo=echo,
         )

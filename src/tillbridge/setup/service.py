@@ -20,9 +20,9 @@ from tillbridge.core.daemon_threads import in_thread
 from tillbridge.core.errors import BridgeError, ConfigError, Refused
 from tillbridge.core.i18n import _
 from tillbridge.core.log import learn_secret
+from tillbridge.diagnostics.check import Level
 from tillbridge.diagnostics.checks.service import answer_verdict
 from tillbridge.diagnostics.network import exchange
-from tillbridge.diagnostics.result import Level
 from tillbridge.ledger.vault import StoredClientSecret
 from tillbridge.service.answers import BAD_CLIENT
 from tillbridge.service.link import ServiceLink, StoreLink

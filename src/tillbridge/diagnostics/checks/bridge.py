@@ -21,9 +21,17 @@ from tillbridge.core.daemon_threads import in_thread
 from tillbridge.core.errors import BridgeError, LedgerError
 from tillbridge.core.i18n import _
 from tillbridge.core.problems import Found
+from tillbridge.diagnostics.check import (
+    Finding,
+    Subject,
+    coded,
+    failed,
+    of_problem,
+    ok,
+    skipped,
+    warning,
+)
 from tillbridge.diagnostics.network import holder_of, trouble_of
-from tillbridge.diagnostics.result import Finding, coded, failed, of_problem, ok, skipped, warning
-from tillbridge.diagnostics.subject import Subject
 from tillbridge.model.instant import to_iso
 
 if TYPE_CHECKING:
@@ -109,8 +117,8 @@ async def _lag_s() -> float:
 async def check_ports(subject: Subject) -> Finding:
     """Look who listens where the bridge should."""
     listeners = {
-        "receiver": subject.settings.receiver.listen,
-        "status_page": subject.settings.status_page.listen,
+        "receiver": subject.loaded.settings.receiver.listen,
+        "status_page": subject.loaded.settings.status_page.listen,
     }
     ports = [
         await in_thread(partial(_port, name, listen))
@@ -168,20 +176,20 @@ def _trouble(listen: str) -> str:
     return ""
 
 
-async def check_telling(way: "Channel | HeartbeatProbe") -> Finding:
-    """Look whether a way of telling people, or the heartbeat, would work."""
-    details: dict[str, Any] = {"way": way.name}
+async def check_channel(channel: "Channel | HeartbeatProbe") -> Finding:
+    """Look whether an alert channel, or the heartbeat, would work."""
+    details: dict[str, Any] = {"way": channel.name}
     try:
-        await way.probe()
+        await channel.probe()
     except BridgeError as failure:
         text = _("Nobody would hear of problems by {way}: {detail}")
-        if way.name == "heartbeat":
+        if channel.name == "heartbeat":
             text = _("The heartbeat would not be heard: {detail}")
-        return failed(text.format(way=way.name, detail=failure.text), failure.fix, **details)
-    return ok(_NO_ALERTS.get(way.name, _NO_ALERTS["webhook"]).format(way=way.name), **details)
+        return failed(text.format(way=channel.name, detail=failure.text), failure.fix, **details)
+    return ok(_PROBED.get(channel.name, _PROBED["webhook"]).format(way=channel.name), **details)
 
 
-_NO_ALERTS = {
+_PROBED = {
     "email": _("The mail server lets the bridge in; nothing was sent."),
     "webhook": _("The webhook's server can be reached; nothing was sent."),
     "apprise": _("apprise is there and knows every address; nothing was sent."),
@@ -333,19 +341,19 @@ def secret_files_verdict(found: list[tuple[str, int]]) -> Finding:
 
 
 def _secret_paths(subject: Subject) -> Iterable[Path]:
-    yield subject.data_dir
+    yield subject.loaded.data_dir
     for name in ("ledger.key", "ledger.vault", "ledger.db", "control.json"):
-        yield subject.data_dir / name
-    secret = subject.settings.service.client_secret
+        yield subject.loaded.data_dir / name
+    secret = subject.loaded.settings.service.client_secret
     if not isinstance(secret, SecretSource):
-        yield subject.config_path
+        yield subject.loaded.path
     elif secret.file is not None:
-        yield subject.base_dir / secret.file
-    if subject.settings.receiver.tls_key is not None:
-        yield subject.base_dir / subject.settings.receiver.tls_key
-    for store in subject.settings.stores.values():
+        yield subject.loaded.base_dir / secret.file
+    if subject.loaded.settings.receiver.tls_key is not None:
+        yield subject.loaded.base_dir / subject.loaded.settings.receiver.tls_key
+    for store in subject.loaded.settings.stores.values():
         for _table, _adapter, options in store.adapters:
-            yield from (subject.base_dir / file for file in secret_files_of(options))
+            yield from (subject.loaded.base_dir / file for file in secret_files_of(options))
 
 
 def secret_files_of(options: Mapping[str, object]) -> Iterable[str]:

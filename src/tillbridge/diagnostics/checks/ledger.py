@@ -13,8 +13,16 @@ from tillbridge.core.compatibility import ledger_schemas
 from tillbridge.core.daemon_threads import in_thread
 from tillbridge.core.i18n import _
 from tillbridge.core.problems import Found
-from tillbridge.diagnostics.result import Finding, coded, failed, of_problem, ok, skipped, warning
-from tillbridge.diagnostics.subject import Subject
+from tillbridge.diagnostics.check import (
+    Finding,
+    Subject,
+    coded,
+    failed,
+    of_problem,
+    ok,
+    skipped,
+    warning,
+)
 
 _LONG_WAL = 256 * 2**20
 _LOOK_S = 6.0  # a large ledger is not read to its end
@@ -37,9 +45,8 @@ class LedgerFacts:
 
 async def check_ledger(subject: Subject) -> Finding:
     """Read the ledger on a connection that cannot write."""
-    facts = await in_thread(
-        lambda: look_at_ledger(subject.data_dir / "ledger.db", subject.writable)
-    )
+    path = subject.loaded.data_dir / "ledger.db"
+    facts = await in_thread(lambda: look_at_ledger(path, subject.writable))
     return ledger_verdict(facts, running=subject.running)
 
 
@@ -184,7 +191,7 @@ class Disk:
 
 async def check_disk(subject: Subject) -> Finding:
     """Look at the data folder's disk; writes nothing."""
-    return disk_verdict(await in_thread(lambda: look_at_disk(subject.data_dir)))
+    return disk_verdict(await in_thread(lambda: look_at_disk(subject.loaded.data_dir)))
 
 
 def look_at_disk(folder: Path) -> Disk:

@@ -9,17 +9,17 @@ is pure.
 import asyncio
 import json
 import re
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal
-from urllib.parse import quote, urlsplit
+from urllib.parse import quote
 
 from tillbridge.core.daemon_threads import in_thread
 from tillbridge.core.errors import LedgerError
 from tillbridge.core.i18n import _
+from tillbridge.diagnostics.check import Finding, Level, Role, Subject, failed, ok, skipped, warning
 from tillbridge.diagnostics.network import (
     Exchange,
-    Trouble,
+    Lookup,
     any_public,
     is_literal,
     is_local_name,
@@ -29,8 +29,6 @@ from tillbridge.diagnostics.network import (
     own_addresses,
     tunnel_of,
 )
-from tillbridge.diagnostics.result import Finding, Level, failed, ok, skipped, warning
-from tillbridge.diagnostics.subject import Subject
 
 if TYPE_CHECKING:
     from tillbridge.receiver.receiver import Echo
@@ -106,9 +104,13 @@ def _dead(cause: Cause, text: str, fix: str) -> Judgement:
 
 def judge(evidence: Evidence) -> Judgement:
     """Return what the evidence says."""
-    if evidence.proven:
-        return _reached(evidence)
-    if evidence.outside is True:
+    local = is_local_name(evidence.url_host)
+    if evidence.proven and not local:
+        return _reachable("reached", _("The public address leads to this bridge."))
+    if evidence.proven and evidence.service_is_local:
+        text = _("The public address is one of this network, as the service's is: it works.")
+        return _reachable("reached", text)
+    if not evidence.proven and evidence.outside is True:
         return _reachable(
             "reached_outside",
             _(
@@ -116,49 +118,41 @@ def judge(evidence: Evidence) -> Judgement:
                 "address does not answer (no hairpin NAT)."
             ),
         )
-    unreachable = _from_here(evidence)
-    if unreachable.reachable is False and _may_be_hairpin(evidence):
-        if evidence.outside is False:
-            return unreachable
-        if evidence.delivery_s is not None and evidence.delivery_s < RECENT_S:
-            return _reachable(
-                "hairpin",
-                _(
-                    "The public address does not answer from inside this network (no hairpin "
-                    "NAT), but a delivery came through {minutes} minutes ago."
-                ).format(minutes=int(evidence.delivery_s // 60)),
-            )
-        return Judgement(
-            None,
-            "unclear",
+    if local and not evidence.service_is_local:
+        unreachable = _not_public(evidence.url_host)
+    else:
+        unreachable = _no_answer(evidence) if evidence.exchange.trouble else _answered(evidence)
+    if evidence.proven or evidence.outside is False or not _may_be_hairpin(evidence):
+        return unreachable
+    if evidence.delivery_s is not None and evidence.delivery_s < RECENT_S:
+        return _reachable(
+            "hairpin",
             _(
-                "The public address does not answer from here: {text} Whether it is dead, or this "
-                "router only does not lead its own network back (hairpin NAT), cannot be told "
-                "from inside."
-            ).format(text=unreachable.text),
-            _(
-                "Open the address + /webhooks/healthz with a phone that is not in this network. "
-                "For good: name a prober in [diagnostics] outside_probe_url (docs/diagnostics.md)."
-            ),
+                "The public address does not answer from inside this network (no hairpin "
+                "NAT), but a delivery came through {minutes} minutes ago."
+            ).format(minutes=int(evidence.delivery_s // 60)),
         )
-    return unreachable
+    return Judgement(
+        None,
+        "unclear",
+        _(
+            "The public address does not answer from here: {text} Whether it is dead, or this "
+            "router only does not lead its own network back (hairpin NAT), cannot be told "
+            "from inside."
+        ).format(text=unreachable.text),
+        _(
+            "Open the address + /webhooks/healthz with a phone that is not in this network. "
+            "For good: name a prober in [diagnostics] outside_probe_url (docs/diagnostics.md)."
+        ),
+    )
 
 
-def _reached(evidence: Evidence) -> Judgement:
-    if not (is_loopback(evidence.url_host) or is_local_name(evidence.url_host)):
-        return _reachable("reached", _("The public address leads to this bridge."))
-    if evidence.service_is_local:
-        text = _("The public address is one of this network, as the service's is: it works.")
-        return _reachable("reached", text)
-    return _not_public(evidence)
-
-
-def _not_public(evidence: Evidence) -> Judgement:
+def _not_public(host: str) -> Judgement:
     fix = _(
         "Set public_url in [receiver] to the address under which the internet reaches this "
         "machine; tillbridge reach shows ways to get one."
     )
-    if is_loopback(evidence.url_host):
+    if is_loopback(host):
         text = _("public_url leads to this machine alone, which the service cannot reach.")
         return _dead("this_machine_only", text, fix)
     text = _("public_url is an address of this network alone, which the service cannot reach.")
@@ -176,15 +170,6 @@ def _may_be_hairpin(evidence: Evidence) -> bool:
     return seen.trouble in {"refused", "timeout", "no_route", "reset"} or (
         seen.status in {200, 301, 302, 307, 308, 401, 403, 404} and not _mark(seen)
     )
-
-
-def _from_here(evidence: Evidence) -> Judgement:
-    seen = evidence.exchange
-    if is_local_name(evidence.url_host) and not evidence.service_is_local:
-        return _not_public(evidence)
-    if seen.trouble:
-        return _no_answer(evidence)
-    return _answered(evidence)
 
 
 def _no_answer(evidence: Evidence) -> Judgement:
@@ -303,48 +288,46 @@ def _from_provider(seen: Exchange) -> str:
 async def check_public(subject: Subject) -> Finding:
     """Examine the public address."""
     evidence = await gather(subject, delivered_at_ms=await _last_delivery(subject))
-    judgement = judge(evidence)
-    return public_verdict(judgement, evidence)
+    return public_verdict(judge(evidence), evidence)
+
+
+async def judged(subject: Subject) -> Judgement:
+    """Send a nonce through the public address and judge what comes of it."""
+    return judge(await gather(subject, delivered_at_ms=await _last_delivery(subject)))
 
 
 async def gather(subject: Subject, *, delivered_at_ms: int | None) -> Evidence:
     """Send a nonce through the public address, and collect what else is known."""
-    receiver, service = subject.settings.receiver, subject.settings.service
-    host = urlsplit(receiver.public_url).hostname or ""
-    echo = subject.echo
+    echo, proven, outside = subject.echo, False, None
     nonce = "" if echo is None else echo.new_nonce()
-    target = f"{receiver.public_url}/webhooks/healthz" + (f"?nonce={nonce}" if nonce else "")
-    seen = await in_thread(lambda: subject.fetch(target))
-    proven = echo is not None and echo.proves(nonce, seen.body)
-    outside = None
-    if not proven and echo is not None:
+    seen = await in_thread(lambda: subject.fetch(_target(subject, nonce)))
+    if echo is not None and not (proven := echo.proves(nonce, seen.body)):
         outside = await _asked_outside(subject, echo)
-    since_s = (
-        None
-        if delivered_at_ms is None
-        else max(0.0, (subject.clock.now_ms() - delivered_at_ms) / 1000)
-    )
-    service_host = urlsplit(service.base_url).hostname or ""
+    since_ms = None if delivered_at_ms is None else subject.clock.now_ms() - delivered_at_ms
     return Evidence(
-        host,
+        subject.address("public").hostname or "",
         seen,
         proven=proven,
         outside=outside,
-        delivery_s=since_s,
+        delivery_s=None if since_ms is None else max(0.0, since_ms / 1000),
         own=await in_thread(own_addresses) if not proven else frozenset(),
-        service_is_local=is_loopback(service_host) or is_local_name(service_host),
+        service_is_local=is_local_name(subject.address("service").hostname or ""),
         running=echo is not None,
     )
 
 
+def _target(subject: Subject, nonce: str) -> str:
+    url = f"{subject.loaded.settings.receiver.public_url}/webhooks/healthz"
+    return f"{url}?nonce={nonce}" if nonce else url
+
+
 async def _asked_outside(subject: Subject, echo: "Echo") -> bool | None:
     """Let the prober outside fetch our address; None where there is none, or it does not work."""
-    prober = subject.settings.diagnostics.outside_probe_url
+    prober = subject.loaded.settings.diagnostics.outside_probe_url
     if prober is None:
         return None
     nonce = echo.new_nonce()
-    target = f"{subject.settings.receiver.public_url}/webhooks/healthz?nonce={nonce}"
-    asking = f"{prober}?url={quote(target, safe='')}"
+    asking = f"{prober}?url={quote(_target(subject, nonce), safe='')}"
     seen = await in_thread(lambda: subject.fetch(asking))
     if echo.proves(nonce, seen.body):
         return True
@@ -387,26 +370,10 @@ def public_verdict(judgement: Judgement, evidence: Evidence) -> Finding:
     return Finding(level, judgement.text, judgement.fix, details)
 
 
-Role = Literal["service", "public"]
-
-
-@dataclass(frozen=True, slots=True)
-class Lookup:
-    """What a look-up gave."""
-
-    host: str
-    addresses: Sequence[str]
-    trouble: Trouble = ""
-    detail: str = ""
-
-
 async def check_names(subject: Subject, role: Role) -> Finding:
     """Look up the host of base_url, or of public_url."""
-    settings = subject.settings
-    url = settings.service.base_url if role == "service" else settings.receiver.public_url
-    host = urlsplit(url).hostname or ""
-    addresses, trouble, detail = await in_thread(lambda: look_up(host, subject.names))
-    return names_verdict(Lookup(host, addresses, trouble, detail), role)
+    host = subject.address(role).hostname or ""
+    return names_verdict(await in_thread(lambda: look_up(host, subject.names)), role)
 
 
 def names_verdict(found: Lookup, role: Role) -> Finding:

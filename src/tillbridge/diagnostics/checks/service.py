@@ -9,10 +9,9 @@ from tillbridge.core.daemon_threads import in_thread
 from tillbridge.core.i18n import _
 from tillbridge.core.network import system_trust
 from tillbridge.core.problems import Found
+from tillbridge.diagnostics.check import Finding, Level, Subject, failed, of_problem, ok, skipped
 from tillbridge.diagnostics.network import Exchange, Resolve, Trust, no_trust, resolve
 from tillbridge.diagnostics.network import exchange as fetch
-from tillbridge.diagnostics.result import Finding, Level, failed, of_problem, ok, skipped
-from tillbridge.diagnostics.subject import Subject
 
 _PATH = "/pos/stores"
 _SKEW_S = 30.0
@@ -47,7 +46,7 @@ async def ask(base_url: str, names: Resolve = resolve, trust: Trust = system_tru
 async def asked(subject: Subject) -> Exchange:
     """Return what came of asking the service; asked once for all checks."""
     if "service" not in subject.asked:
-        url = f"{subject.settings.service.base_url}{_PATH}"
+        url = f"{subject.loaded.settings.service.base_url}{_PATH}"
         subject.asked["service"] = asyncio.ensure_future(in_thread(lambda: subject.fetch(url)))
     return await asyncio.shield(subject.asked["service"])
 
@@ -59,7 +58,7 @@ async def check_service(subject: Subject) -> Finding:
 
 async def check_clock(subject: Subject) -> Finding:
     """Compare the clocks."""
-    url = f"{subject.settings.service.base_url}{_PATH}"
+    url = f"{subject.loaded.settings.service.base_url}{_PATH}"
     return clock_verdict(await _timed(await asked(subject), url, subject.names))
 
 

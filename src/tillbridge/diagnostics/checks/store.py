@@ -7,8 +7,17 @@ from tillbridge.core.errors import ConfigError, ConsentLost, ServiceError
 from tillbridge.core.i18n import _, ngettext
 from tillbridge.core.problems import Found
 from tillbridge.core.spans import days_left
-from tillbridge.diagnostics.result import Finding, Level, failed, of_problem, ok, skipped, warning
-from tillbridge.diagnostics.subject import StoreSubject, Subject
+from tillbridge.diagnostics.check import (
+    Finding,
+    Level,
+    StoreSubject,
+    Subject,
+    failed,
+    of_problem,
+    ok,
+    skipped,
+    warning,
+)
 from tillbridge.pos.store_pos import check_duties
 from tillbridge.pos.validation import bad_rows_problem, unreadable_problem
 from tillbridge.service.answers import NOT_INTEGRATED, problem_of
@@ -19,6 +28,11 @@ _DAY_MS = 86_400_000
 
 async def check_consent(subject: Subject, store: StoreSubject) -> Finding:
     """Ask the service, with the store's token, for what it may always read."""
+    if subject.no_secret:
+        return failed(
+            _("The app's secret cannot be read: {detail}").format(detail=subject.no_secret),
+            _("Put the client_secret where the configuration says; see: tillbridge config check"),
+        )
     tokens = await store.tokens.tokens()
     if tokens is None:
         return of_problem(Found("consent.missing"), store.name)
@@ -28,7 +42,7 @@ async def check_consent(subject: Subject, store: StoreSubject) -> Finding:
     except ServiceError as refusal:
         failure = refusal
     left_ms = tokens.consent_expires_at_ms - subject.clock.now_ms()
-    warn_days = subject.settings.service.consent_warn_days
+    warn_days = subject.loaded.settings.service.consent_warn_days
     return consent_verdict(store.name, failure, left_ms / _DAY_MS, warn_days)
 
 
@@ -87,7 +101,7 @@ async def check_integration(subject: Subject, store: StoreSubject) -> Finding:
             failure.fix or _("Look at the other checks first."),
             code=failure.code,
         )
-    url = f"{subject.settings.receiver.public_url}/webhooks/{store.name}"
+    url = f"{subject.loaded.settings.receiver.public_url}/webhooks/{store.name}"
     return integration_verdict(
         store.name,
         now,
@@ -168,9 +182,9 @@ async def check_till(store: StoreSubject, part: str) -> Finding:
     return verdict(runner.adapter, health, asked=runner.reports_health, part=part)
 
 
-async def check_menu(store: StoreSubject, part: str) -> Finding:
+async def check_menu(store: StoreSubject) -> Finding:
     """Read the menu, as the bridge does before it pushes it."""
-    runner = store.tills[part]
+    runner = store.tills["pos"]
     try:
         read = await runner.read_catalogue()
     except (ExportUnreadable, PosFailure) as failure:

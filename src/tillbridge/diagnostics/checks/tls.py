@@ -6,11 +6,10 @@ import ssl
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Literal
-from urllib.parse import urlsplit
 
 from tillbridge.core.daemon_threads import in_thread
 from tillbridge.core.i18n import _
+from tillbridge.diagnostics.check import Finding, Role, Subject, failed, ok, skipped, warning
 from tillbridge.diagnostics.network import (
     Trust,
     connect,
@@ -21,10 +20,6 @@ from tillbridge.diagnostics.network import (
     port_of,
     trouble_of,
 )
-from tillbridge.diagnostics.result import Finding, failed, ok, skipped, warning
-from tillbridge.diagnostics.subject import Subject
-
-Role = Literal["service", "public"]
 
 _DAY_MS = 86_400_000
 _SOON_DAYS = 14
@@ -74,17 +69,16 @@ class Handshake:
 
 async def check_tls(subject: Subject, role: Role) -> Finding:
     """Look at the certificate under base_url, or under public_url."""
-    settings = subject.settings
-    url = settings.service.base_url if role == "service" else settings.receiver.public_url
-    parts = urlsplit(url)
+    parts = subject.address(role)
     host = parts.hostname or ""
     if parts.scheme == "http":
         return verdict(Handshake(host, "http"), role, subject.clock.now_ms())
-    addresses, trouble, detail = await in_thread(lambda: look_up(host, subject.names))
-    if trouble:
-        seen = Handshake(host, trouble=detail)
+    found = await in_thread(lambda: look_up(host, subject.names))
+    if found.trouble:
+        seen = Handshake(host, trouble=found.detail)
     else:
-        seen = await in_thread(lambda: handshake(host, addresses, port_of(parts), subject.trust))
+        at = found.addresses, port_of(parts)
+        seen = await in_thread(lambda: handshake(host, *at, subject.trust))
     return verdict(seen, role, subject.clock.now_ms())
 
 
