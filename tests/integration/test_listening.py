@@ -68,7 +68,7 @@ async def test_handshakes_count_as_connections() -> None:
         free_slot=lambda: False,
         on_surplus=surplus.append,
     )
-    running = asyncio.ensure_future(acceptor.run())
+    acceptor.start()
     try:
         reader, writer = await asyncio.open_connection(*sockets[0].getsockname()[:2])
         with contextlib.suppress(ConnectionError):
@@ -76,9 +76,7 @@ async def test_handshakes_count_as_connections() -> None:
         writer.close()
         assert surplus == ["refused"]
     finally:
-        running.cancel()
-        await asyncio.gather(running, return_exceptions=True)
-        acceptor.close()
+        await acceptor.close()
 
 
 async def test_an_accept_without_descriptors_is_logged_once_and_goes_on(
@@ -96,7 +94,7 @@ async def test_an_accept_without_descriptors_is_logged_once_and_goes_on(
         sockets, made, max_connections=4, connections=lambda: 0, free_slot=lambda: False
     )
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    running = asyncio.ensure_future(acceptor.run())
+    acceptor.start()
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     try:
         with socket.socket() as client:
@@ -111,9 +109,7 @@ async def test_an_accept_without_descriptors_is_logged_once_and_goes_on(
                 while not protocols:
                     await asyncio.sleep(0.01)
     finally:
-        running.cancel()
-        await asyncio.gather(running, return_exceptions=True)
-        acceptor.close()
+        await acceptor.close()
     assert capsys.readouterr().out.count("listener.exhausted") == 1
 
 

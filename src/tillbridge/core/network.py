@@ -11,8 +11,9 @@ import os
 import socket
 import ssl
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine, Iterable
 from functools import partial
+from typing import Any
 
 from tillbridge.core.log import get_logger
 
@@ -81,19 +82,33 @@ class Acceptor:
         self._handshake_timeout_s = handshake_timeout_s
         self._opening: dict[asyncio.Task[bool], None] = {}  # oldest first
         self._logged_at: float | None = None
+        self._running: asyncio.Task[None] | None = None
 
-    async def run(self) -> None:
-        """Accept until cancelled; `close` afterwards."""
-        async with asyncio.TaskGroup() as group:
-            for each in self._sockets:
-                group.create_task(self._accept_from(each))
+    def start(self, *beside: Callable[[], Coroutine[Any, Any, object]]) -> None:
+        """Accept until `close`, and run what is `beside` it for as long."""
+        self._running = asyncio.create_task(self._run(beside))
 
-    def close(self) -> None:
+    async def until_failure(self) -> None:
+        """Wait, after `start`; raises what accepting has died of."""
+        if self._running is not None:
+            await asyncio.shield(self._running)
+
+    async def close(self) -> None:
         """Stop listening, and end the handshakes under way."""
+        if self._running is not None:
+            self._running.cancel()
+            await asyncio.gather(self._running, return_exceptions=True)
         for each in self._sockets:
             each.close()
         for task in list(self._opening):
             task.cancel()
+
+    async def _run(self, beside: Iterable[Callable[[], Coroutine[Any, Any, object]]]) -> None:
+        async with asyncio.TaskGroup() as group:
+            for listener in self._sockets:
+                group.create_task(self._accept_from(listener))
+            for run in beside:
+                group.create_task(run())
 
     async def _accept_from(self, listener: socket.socket) -> None:
         loop = asyncio.get_running_loop()

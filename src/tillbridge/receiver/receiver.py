@@ -9,7 +9,6 @@ Specification: Events, Transport.
 """
 
 import asyncio
-import contextlib
 import errno
 import hmac
 import re
@@ -139,7 +138,6 @@ class Receiver:
         self.refresh = self._deliveries.refresh
         self._server: DeadlineServer | None = None
         self._acceptor: Acceptor | None = None
-        self._serving: asyncio.Future[None] | None = None
         self.port = 0
 
     @property
@@ -186,13 +184,13 @@ class Receiver:
             handshake_timeout_s=self._settings.head_timeout_s,
         )
         self._server = server
-        self._serving = asyncio.ensure_future(self._serve(self._acceptor, server))
+        self._acceptor.start(server.enforce_deadlines)
         log.info("receiver.listening", address=host, port=self.port, url=self.url)
 
     def tasks(self) -> Mapping[str, Coroutine[Any, Any, object]]:
         """Return what runs beside it, after `start`; each is supervised."""
-        serving = self._serving
-        return {} if serving is None else {"receiver.accept": _awaited(serving)}
+        acceptor = self._acceptor
+        return {} if acceptor is None else {"receiver.accept": acceptor.until_failure()}
 
     def plan(self, scheduler: Scheduler) -> None:
         """Plan what happens by the clock; after `start`."""
@@ -206,21 +204,13 @@ class Receiver:
 
     async def stop(self, drain_s: float) -> None:
         """Take no new request, finish those that have begun within `drain_s` seconds."""
-        if self._serving is None or self._server is None or self._acceptor is None:
+        if self._server is None or self._acceptor is None:
             return
-        self._serving.cancel()
-        with contextlib.suppress(asyncio.CancelledError):
-            await self._serving
-        self._acceptor.close()
+        await self._acceptor.close()
         self._server.pre_shutdown()
         await self._server.shutdown(drain_s)
-        self._serving = self._server = None
+        self._acceptor = self._server = None
         log.info("receiver.stopped")
-
-    async def _serve(self, acceptor: Acceptor, server: DeadlineServer) -> None:
-        async with asyncio.TaskGroup() as group:
-            group.create_task(acceptor.run())
-            group.create_task(server.enforce_deadlines())
 
     async def _handle(self, request: web.BaseRequest) -> web.StreamResponse:
         path = request.path
@@ -234,10 +224,6 @@ class Receiver:
             proof = self.echo.answer(request.query.get("nonce", ""))
             return _plain(200 if self._ledger.writable else 503, more=proof)
         return _plain(404)
-
-
-async def _awaited(serving: asyncio.Future[None]) -> None:
-    await asyncio.shield(serving)
 
 
 def receiver_settings(loaded: LoadedSettings) -> ReceiverSettings:

@@ -1,6 +1,5 @@
 """The second listener: the page, JSON, metrics, the OAuth callback, and commands."""
 
-import asyncio
 import contextlib
 import hmac
 import json
@@ -131,7 +130,6 @@ class StatusListener:
             shutdown_timeout=2,
         )
         self._acceptor: Acceptor | None = None
-        self._accepting: asyncio.Task[None] | None = None
 
     async def start(self, host: str, port: int, held: HeldAddress | None = None) -> tuple[str, int]:
         """Listen; return the address, whose port is a real one also for port 0. Raises OSError.
@@ -155,23 +153,21 @@ class StatusListener:
             connections=lambda: len(server.connections),
             free_slot=free_slot,
         )
-        self._accepting = asyncio.create_task(self._acceptor.run(), name="status_page.accept")
+        self._acceptor.start()
         address, actual = sockets[0].getsockname()[:2]
         log.info("status_page.listening", address=address, port=actual)
         return address, actual
 
     def tasks(self) -> Mapping[str, Coroutine[Any, Any, object]]:
         """Return what runs beside it, after `start`; each is supervised."""
-        accepting = self._accepting
-        return {} if accepting is None else {"status_page.accept": _awaited(accepting)}
+        acceptor = self._acceptor
+        return {} if acceptor is None else {"status_page.accept": acceptor.until_failure()}
 
     async def close(self) -> None:
         """Stop listening, and end what is live at once."""
         self._hub.close()
-        if self._acceptor is not None and self._accepting is not None:
-            self._accepting.cancel()
-            await asyncio.gather(self._accepting, return_exceptions=True)
-            self._acceptor.close()
+        if self._acceptor is not None:
+            await self._acceptor.close()
         await self._runner.cleanup()
 
     async def _command(self, request: web.Request) -> web.StreamResponse:
@@ -264,10 +260,6 @@ class StatusListener:
             for name, value in HEADERS.items():
                 response.headers.setdefault(name, value)
         return response
-
-
-async def _awaited(accepting: "asyncio.Task[None]") -> None:
-    await asyncio.shield(accepting)
 
 
 def _refused(status: int, kind: str, text: str, fix: str = "") -> web.Response:
