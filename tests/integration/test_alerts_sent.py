@@ -28,9 +28,9 @@ from tillbridge.alerts.channels import (
     NotSent,
     WebhookChannel,
 )
-from tillbridge.alerts.dispatcher import About, AlertDispatcher, Manner
-from tillbridge.alerts.episodes import Message, Rules, trial
-from tillbridge.config import AppriseSettings, EmailSettings, WebhookSettings
+from tillbridge.alerts.dispatcher import About, AlertDispatcher
+from tillbridge.alerts.episodes import Message, trial
+from tillbridge.config import AlertSettings, AppriseSettings, EmailSettings, WebhookSettings
 from tillbridge.core.clock import Clock
 from tillbridge.core.errors import ConfigError, LedgerError
 from tillbridge.core.scheduler import Scheduler
@@ -39,7 +39,7 @@ from tillbridge.ledger.ledger import Ledger
 from tillbridge.ledger.problems import ProblemTracker, acknowledge
 
 REAL = Clock()
-ONCE = Manner(Rules(steps_s=(0.0,), settle_s=0.3), retry_first_s=0.05)
+ONCE = AlertSettings(repeat_min=[0], settle_s=0.3)
 
 
 def email_way(server: MailServer, **changed: object) -> EmailChannel:
@@ -96,7 +96,7 @@ class Book:
 async def telling(
     folder: Path,
     ways: Sequence[Channel],
-    manner: Manner,
+    settings: AlertSettings,
     *,
     readable: bool = True,
     clock: Clock = REAL,
@@ -109,7 +109,9 @@ async def telling(
             raise LedgerError("The ledger cannot be read.")
         return About("Trattoria" if store else "", "")
 
-    dispatcher = AlertDispatcher(ways, manner, ledger, tracker, clock=clock, about=about)
+    dispatcher = AlertDispatcher(
+        ways, settings, ledger, tracker, clock=clock, about=about, retry_first_s=0.05
+    )
     running = asyncio.create_task(dispatcher.run())
     try:
         yield tracker, ledger
@@ -157,7 +159,7 @@ def over_by_now(book: Book, tracker: ProblemTracker, clock: HandClock) -> bool:
 
 async def test_each_step_once_then_nothing_and_one_message_when_it_is_over(tmp_path: Path) -> None:
     book, clock = Book(), HandClock()
-    async with telling(tmp_path, [book], Manner(Rules()), clock=clock) as (tracker, _ledger):
+    async with telling(tmp_path, [book], AlertSettings(), clock=clock) as (tracker, _ledger):
         report_open(tracker, "pos.offline", "main", detail="no answer")
         await told_three_times(book, tracker, clock)
         report_over(tracker, "pos.offline", "main")
@@ -167,7 +169,7 @@ async def test_each_step_once_then_nothing_and_one_message_when_it_is_over(tmp_p
 
 async def test_an_acknowledged_problem_is_told_no_more(tmp_path: Path) -> None:
     book, clock = Book(), HandClock()
-    async with telling(tmp_path, [book], Manner(Rules()), clock=clock) as (tracker, ledger):
+    async with telling(tmp_path, [book], AlertSettings(), clock=clock) as (tracker, ledger):
         report_open(tracker, "pos.offline", "main", detail="no answer")
         await until("the first message", lambda: book.messages)
         now = tracker.current()

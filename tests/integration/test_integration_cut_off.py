@@ -8,10 +8,11 @@ from typing import Any
 import pytest
 
 from tests.integration.test_stores_standing import Bench, standing
+from tillbridge.config import AssumptionSettings
 from tillbridge.core.errors import BridgeError, ServiceDown
 from tillbridge.sandbox import SandboxSettings
 from tillbridge.service.client import ServiceClient
-from tillbridge.stores.integration import IntegrationRules, Integrator
+from tillbridge.stores.integration import Integrator
 from tillbridge.stores.integration_reconciler import IntegrationReconciler
 
 FIELD = "rotate_webhook_secret"
@@ -59,13 +60,12 @@ class _Stepwise:
 
 def integrator(bench: Bench, steps: Steps | None = None, *, field: str = "") -> Integrator:
     client: ServiceClient = bench.service.client
-    context = replace(bench.context(), service=client if steps is None else steps.around(client))
-    made = Integrator(
-        context,
-        bench.link(context.bridge),
-        rules=IntegrationRules(quiet_s=1.0, rotate_field=field),
-        sleep=_at_once,
+    assumptions = AssumptionSettings(rotate_secret_field=field)
+    context = replace(
+        bench.context(assumptions=assumptions, reintegrate_quiet_s=1.0),
+        service=client if steps is None else steps.around(client),
     )
+    made = Integrator(context, bench.link(context.bridge), sleep=_at_once)
     if steps is not None:
         made.repository = steps.around(made.repository)
     return made

@@ -9,8 +9,6 @@ import pytest
 
 from tests.integration.test_stores_standing import Bench, standing
 from tests.support.bridge_process import until
-from tillbridge.config import ScheduleSettings
-from tillbridge.config.restaurant import StoreFiles
 from tillbridge.core.errors import ConfigError, Refused, ServiceDown
 from tillbridge.ledger.facts import put_fact
 from tillbridge.ledger.menu import acknowledge_items
@@ -20,7 +18,7 @@ from tillbridge.sandbox import SandboxSettings
 from tillbridge.service.types import Store
 from tillbridge.stores.closure import Planned, Who
 from tillbridge.stores.reconciler import StoreStatusReconciler
-from tillbridge.stores.settings import SettingsFlow, SettingsRules
+from tillbridge.stores.settings import SettingsFlow
 from tillbridge.stores.taxes import TaxMonitor
 
 
@@ -255,10 +253,13 @@ def settings_flow(
     on_schedule: Callable[[Callable[[int], Planned]], None] | None = None,
     **schedule: Any,  # noqa: ANN401 -- settings by name
 ) -> SettingsFlow:
-    files = StoreFiles(folder / "store.toml", None, "EUR", "Europe/Rome")
     return SettingsFlow(
-        bench.context(),
-        SettingsRules(files, ScheduleSettings(**schedule)),
+        bench.context(
+            settings_file=str(folder / "store.toml"),
+            currency="EUR",
+            timezone="Europe/Rome",
+            schedule=schedule,
+        ),
         lambda: "st_main",
         on_schedule=(lambda _plan: None) if on_schedule is None else on_schedule,
     )

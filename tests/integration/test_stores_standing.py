@@ -12,7 +12,7 @@ import pytest
 
 from tests.support.service_link import Linked, linked
 from tests.support.store_context import store_context
-from tillbridge.config import StoreSettings
+from tillbridge.config import AssumptionSettings, StoreSettings
 from tillbridge.core.clock import Clock
 from tillbridge.core.context import BridgeContext, StoreContext
 from tillbridge.core.errors import (
@@ -34,13 +34,11 @@ from tillbridge.sandbox import MerchantSeed, SandboxSettings, StoreSeed
 from tillbridge.service.answers import Limits
 from tillbridge.service.caller import Contact
 from tillbridge.service.types import Store
-from tillbridge.stores.closure import PauseRules, Who
+from tillbridge.stores.closure import Who
 from tillbridge.stores.integration import Integrator
 from tillbridge.stores.integration_plan import choose_store
 from tillbridge.stores.link import LinkMonitor, ServiceReach
 from tillbridge.stores.reconciler import PosPause, StoreStatusReconciler
-
-RULES = PauseRules(pause_after_s=30, resume_after_s=5, max_pauses_per_hour=2)
 
 
 @dataclass(slots=True)
@@ -50,13 +48,20 @@ class Bench:
     tracker: ProblemTracker
     own: list[tuple[str, str, str]] = field(default_factory=list)
 
-    def context(self, **changes: object) -> StoreContext:
+    def context(
+        self,
+        *,
+        assumptions: AssumptionSettings | None = None,
+        reintegrate_quiet_s: float = 0.0,
+        **changes: Any,  # noqa: ANN401 -- settings by name
+    ) -> StoreContext:
         settings = StoreSettings.model_validate(
             {
                 "location_id": "loc-1",
                 "currency": "USD",
                 "notification_email": "owner@example.net",
                 "pos": {"adapter": "folder"},
+                "orders": {"max_pauses_per_hour": 2},
                 **changes,
             }
         )
@@ -67,26 +72,28 @@ class Bench:
             ledger=self.ledger,
             problems=self.tracker,
             clock=self.service.clock,
+            assumptions=assumptions,
+            reintegrate_quiet_s=reintegrate_quiet_s,
             public_url="http://127.0.0.1:8088/",
         )
 
-    def integrator(self, **changes: object) -> Integrator:
+    def integrator(self, **changes: Any) -> Integrator:  # noqa: ANN401 -- (as above)
         context = self.context(**changes)
         return Integrator(context, self.link(context.bridge))
 
     def link(self, bridge: BridgeContext) -> LinkMonitor:
         return LinkMonitor("main", bridge, ServiceReach(self.tracker, clock=bridge.clock))
 
-    def keeper(self) -> StoreStatusReconciler:
+    def keeper(self, **changes: Any) -> StoreStatusReconciler:  # noqa: ANN401 -- (as above)
         return StoreStatusReconciler(
-            self.context(), lambda: "st_main", on_own_action=self.own_action
+            self.context(**changes), lambda: "st_main", on_own_action=self.own_action
         )
 
     async def own_action(self, action: str, why: str, reason: str) -> None:
         self.own.append((action, why, reason))
 
     def pauser(self, keeper: StoreStatusReconciler | None = None) -> PosPause:
-        return PosPause(keeper or self.keeper(), RULES)
+        return PosPause(keeper or self.keeper())
 
     async def fact(self, name: str) -> Any:  # noqa: ANN401 -- any JSON value
         return await self.ledger.read(lambda db: get_fact(db, "main", name))
@@ -422,7 +429,7 @@ async def test_a_closed_till_never_closes_a_store_that_is_never_to_be_paused(
 ) -> None:
     async with standing(tmp_path) as bench:
         await bench.service.integrate()
-        pauser = PosPause(bench.keeper(), PauseRules(pause_after_s=0))
+        pauser = PosPause(bench.keeper(orders={"pause_after_s": 0}))
         await pauser.pos_is(online=True, closed="Hall has no open session.")
         assert await bench.status() == "active"
 

@@ -31,12 +31,17 @@ def store_context(
     clock: Clock,
     assumptions: AssumptionSettings | None = None,
     job_poll_s: float = 0.01,
+    reintegrate_quiet_s: float = 0.0,
     base_url: str = "https://service.example",
     public_url: str = "https://bridge.example",
 ) -> StoreContext:
     """Return the context of the store `main`."""
     service_settings = ServiceSettings.model_construct(
-        base_url=base_url, job_poll_s=job_poll_s, client_id="app", client_secret=SecretStr("secret")
+        base_url=base_url,
+        client_id="app",
+        client_secret=SecretStr("secret"),
+        job_poll_s=job_poll_s,
+        reintegrate_quiet_s=reintegrate_quiet_s,
     )
     bridge = BridgeContext(
         settings=Settings.model_construct(

@@ -8,9 +8,10 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from tests.support.page_harness import TOKEN, PageHarness
-from tillbridge.alerts.episodes import Rules, due, follow, is_alerted, key_of
+from tillbridge.alerts.episodes import due, follow, is_alerted, key_of
 from tillbridge.cli.say import lines
 from tillbridge.cli.status import LEVELS, show_status
+from tillbridge.config import AlertSettings
 from tillbridge.core.clock import Clock
 from tillbridge.core.problems import OpenProblem
 from tillbridge.diagnostics.check import Check
@@ -78,10 +79,10 @@ async def surfaces(
     assert served.status == 200
     metrics = (await harness.get("/metrics", Authorization=f"Bearer {TOKEN}")).text
     heading = re.search(r"<h1>(?:<span[^>]*></span>)?([^<]*)</h1>", page)
-    rules = Rules()
+    settings = AlertSettings()
     known = {key_of(p) for p in problems if acknowledgement(fact, p) is not None}
-    episodes = follow({}, problems, known, 0.0, rules)
-    told = {key[0] for each in due(episodes, "way", rules, quiet=False) for key in each.keys}
+    episodes = follow({}, problems, known, 0.0, settings)
+    told = {key[0] for each in due(episodes, "way", settings, quiet=False) for key in each.keys}
     return Surfaces(
         status=status,
         command=printed.getvalue(),
@@ -145,6 +146,7 @@ def _codes(seen: Surfaces, codes: set[str]) -> Iterator[str]:
 def _alerts(
     seen: Surfaces, problems: Sequence[OpenProblem], noted: Sequence[OpenProblem]
 ) -> Iterator[str]:
-    alerts = {each.code for each in problems if each not in noted and is_alerted(each, Rules())}
+    settings = AlertSettings()
+    alerts = {each.code for each in problems if each not in noted and is_alerted(each, settings)}
     if seen.alerted != alerts:
         yield f"alerts tell of {set(seen.alerted)}, not of {alerts}"

@@ -16,7 +16,6 @@ from tillbridge.alerts.episodes import (
     Episode,
     Key,
     Message,
-    Rules,
     compose,
     due,
     follow,
@@ -25,9 +24,10 @@ from tillbridge.alerts.episodes import (
     record_sent,
     record_unsent,
 )
-from tillbridge.core.problems import OpenProblem, Severity
+from tillbridge.config import AlertSettings
+from tillbridge.core.problems import OpenProblem
 
-RULES = Rules(steps_s=(0, 300, 600), settle_s=60)
+RULES = AlertSettings(repeat_min=[0, 5, 10], settle_s=60)
 OFFLINE = OpenProblem("pos.offline", "main", "", 1_000, {"detail": "no answer"})
 HELD = OpenProblem("menu.held", "main", "", 2_000, {"detail": "31 items"})
 
@@ -158,7 +158,7 @@ def test_warnings_wait_for_the_morning_and_what_is_down_does_not() -> None:
 
 
 def test_only_what_is_wanted_is_told() -> None:
-    rules = Rules(severities=frozenset({Severity.DOWN}), stores=frozenset({"bar"}))
+    rules = AlertSettings(severity="down", stores=["bar"])
     machine = OpenProblem("ledger.unwritable", "", "", 1)
     community = OpenProblem("community.order_missing", "communities/hall", "o1", 1)
     there = OpenProblem("pos.offline", "bar", "", 1)

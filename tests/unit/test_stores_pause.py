@@ -5,9 +5,10 @@ from typing import Literal
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tillbridge.stores.closure import STEADY_S, PauseRules, decide_pause
+from tillbridge.config import OrderSettings
+from tillbridge.stores.closure import STEADY_S, decide_pause
 
-RULES = PauseRules(pause_after_s=30, resume_after_s=5, max_pauses_per_hour=2)
+RULES = OrderSettings(pause_after_s=30, resume_after_s=5, max_pauses_per_hour=2)
 NOW = 10_000.0
 
 
@@ -17,7 +18,7 @@ def decided(
     for_s: float,
     paused: bool = False,
     pauses: tuple[float, ...] = (),
-    rules: PauseRules = RULES,
+    rules: OrderSettings = RULES,
     order_lost: bool = False,
 ) -> Literal["pause", "resume"] | None:
     return decide_pause(
@@ -26,7 +27,7 @@ def decided(
         since=NOW - for_s,
         paused_by_bridge=paused,
         pauses=[NOW - ago for ago in pauses],
-        rules=rules,
+        settings=rules,
         order_lost=order_lost,
     )
 
@@ -34,7 +35,7 @@ def decided(
 def test_an_order_that_was_lost_to_it_pauses_the_store_at_once() -> None:
     assert decided(online=False, for_s=0, order_lost=True) == "pause"
     assert decided(online=True, for_s=0, order_lost=True) is None
-    never = PauseRules(pause_after_s=0)
+    never = OrderSettings(pause_after_s=0)
     assert decided(online=False, for_s=0, order_lost=True, rules=never) is None
 
 
@@ -48,7 +49,7 @@ def test_a_long_absence_pauses_once() -> None:
 
 
 def test_zero_never_pauses_but_what_was_paused_is_resumed() -> None:
-    never = PauseRules(pause_after_s=0)
+    never = OrderSettings(pause_after_s=0)
     assert decided(online=False, for_s=9999, rules=never) is None
     assert decided(online=True, for_s=9999, paused=True, rules=never) == "resume"
 
@@ -77,14 +78,14 @@ def test_pauses_of_an_hour_ago_are_forgotten() -> None:
     paused=st.booleans(),
     pauses=st.lists(st.floats(0, 1e4), max_size=10),
     rules=st.builds(
-        PauseRules,
+        OrderSettings,
         pause_after_s=st.floats(0, 600),
         resume_after_s=st.floats(0, 600),
         max_pauses_per_hour=st.integers(1, 5),
     ),
 )
 def test_only_an_absent_pos_pauses_and_only_a_present_one_resumes(
-    online: bool, for_s: float, paused: bool, pauses: list[float], rules: PauseRules
+    online: bool, for_s: float, paused: bool, pauses: list[float], rules: OrderSettings
 ) -> None:
     decision = decided(online=online, for_s=for_s, paused=paused, pauses=tuple(pauses), rules=rules)
     if decision == "pause":

@@ -14,7 +14,6 @@ from tillbridge.alerts.episodes import (
     Episode,
     Key,
     Message,
-    Rules,
     compose,
     due,
     follow,
@@ -23,6 +22,7 @@ from tillbridge.alerts.episodes import (
     record_sent,
     record_unsent,
 )
+from tillbridge.config import AlertSettings
 from tillbridge.core.clock import Clock
 from tillbridge.core.errors import BridgeError, LedgerError
 from tillbridge.core.log import get_logger
@@ -48,35 +48,27 @@ class About:
     waiting: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Manner:
-    """How alerts are sent: when they are due, when warnings wait, and where docs are."""
-
-    rules: Rules
-    quiet_hours: str | None = None
-    docs_url: str = "docs/problems.md"
-    retry_first_s: float = _RETRY_FIRST_S
-
-
 class AlertDispatcher:
     """Sends problems through every channel. Used from the event loop."""
 
     def __init__(
         self,
         channels: Sequence[Channel],
-        manner: Manner,
+        settings: AlertSettings,
         ledger: Ledger,
         tracker: ProblemTracker,
         *,
         clock: Clock,
         about: Callable[[str], Awaitable[About]],
+        retry_first_s: float = _RETRY_FIRST_S,
     ) -> None:
         self._channels = channels
-        self._manner = manner
+        self._settings = settings
         self._ledger = ledger
         self._tracker = tracker
         self._clock = clock
         self._about = about
+        self._retry_first_s = retry_first_s
         self._episodes: Mapping[Key, Episode] = {}
         self._acknowledged: frozenset[Key] = frozenset()
         self._looked_at: float | None = None
@@ -116,14 +108,16 @@ class AlertDispatcher:
         now = self._clock.monotonic()
         passed = 0.0 if self._looked_at is None else now - self._looked_at
         self._looked_at = now
-        rules = self._manner.rules
-        self._episodes = follow(before, self._tracker.current(), self._acknowledged, passed, rules)
+        settings = self._settings
+        self._episodes = follow(
+            before, self._tracker.current(), self._acknowledged, passed, settings
+        )
         if _outline(before) != _outline(self._episodes):
             await self._store()
         for sender in self._senders.values():
             sender.wake()
-        next_s = next_in_s(self._episodes, rules)
-        if self._episodes and self._manner.quiet_hours is not None:
+        next_s = next_in_s(self._episodes, settings)
+        if self._episodes and self._settings.quiet_hours is not None:
             next_s = min(_QUIET_LOOK_S, next_s or _QUIET_LOOK_S)
         return None if next_s is None else next_s + 0.01
 
@@ -135,9 +129,9 @@ class AlertDispatcher:
         wait_s = self._not_before.get(name, 0.0) - self._clock.monotonic()
         if wait_s > 0:
             return wait_s
-        rules = self._manner.rules
+        settings = self._settings
         while (
-            what := next(iter(due(self._episodes, name, rules, quiet=self._quiet)), None)
+            what := next(iter(due(self._episodes, name, settings, quiet=self._quiet)), None)
         ) is not None:
             failure = await self._send(channel, what)
             if failure is not None:
@@ -152,7 +146,7 @@ class AlertDispatcher:
         detail = {"way": channel, "detail": failure.text, "remedy": failure.fix}
         found = Found(NOT_SENT, channel, detail)
         self._tracker.report(Scope.of(NOT_SENT, subject=channel), [found])
-        wait_s: float = min(_RETRY_CAP_S, self._manner.retry_first_s * 2 ** (failures - 1))
+        wait_s: float = min(_RETRY_CAP_S, self._retry_first_s * 2 ** (failures - 1))
         self._not_before[channel] = self._clock.monotonic() + wait_s
         return wait_s
 
@@ -161,7 +155,7 @@ class AlertDispatcher:
         message = await self._message(what)
         if any(key not in self._episodes for key in what.keys):
             return None  # it was over while the message was written
-        self._episodes = record_sent(self._episodes, channel.name, what, self._manner.rules)
+        self._episodes = record_sent(self._episodes, channel.name, what, self._settings)
         await self._store()
         try:
             await channel.send(message)
@@ -182,14 +176,14 @@ class AlertDispatcher:
             episodes,
             who=about.who,
             waiting=about.waiting,
-            docs_url=self._manner.docs_url,
+            docs_url=self._settings.docs_url,
             now_ms=self._clock.now_ms(),
         )
 
     @property
     def _quiet(self) -> bool:
         now = datetime.fromtimestamp(self._clock.now_ms() / 1000).astimezone()
-        return is_quiet(self._manner.quiet_hours, now.time())
+        return is_quiet(self._settings.quiet_hours, now.time())
 
     # -- the ledger
 

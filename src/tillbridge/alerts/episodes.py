@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any, Literal
 
+from tillbridge.config import AlertSettings
 from tillbridge.core.i18n import _, ngettext
 from tillbridge.core.problems import OpenProblem, Severity, anchor
 from tillbridge.model.instant import to_iso
@@ -20,16 +21,6 @@ Key = tuple[str, str, str]  # code, store, subject
 Episodes = Mapping[Key, "Episode"]
 
 _FORGOTTEN_S = 86_400.0  # an end that could not be sent for a day is not sent any more
-
-
-@dataclass(frozen=True, slots=True)
-class Rules:
-    """When alerts are due. `steps_s`: the rising ages (s) at which a problem is reported."""
-
-    steps_s: tuple[float, ...] = (0.0, 300.0, 600.0)
-    settle_s: float = 60.0
-    severities: frozenset[Severity] = frozenset(Severity)
-    stores: frozenset[str] = frozenset()  # empty: all
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,12 +52,13 @@ def key_of(problem: OpenProblem) -> Key:
     return (problem.code, problem.store, problem.subject)
 
 
-def is_alerted(problem: OpenProblem, rules: Rules) -> bool:
+def is_alerted(problem: OpenProblem, settings: AlertSettings) -> bool:
     """Return whether alerts are about such a problem at all. Never about the alerts themselves."""
-    if problem.code.startswith("alerts.") or problem.kind.severity not in rules.severities:
+    minor = settings.severity == "down" and problem.kind.severity is not Severity.DOWN
+    if minor or problem.code.startswith("alerts."):
         return False
     ours = problem.store and not problem.store.startswith("communities/")
-    return not ours or not rules.stores or problem.store in rules.stores
+    return not ours or not settings.stores or problem.store in settings.stores
 
 
 def follow(
@@ -74,11 +66,11 @@ def follow(
     open_now: Sequence[OpenProblem],
     acknowledged: Collection[Key],
     elapsed_s: float,
-    rules: Rules,
+    settings: AlertSettings,
 ) -> dict[Key, Episode]:
     """Return the episodes `elapsed_s` seconds later, with the problems that are open now."""
     passed = max(0.0, elapsed_s)
-    present = {key_of(each): each for each in open_now if is_alerted(each, rules)}
+    present = {key_of(each): each for each in open_now if is_alerted(each, settings)}
     after: dict[Key, Episode] = {}
     for key, episode in episodes.items():
         problem = present.get(key)
@@ -86,9 +78,9 @@ def follow(
         if problem is None:
             gone = 0.0 if episode.over_s is None else episode.over_s + passed
             ended = replace(older, over_s=gone)
-            if not _is_finished(ended, rules):
+            if not _is_finished(ended, settings):
                 after[key] = ended
-        elif episode.over_s is None or episode.over_s < rules.settle_s:
+        elif episode.over_s is None or episode.over_s < settings.settle_s:
             # Nobody has seen it gone for so long: that it is over was sent to nobody.
             after[key] = replace(older, problem=problem, over_s=None)
         # else it was over, and this is another one
@@ -98,7 +90,7 @@ def follow(
     return after
 
 
-def due(episodes: Episodes, channel: str, rules: Rules, *, quiet: bool) -> list[Due]:
+def due(episodes: Episodes, channel: str, settings: AlertSettings, *, quiet: bool) -> list[Due]:
     """Return what the channel has to send now, the worst first; problems of one kind go together.
 
     While it is `quiet`, warnings wait.
@@ -111,10 +103,10 @@ def due(episodes: Episodes, channel: str, rules: Rules, *, quiet: bool) -> list[
             continue
         sent = episode.sent.get(channel, 0)
         if episode.over_s is not None:
-            if sent and episode.over_s >= rules.settle_s:
+            if sent and episode.over_s >= settings.settle_s:
                 found.setdefault((*key[:2], "over"), []).append(key)
             continue
-        reached = _steps_reached(episode.age_s, rules)
+        reached = _steps_reached(episode.age_s, settings)
         if reached > sent and not episode.acknowledged:
             group: tuple[str, str, Literal["open", "over"]] = (*key[:2], "open")
             found.setdefault(group, []).append(key)
@@ -123,12 +115,14 @@ def due(episodes: Episodes, channel: str, rules: Rules, *, quiet: bool) -> list[
     return sorted(each_due, key=lambda each: _rank(episodes[each.keys[0]]))
 
 
-def record_sent(episodes: Episodes, channel: str, what: Due, rules: Rules) -> dict[Key, Episode]:
+def record_sent(
+    episodes: Episodes, channel: str, what: Due, settings: AlertSettings
+) -> dict[Key, Episode]:
     """Return the episodes once the channel has sent this, or is about to."""
     after = dict(episodes)
     for key in what.keys:
         episode = after[key]
-        count = 0 if what.kind == "over" else _steps_reached(episode.age_s, rules)
+        count = 0 if what.kind == "over" else _steps_reached(episode.age_s, settings)
         after[key] = replace(episode, sent={**episode.sent, channel: count})
     return after
 
@@ -145,26 +139,27 @@ def record_unsent(
     return after
 
 
-def next_in_s(episodes: Episodes, rules: Rules) -> float | None:
+def next_in_s(episodes: Episodes, settings: AlertSettings) -> float | None:
     """Return in how many seconds something may be due at the soonest; None without episodes."""
     waits = []
     for episode in episodes.values():
         if episode.over_s is not None:
-            waits.append(max(0.0, rules.settle_s - episode.over_s))
+            waits.append(max(0.0, settings.settle_s - episode.over_s))
         elif not episode.acknowledged:
-            waits += [step - episode.age_s for step in rules.steps_s if step > episode.age_s]
+            steps = (60 * minutes for minutes in settings.repeat_min)
+            waits += [step - episode.age_s for step in steps if step > episode.age_s]
     return min(waits) if waits else None
 
 
-def _steps_reached(age_s: float, rules: Rules) -> int:
-    return sum(step <= age_s for step in rules.steps_s)
+def _steps_reached(age_s: float, settings: AlertSettings) -> int:
+    return sum(60 * minutes <= age_s for minutes in settings.repeat_min)
 
 
-def _is_finished(episode: Episode, rules: Rules) -> bool:
+def _is_finished(episode: Episode, settings: AlertSettings) -> bool:
     gone = episode.over_s or 0.0
-    if gone < rules.settle_s:
+    if gone < settings.settle_s:
         return False
-    return gone >= max(_FORGOTTEN_S, rules.settle_s) or not any(episode.sent.values())
+    return gone >= max(_FORGOTTEN_S, settings.settle_s) or not any(episode.sent.values())
 
 
 def _rank(episode: Episode) -> tuple[bool, int]:

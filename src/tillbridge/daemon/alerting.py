@@ -9,11 +9,9 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from tillbridge.alerts.channels import Channel, Heartbeat, HeartbeatProbe, channels_of
-from tillbridge.alerts.dispatcher import About, AlertDispatcher, Manner
-from tillbridge.alerts.episodes import Rules
+from tillbridge.alerts.dispatcher import About, AlertDispatcher
 from tillbridge.config import AlertSettings
 from tillbridge.core.log import learn_secret
-from tillbridge.core.problems import Severity
 from tillbridge.core.spans import waiting
 from tillbridge.core.worker import Step
 from tillbridge.ledger.snapshot import take_snapshot
@@ -30,7 +28,7 @@ def steps(bridge: Bridge, *, receiver_url: Callable[[], str]) -> Mapping[str, St
     if channels := channels_of(alerts, bridge.base_dir):
         dispatcher = AlertDispatcher(
             channels,
-            manner_of(alerts),
+            alerts,
             bridge.ledger,
             bridge.problems,
             clock=bridge.clock,
@@ -47,21 +45,6 @@ def steps(bridge: Bridge, *, receiver_url: Callable[[], str]) -> Mapping[str, St
         )
         beat.plan(bridge.context.scheduler)
     return running
-
-
-def manner_of(alerts: AlertSettings) -> Manner:
-    """Return how the configuration wants alerts."""
-    least = {Severity.DOWN} if alerts.severity == "down" else set(Severity)
-    return Manner(
-        Rules(
-            steps_s=tuple(minutes * 60 for minutes in alerts.repeat_min),
-            settle_s=alerts.settle_s,
-            severities=frozenset(least),
-            stores=frozenset(alerts.stores),
-        ),
-        quiet_hours=alerts.quiet_hours,
-        docs_url=alerts.docs_url,
-    )
 
 
 def probes_of(alerts: AlertSettings, base_dir: Path) -> list[Channel | HeartbeatProbe]:

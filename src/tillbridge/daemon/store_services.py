@@ -8,8 +8,6 @@ from typing import TYPE_CHECKING, Any
 from sqlalchemy import Connection
 
 from tillbridge.adapter import Change
-from tillbridge.config import Settings
-from tillbridge.config.restaurant import StoreFiles
 from tillbridge.core.actor import Actor, acting_as
 from tillbridge.core.context import StoreContext
 from tillbridge.core.scheduler import Scheduler
@@ -23,13 +21,12 @@ from tillbridge.pos.store_pos import StoreOpening, StorePos
 from tillbridge.pos.watch import FileWatch, FolderEvents
 from tillbridge.service.client import OrderBodies
 from tillbridge.service.types import Store
-from tillbridge.stores.closure import PauseRules
 from tillbridge.stores.consent import VaultTokenStore
-from tillbridge.stores.integration import IntegrationRules, Integrator, settle_s
+from tillbridge.stores.integration import Integrator, settle_s
 from tillbridge.stores.integration_reconciler import IntegrationReconciler
 from tillbridge.stores.link import LinkMonitor
 from tillbridge.stores.reconciler import PosPause, StoreStatusReconciler
-from tillbridge.stores.settings import SettingsFlow, SettingsRules
+from tillbridge.stores.settings import SettingsFlow
 from tillbridge.stores.taxes import TaxMonitor
 
 if TYPE_CHECKING:
@@ -61,23 +58,21 @@ class StoreServices:
         self._trail = AuditTrail(shared.ledger, shared.clock)
         self._link = LinkMonitor(name, shared, bridge.reach)
         self._link.on_back = self.service_back
+        assumed = bridge.settings.assumptions
         access = bridge.link.store(
             VaultTokenStore(shared.ledger.vault, name, service.base_url),
-            bodies=_order_bodies(bridge.settings),
+            bodies=OrderBodies(
+                accept=assumed.accept_body,
+                status=assumed.status_body,
+                ready=assumed.ready_body,
+                preparing=assumed.preparing_status,
+            ),
             on_contact=self._link.seen,
             hindrance=self._link.refusal,
         )
         self.tokens, self.client = access.tokens, access.client
         self.context = context = StoreContext(shared, name, pos, access.client)
-        self.integrator = Integrator(
-            context,
-            self._link,
-            rules=IntegrationRules(
-                quiet_s=service.reintegrate_quiet_s,
-                old_secret_s=bridge.settings.receiver.old_secret_s,
-                rotate_field=bridge.settings.assumptions.rotate_secret_field,
-            ),
-        )
+        self.integrator = Integrator(context, self._link)
         self.integrator.on_own_action = self._own_action
         self.integrating = IntegrationReconciler(
             context,
@@ -93,22 +88,13 @@ class StoreServices:
             context, self._reachable_store_id, on_own_action=self._own_action
         )
         self.store_status.look(within_s=_READ_BY_OTHERS_S)
-        orders = chosen.orders
-        self.pos_pause = PosPause(
-            self.store_status,
-            PauseRules(orders.pause_after_s, orders.resume_after_s, orders.max_pauses_per_hour),
-        )
+        self.pos_pause = PosPause(self.store_status)
         self.taxes = TaxMonitor(context, self._reachable_store_id)
         # None where the store has neither files of its own nor a schedule.
         self.settings_flow: SettingsFlow | None = None
         if chosen.settings_file or chosen.hours_file or chosen.schedule.pauses:
-            files = StoreFiles.of(chosen, shared.base_dir)
-            end_of_day = bridge.settings.assumptions.end_of_day
             self.settings_flow = SettingsFlow(
-                context,
-                SettingsRules(files, chosen.schedule, end_of_day),
-                self._reachable_store_id,
-                on_schedule=self.store_status.follow,
+                context, self._reachable_store_id, on_schedule=self.store_status.follow
             )
         self.menu = MenuFlow(context)
         effects = Effects(name, self.menu, self.pos_pause, self._trail, self._delivery_processed)
@@ -285,16 +271,6 @@ class StoreServices:
 def _notify(listeners: Mapping[Change, Callable[[], None]], change: Change) -> None:
     if change in listeners:  # of what nobody reads nobody hears
         listeners[change]()
-
-
-def _order_bodies(settings: Settings) -> OrderBodies:
-    assumed = settings.assumptions
-    return OrderBodies(
-        accept=assumed.accept_body,
-        status=assumed.status_body,
-        ready=assumed.ready_body,
-        preparing=assumed.preparing_status,
-    )
 
 
 @dataclass(frozen=True, slots=True)

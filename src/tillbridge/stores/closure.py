@@ -15,6 +15,7 @@ from typing import Annotated, Any, Literal, TypedDict
 
 from pydantic import AfterValidator, Field, TypeAdapter, ValidationError
 
+from tillbridge.config import OrderSettings
 from tillbridge.core.i18n import _
 from tillbridge.model.instant import end_or_never, to_iso
 from tillbridge.model.restaurant import (
@@ -314,15 +315,6 @@ STEADY_S = 600.0
 _HOUR_S = 3600.0
 
 
-@dataclass(frozen=True, slots=True)
-class PauseRules:
-    """The settings of [stores.NAME.orders]; `pause_after_s` 0 never pauses."""
-
-    pause_after_s: float = 30.0
-    resume_after_s: float = 5.0
-    max_pauses_per_hour: int = 4
-
-
 def decide_pause(
     now: float,
     *,
@@ -330,7 +322,7 @@ def decide_pause(
     since: float,
     paused_by_bridge: bool,
     pauses: Sequence[float],
-    rules: PauseRules,
+    settings: OrderSettings,
     order_lost: bool = False,
 ) -> Literal["pause", "resume"] | None:
     """Return what to do at `now` (None: nothing), the POS being online (or not) since `since`.
@@ -340,16 +332,16 @@ def decide_pause(
     """
     steady_s = now - since
     if not online:
-        long = order_lost or steady_s >= rules.pause_after_s
-        due = rules.pause_after_s > 0 and long
+        long = order_lost or steady_s >= settings.pause_after_s
+        due = settings.pause_after_s > 0 and long
         return "pause" if due and not paused_by_bridge else None
     if not paused_by_bridge:
         return None
-    unsteady = is_unsteady(now, pauses, rules)
-    needed_s = max(STEADY_S, rules.resume_after_s) if unsteady else rules.resume_after_s
+    unsteady = is_unsteady(now, pauses, settings)
+    needed_s = max(STEADY_S, settings.resume_after_s) if unsteady else settings.resume_after_s
     return "resume" if steady_s >= needed_s else None
 
 
-def is_unsteady(now: float, pauses: Sequence[float], rules: PauseRules) -> bool:
+def is_unsteady(now: float, pauses: Sequence[float], settings: OrderSettings) -> bool:
     """Return whether the POS has come and gone so often that it must be steady for a while."""
-    return sum(1 for at in pauses if now - at < _HOUR_S) >= rules.max_pauses_per_hour
+    return sum(1 for at in pauses if now - at < _HOUR_S) >= settings.max_pauses_per_hour

@@ -35,15 +35,6 @@ _TRIES = 3  # at a new integration whose answer is lost each time
 
 
 @dataclass(frozen=True, slots=True)
-class IntegrationRules:
-    """The settings: see [service] and [receiver] in docs/configuration.md. Seconds."""
-
-    quiet_s: float = 0.0
-    old_secret_s: float = 86_400.0
-    rotate_field: str = ""
-
-
-@dataclass(frozen=True, slots=True)
 class Integrated:
     """What came of it: the service's id of the store, and what was done there.
 
@@ -78,14 +69,14 @@ class Integrator:
         context: StoreContext,
         link: LinkMonitor,
         *,
-        rules: IntegrationRules | None = None,
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
     ) -> None:
-        settings, receiver = context.settings, context.bridge.settings.receiver
+        settings, shared = context.settings, context.bridge.settings
         self._store = context.store
         self._configured = settings.store_id
         self._client = context.service
-        self._rules = rules or IntegrationRules()
+        self._quiet_s = shared.service.reintegrate_quiet_s
+        self._rotate_field = shared.assumptions.rotate_secret_field
         self._link = link
         self._sleep = sleep
         self._lock = asyncio.Lock()
@@ -93,9 +84,9 @@ class Integrator:
         # Whoever checks deliveries by the secret: it is about to change; read the secrets again.
         self.on_secret_expected: Callable[[str], None] = lambda _store: None
         self.on_secret: Callable[[str], Awaitable[None]] = _ignore
-        self.repository = IntegrationRepository(context, old_secret_s=self._rules.old_secret_s)
+        self.repository = IntegrationRepository(context)
         self.wanted = IntegrationRequest(
-            webhook_url=f"{receiver.public_url.rstrip('/')}/webhooks/{context.store}",
+            webhook_url=f"{shared.receiver.public_url.rstrip('/')}/webhooks/{context.store}",
             menu_sync_direction=settings.menu_sync_direction,
             external_store_id=settings.location_id,
             auto_accept_orders=settings.auto_accept_orders,
@@ -105,7 +96,7 @@ class Integrator:
     @property
     def new_secret_takes_new_integration(self) -> bool:
         """Whether rotating means integrating anew."""
-        return not self._rules.rotate_field
+        return not self._rotate_field
 
     # -- what is asked for. Each raises BridgeError (ServiceError among them) with what to do.
 
@@ -176,7 +167,7 @@ class Integrator:
             if resumed := await self._resume():
                 return resumed
             store = await self._chosen()
-            field = self._rules.rotate_field
+            field = self._rotate_field
             if not field or state_of(store) is not State.INTEGRATED:
                 return await self._replace(store)
             await self.repository.begin(Intent("rotate"))
@@ -294,14 +285,14 @@ class Integrator:
         intent = Intent(
             "replace",
             was=store.integration.integration_id if store.integration else None,
-            closed=integrated and store.status == "active" and self._rules.quiet_s > 0,
+            closed=integrated and store.status == "active" and self._quiet_s > 0,
         )
         await self.repository.begin(intent)
         if intent.closed:
             await self._client.set_store_status(store.store_id, "inactive")
-            log.info("integration.store_closed", store=self._store, seconds=self._rules.quiet_s)
+            log.info("integration.store_closed", store=self._store, seconds=self._quiet_s)
             await self._note("store.pause", "to be integrated anew")
-            await self._sleep(self._rules.quiet_s)
+            await self._sleep(self._quiet_s)
         remove = state_of(store) is not State.NOT_INTEGRATED
         done = await self._make(store.store_id, intent, remove=remove)
         return replace(done, changed=changed)

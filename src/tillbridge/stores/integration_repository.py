@@ -44,11 +44,11 @@ class Intent:
 class IntegrationRepository:
     """The integration of one store. Everything is on disk on return; raises LedgerError."""
 
-    def __init__(self, context: StoreContext, *, old_secret_s: float) -> None:
+    def __init__(self, context: StoreContext) -> None:
         self._store = context.store
         self._ledger = context.bridge.ledger
         self._clock = context.bridge.clock
-        self._old_secret_s = old_secret_s
+        self._old_secret_s = context.bridge.settings.receiver.old_secret_s
 
     # -- what is under way
 

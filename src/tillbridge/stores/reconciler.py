@@ -24,7 +24,6 @@ from tillbridge.stores import closure
 from tillbridge.stores.closure import (
     ClosureReasons,
     Pause,
-    PauseRules,
     Planned,
     Status,
     StoreClosure,
@@ -400,11 +399,11 @@ _UNSTEADY = _("the till comes and goes; it has to stay for 10 minutes first")
 class PosPause:
     """Watches how one store's POS is: at each change, and every second while it matters."""
 
-    def __init__(self, reconciler: StoreStatusReconciler, rules: PauseRules) -> None:
+    def __init__(self, reconciler: StoreStatusReconciler) -> None:
         context = reconciler.context
         self._reconciler = reconciler
         self._clock = context.bridge.clock
-        self._rules = rules
+        self._settings = context.settings.orders
         self._online: bool | None = None  # as the last step found it
         self._since = 0.0
         self._order_lost = False
@@ -460,7 +459,9 @@ class PosPause:
         """
         async with self._lock:
             if online:
-                await self._reconciler.pos_closed(closed if self._rules.pause_after_s > 0 else "")
+                await self._reconciler.pos_closed(
+                    closed if self._settings.pause_after_s > 0 else ""
+                )
             now = self._clock.monotonic()
             if online != self._online:
                 self._online, self._since = online, now
@@ -477,7 +478,7 @@ class PosPause:
             since=self._since,
             paused_by_bridge=paused,
             pauses=self._pauses,
-            rules=self._rules,
+            settings=self._settings,
             order_lost=self._order_lost,
         )
         if decision == "pause":
@@ -486,6 +487,6 @@ class PosPause:
         elif decision == "resume":
             await self._reconciler.pos_back()
         elif paused:
-            unsteady = self._online and is_unsteady(now, self._pauses, self._rules)
+            unsteady = self._online and is_unsteady(now, self._pauses, self._settings)
             await self._reconciler.pos_returning(_UNSTEADY if unsteady else "")
         return await self._reconciler.is_paused_for_pos()

@@ -14,7 +14,6 @@ from typing import Any
 
 from sqlalchemy import Connection
 
-from tillbridge.config import ScheduleSettings
 from tillbridge.config.hours import read_pauses
 from tillbridge.config.restaurant import StoreDetails, StoreFiles, read_store_files
 from tillbridge.core.context import StoreContext
@@ -188,15 +187,6 @@ log = get_logger()
 
 
 @dataclass(frozen=True, slots=True)
-class SettingsRules:
-    """What a store's configuration says about its files and its schedule."""
-
-    files: StoreFiles
-    schedule: ScheduleSettings
-    end_of_day: str = "24:00"
-
-
-@dataclass(frozen=True, slots=True)
 class SettingsPlan:
     """What would be sent: `part` of `body`; `accepted` is what the service took before.
 
@@ -216,13 +206,14 @@ class SettingsFlow:
     def __init__(
         self,
         context: StoreContext,
-        rules: SettingsRules,
         service_store_id: Callable[[], str | None],
         *,
         on_schedule: Follow,
     ) -> None:
         self._store = context.store
-        self._rules = rules
+        self.files = StoreFiles.of(context.settings, context.bridge.base_dir)
+        self._chosen = context.settings.schedule
+        self._end_of_day = context.bridge.settings.assumptions.end_of_day
         self._client = context.service
         self._service_store_id = service_store_id
         self._ledger = context.bridge.ledger
@@ -236,11 +227,6 @@ class SettingsFlow:
         self.worker.wake()
 
     @property
-    def files(self) -> StoreFiles:
-        """Where the files are."""
-        return self._rules.files
-
-    @property
     def hours(self) -> OpeningHours | None:
         """The hours in force; None where no file gives any."""
         return self._details.hours
@@ -248,13 +234,12 @@ class SettingsFlow:
     @property
     def schedule(self) -> Schedule:
         """The schedule in force."""
-        chosen = self._rules.schedule
+        chosen = self._chosen
         return Schedule(
             self._details.hours if chosen.follow_hours else None,
             tuple(read_pauses(chosen.pauses)),
             chosen.last_orders_min,
-            self._rules.files.timezone
-            or (self._details.hours.timezone if self._details.hours else ""),
+            self.files.timezone or (self._details.hours.timezone if self._details.hours else ""),
         )
 
     def changed(self) -> None:
@@ -265,7 +250,7 @@ class SettingsFlow:
     async def recall(self) -> None:
         """Take up the hours of the last run, and let the schedule be followed."""
         stored = await self._ledger.get_fact(self._store, "store_hours")
-        if self._details.hours is None and self._rules.files.paths():
+        if self._details.hours is None and self.files.paths():
             self._details = StoreDetails(hours=hours_from_json(stored))
         self._on_schedule(partial(planned_at, self.schedule))
 
@@ -302,7 +287,7 @@ class SettingsFlow:
 
     async def _read(self) -> StoreDetails:
         today = datetime.fromtimestamp(self._clock.now_ms() / 1000, UTC).date()
-        return await asyncio.to_thread(read_store_files, self._rules.files, today=today)
+        return await asyncio.to_thread(read_store_files, self.files, today=today)
 
     async def _take(self, details: StoreDetails) -> None:
         """Let the details count from now on, and store the hours for the next start."""
@@ -317,7 +302,7 @@ class SettingsFlow:
 
     async def _plan(self, details: StoreDetails, *, full: bool = False) -> SettingsPlan:
         weekly = None if details.hours is None else details.hours.weekly
-        body = settings_body(details.restaurant, weekly, end_of_day=self._rules.end_of_day)
+        body = settings_body(details.restaurant, weekly, end_of_day=self._end_of_day)
         fact = await self._ledger.get_fact(self._store, "store_settings", dict)
         accepted: Body = fact["body"] if fact else {}
         part = body if full else changed_part(body, accepted)
