@@ -12,7 +12,7 @@ import pytest
 
 from tillbridge.adapter import PosOffline, Ticket, TicketOutcomeUnknown
 from tillbridge_printer.adapter import PrinterAdapter
-from tillbridge_printer.cloud_listener import let_go, listen
+from tillbridge_printer.cloud_listener import listen, release
 from tillbridge_printer.cloud_queue import state_of_code
 from tillbridge_printer.emulated.cloud_client import CloudClient
 from tillbridge_printer.emulated.trying import opened, order_of, until
@@ -81,7 +81,7 @@ def test_a_ticket_that_is_not_fetched_in_time_is_taken_back(
 def test_a_ticket_that_is_fetched_and_not_confirmed_is_never_handed_out_again(
     client: CloudClient, pos: PrinterAdapter
 ) -> None:
-    client.confirms_with, client.keeps_confirming = "", False
+    client.confirms_with, client.confirms_again = "", False
     client.start()
     with pytest.raises(TicketOutcomeUnknown, match="fetched the ticket"):
         pos.write_ticket(order_of(), "ord_1")
@@ -95,7 +95,7 @@ def test_a_ticket_that_is_fetched_and_not_confirmed_is_never_handed_out_again(
 
 
 def test_a_confirmation_that_comes_late_is_heard(client: CloudClient, pos: PrinterAdapter) -> None:
-    client.confirms_with, client.keeps_confirming = "", False
+    client.confirms_with, client.confirms_again = "", False
     client.start()
     with pytest.raises(TicketOutcomeUnknown):
         pos.write_ticket(order_of(), "ord_1")
@@ -108,7 +108,7 @@ def test_the_word_of_a_printer_outlives_the_bridge(client: CloudClient, tmp_path
     """The bridge dies between the fetch and the word; the next life hears it all the same."""
     place = f"cloudprnt://127.0.0.1:{client.port}"
     first = opened(tmp_path, place, token=TOKEN, timeout_s=1)
-    client.confirms_with, client.keeps_confirming = "", False
+    client.confirms_with, client.confirms_again = "", False
     client.start()
     with pytest.raises(TicketOutcomeUnknown):
         first.write_ticket(order_of(), "ord_1")
@@ -124,22 +124,22 @@ def test_the_word_of_a_printer_outlives_the_bridge(client: CloudClient, tmp_path
 def test_what_a_printer_says_of_a_ticket_counts(
     client: CloudClient, pos: PrinterAdapter, code: str, kind: type[Exception]
 ) -> None:
-    client.confirms_with, client.keeps_confirming = code, False
+    client.confirms_with, client.confirms_again = code, False
     client.start()
     with pytest.raises(kind):
         pos.write_ticket(order_of(), "ord_1")
 
 
 @pytest.mark.parametrize(
-    ("code", "words"), [("410 Out of paper", "out of paper"), ("420%20Cover%20open", "cover")]
+    ("code", "text"), [("410 Out of paper", "out of paper"), ("420%20Cover%20open", "cover")]
 )
 def test_a_printer_in_trouble_gets_nothing(
-    client: CloudClient, pos: PrinterAdapter, code: str, words: str
+    client: CloudClient, pos: PrinterAdapter, code: str, text: str
 ) -> None:
     client.code = code
     client.start()
-    assert words in pos.health().detail
-    with pytest.raises(PosOffline, match=words):
+    assert text in pos.health().detail
+    with pytest.raises(PosOffline, match=text):
         pos.write_ticket(order_of(), "ord_1")
     assert client.tickets == []
 
@@ -147,8 +147,8 @@ def test_a_printer_in_trouble_gets_nothing(
 def test_codes_are_read_by_their_first_digits() -> None:
     assert state_of_code("200 OK").prints
     assert state_of_code("211 Paper low").prints
-    assert "nearly" in state_of_code("211 Paper low").words
-    assert "paper jam" in state_of_code("411 Paper jam").words
+    assert "nearly" in state_of_code("211 Paper low").text
+    assert "paper jam" in state_of_code("411 Paper jam").text
     assert not state_of_code("499").prints
     assert not state_of_code("").prints
 
@@ -251,7 +251,7 @@ def test_a_port_that_closes_lets_go_of_callers_who_came_that_moment() -> None:
         listen(place, TOKEN)
         for _visit in range(20):
             socket.create_connection((place.host, place.port)).close()
-        let_go(place, TOKEN)
+        release(place, TOKEN)
     over.set()
     for caller in callers:
         caller.join()

@@ -58,7 +58,7 @@ _AGAIN_S = 5.0  # one probe that fails is repeated before anybody hears of it
 _IN_A_ROW = 2
 _DISK_EVERY_S = 15.0
 _MADE_LATER = ("backups", "log")
-_NO_ROOM = {errno.ENOSPC, getattr(errno, "EDQUOT", errno.ENOSPC)}
+_DISK_FULL = {errno.ENOSPC, getattr(errno, "EDQUOT", errno.ENOSPC)}
 
 
 def plan(bridge: BridgeContext, reach: ServiceReach, subject: "Callable[[], Subject]") -> None:
@@ -124,7 +124,7 @@ def disk_problems(data_dir: Path) -> list[Found]:
         if folder != data_dir and not folder.exists():
             continue
         failure = try_writing(folder)
-        if failure is not None and failure.errno not in _NO_ROOM:
+        if failure is not None and failure.errno not in _DISK_FULL:
             trouble = trouble_of(folder, failure)
             detail = {"detail": trouble.text, "remedy": trouble.fix}
             found.append(Found("disk.not_writable", str(folder), detail))

@@ -262,12 +262,12 @@ async def hours(_bridge: "Bridge", community: Community) -> Answer:
 async def push_hours(bridge: "Bridge", community: Community) -> Answer:
     """Push the opening hours of every store, changed or not."""
     await community.hours.push_all()
-    told = await hours(bridge, community)
-    pushed = [each["store"] for each in told["stores"] if each["pushed_at"]]
+    answer = await hours(bridge, community)
+    pushed = [each["store"] for each in answer["stores"] if each["pushed_at"]]
     if not pushed:
-        return {**told, "ok": False, "text": told["text"] or _("No store is connected yet.")}
+        return {**answer, "ok": False, "text": answer["text"] or _("No store is connected yet.")}
     text = _("The opening hours are pushed: {stores}.").format(stores=", ".join(pushed))
-    return {**told, "text": text}
+    return {**answer, "text": text}
 
 
 @operation("communities.webhook_test", role=Role.TECHNICIAN, command="community webhook test")

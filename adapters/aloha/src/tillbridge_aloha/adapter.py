@@ -123,8 +123,8 @@ class AlohaAdapter:
                 slip = _Slip(f'"{each.name}" cannot be ordered: {wrong[0]}')
                 bad_rows.append(_bad_row(each.place, slip, identity))
                 continue
-            told = (identity, each.name, str(each.price), "on" if available else "off")
-            fingerprint = records.new((*told, *listed, "groups", *groups))
+            state = (identity, each.name, str(each.price), "on" if available else "off")
+            fingerprint = records.new((*state, *listed, "groups", *groups))
             if fingerprint is not None:
                 item = _item(each, listed, groups, available=available)
                 if not self._is_offered(item, each.place, rules, bad_rows):

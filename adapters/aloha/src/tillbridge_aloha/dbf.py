@@ -59,12 +59,12 @@ class Table:
         if width != record_size:
             detail = f"its columns are {width} bytes wide, and its records {record_size}"
             raise _no_dbf(name, detail)
-        kept = [column for column in columns if wanted.fullmatch(column.name)]
+        chosen = [column for column in columns if wanted.fullmatch(column.name)]
         # Some headers name fewer records than there are, and the others are read all the same.
         most = (len(content) - header_size) // record_size
-        if most * max(len(kept), 1) > _MOST_CELLS:
+        if most * max(len(chosen), 1) > _MOST_CELLS:
             raise _no_dbf(name, f"it has {most} records, more than any menu")
-        return cls(name, content[:header_size], kept, _records(content, header_size, record_size))
+        return cls(name, content[:header_size], chosen, _records(content, header_size, record_size))
 
     def texts(self) -> list[bytes]:
         """Return the cells of all columns of text, to find out the code page by."""

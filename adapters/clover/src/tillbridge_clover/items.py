@@ -176,7 +176,7 @@ def _families(rows: Sequence[Record]) -> Iterable[Sequence[Record]]:
         # Clover demands that such names differ, so variants may stand apart.
         shared = record["name"] if record["variant option"] else id(record)
         family = families.setdefault(shared, [])
-        if not any(record.says_as(each) for each in family):
+        if not any(record.equals(each) for each in family):
             family.append(record)
     return families.values()
 

@@ -31,7 +31,7 @@ class Record:
             return self.more.get(column, ())
         return (self.values[column],) if column in self.values else ()
 
-    def says_as(self, other: "Record") -> bool:
+    def equals(self, other: "Record") -> bool:
         """Return whether both say the same."""
         return self.values == other.values and self.more == other.more
 

@@ -125,9 +125,9 @@ def _unclashing(
         identity = _identity(rows[0][1], reading)
         whole = all(len(fields) == columns.width for _number, fields in rows)
         if whole and identity and _sold_here(rows, columns):
-            said = [fields[at] for _number, fields in rows for at in columns.read]
+            values = [fields[at] for _number, fields in rows for at in columns.read]
             ids = _ids(rows, identity, columns)
-            clash = claimed.claim(ids, records.fingerprint(said))
+            clash = claimed.claim(ids, records.fingerprint(values))
             if clash is not None:
                 if not clash.is_same:
                     found.bad_rows.append(_twice(table, rows, clash, reading))

@@ -200,8 +200,8 @@ def _place(model: str, record: Record) -> str:
 
 def _description(template: Record) -> str:
     for field in ("description_self_order", "public_description"):
-        if words := _plain(text(template.get(field))):
-            return words
+        if plain := _plain(text(template.get(field))):
+            return plain
     return text(template.get("description_sale")).strip()
 
 

@@ -112,8 +112,8 @@ class Odoo:
 
     def version(self) -> tuple[int, int]:
         """Ask Odoo for its version: (17, 0). Raises NoAnswer, Fault."""
-        said = self._rpc.ask("common", "version", (), changes=False)
-        serie = str(said.get("server_serie") if isinstance(said, Mapping) else said)
+        answer = self._rpc.ask("common", "version", (), changes=False)
+        serie = str(answer.get("server_serie") if isinstance(answer, Mapping) else answer)
         match = _SERIE.search(serie)
         return (int(match["major"]), int(match["minor"] or 0)) if match is not None else (0, 0)
 

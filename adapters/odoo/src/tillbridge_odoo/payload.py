@@ -62,7 +62,7 @@ class Sale:
 
 
 @dataclass(frozen=True, slots=True)
-class Words:
+class OdooFields:
     """Which fields this Odoo has; what it does not have must not be sent since 18."""
 
     order: Mapping[str, object]
@@ -153,18 +153,18 @@ def kitchen_notes(lines: Sequence[TicketLine], note: str) -> list[str]:
     return notes
 
 
-def for_18(sale: Sale, words: Words) -> Json:
+def for_18(sale: Sale, fields: OdooFields) -> Json:
     """Return the order for `sync_from_ui`."""
     lines, parents = [], {}
     for place, line in enumerate(sale.lines):
         values = _line(sale, place, line) | {"price_type": "original"}
         if line.combo_item is not None:
             values["combo_item_id"] = line.combo_item
-        values = {name: value for name, value in values.items() if name in words.line}
-        if line.parent is not None and words.maps_relations:
+        values = {name: value for name, value in values.items() if name in fields.line}
+        if line.parent is not None and fields.maps_relations:
             parent = sale.reference.uuid(f"line {line.parent}")
             parents[values["uuid"]] = {"combo_parent_id": parent}
-        elif _has_family(sale, place) and not words.maps_relations:
+        elif _has_family(sale, place) and not fields.maps_relations:
             values |= {"id": place + 1, **_family(sale, place)}
         lines.append([0, 0, values])
     values = {
@@ -176,7 +176,7 @@ def for_18(sale: Sale, words: Words) -> Json:
         **_amounts(sale),
         "lines": lines,
         "payment_ids": [
-            [0, 0, {name: value for name, value in each.items() if name in words.payment}]
+            [0, 0, {name: value for name, value in each.items() if name in fields.payment}]
             for each in _payments(sale)
         ],
         "session_id": sale.session.id,
@@ -192,12 +192,12 @@ def for_18(sale: Sale, words: Words) -> Json:
         "is_tipped": False,
         "tip_amount": 0,
         "floating_order_name": sale.label,
-        _note_field(words): sale.note,
+        _note_field(fields): sale.note,
         "customer_count": 1,
     }
     if sale.table is not None:
         values["table_id"] = sale.table
-    order = {name: value for name, value in values.items() if _is_stored(words.order.get(name))}
+    order = {name: value for name, value in values.items() if _is_stored(fields.order.get(name))}
     if parents:
         order["relations_uuid_mapping"] = {_LINE: parents}
     return order
@@ -263,9 +263,9 @@ def _family(sale: Sale, place: int) -> Json:
     return {"combo_parent_id": False, "combo_line_ids": children}
 
 
-def _note_field(words: Words) -> str:
+def _note_field(fields: OdooFields) -> str:
     for name in ("general_customer_note", "general_note", "note"):
-        if name in words.order:
+        if name in fields.order:
             return name
     return "note"
 

@@ -62,9 +62,9 @@ class OdooRig(Rig):
             for model in ("product.product", "product.template"):
                 self.store.clear(model)
         # Whoever looks meanwhile sees what stays on sale on sale.
-        kept = {item.external_id for item in items}
+        remaining = {item.external_id for item in items}
         for external_id, template in self._templates.items():
-            if external_id not in kept:
+            if external_id not in remaining:
                 self.store.set("product.template", template, available_in_pos=False)
         sold = []
         for place, item in enumerate(items):
@@ -111,9 +111,9 @@ class OdooRig(Rig):
                 )
             # Since 18 a table has a number, and no name.
             name = table.name if self.version == 17 else str(place)
-            words = {"name": name} if self.version == 17 else {"table_number": place}
+            label = {"name": name} if self.version == 17 else {"table_number": place}
             number = self.store.add(
-                "restaurant.table", floor_id=floors[table.zone], seats=table.seats, **words
+                "restaurant.table", floor_id=floors[table.zone], seats=table.seats, **label
             )
             made.append(replace(table, external_id=named(Kind.TABLE, number), name=name))
         self.store.set("pos.config", 1, floor_ids=list(floors.values()))

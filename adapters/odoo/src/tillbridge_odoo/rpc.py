@@ -81,11 +81,11 @@ class HttpRpc:
             connection.close()
 
     def _post(self, body: bytes, *, changes: bool) -> bytes:
-        kept = None if changes else self._kept()
-        if kept is not None:
+        reused = None if changes else self._reusable()
+        if reused is not None:
             began = time.monotonic()
             try:
-                return self._exchange(kept, body)
+                return self._exchange(reused, body)
             except NoAnswer:
                 if time.monotonic() - began > self._timeout_s / 2:
                     raise  # it is the server that is slow, and not the connection that is dead
@@ -99,14 +99,14 @@ class HttpRpc:
             content = response.read(_LARGEST + 1)
             done = not response.will_close and len(content) <= _LARGEST
         except (OSError, http.client.HTTPException) as failure:
-            raise NoAnswer(_words(failure, self._timeout_s), sent=True) from failure
+            raise NoAnswer(_described(failure, self._timeout_s), sent=True) from failure
         finally:
             if done:
-                self._keep(connection)
+                self._store(connection)
             else:
                 connection.close()
         if response.status != 200 or len(content) > _LARGEST:
-            raise NoAnswer(_status_words(response.status), sent=True)
+            raise NoAnswer(_status_text(response.status), sent=True)
         return content
 
     def _connected(self) -> http.client.HTTPConnection:
@@ -122,10 +122,10 @@ class HttpRpc:
             connection.connect()
         except OSError as failure:
             connection.close()
-            raise NoAnswer(_words(failure, self._timeout_s), sent=False) from failure
+            raise NoAnswer(_described(failure, self._timeout_s), sent=False) from failure
         return connection
 
-    def _kept(self) -> http.client.HTTPConnection | None:
+    def _reusable(self) -> http.client.HTTPConnection | None:
         """Return the connection that was used last, if the server will still have it open."""
         with self._lock:
             found = self._idle.pop() if self._idle else None
@@ -137,7 +137,7 @@ class HttpRpc:
         connection.close()
         return None
 
-    def _keep(self, connection: http.client.HTTPConnection) -> None:
+    def _store(self, connection: http.client.HTTPConnection) -> None:
         with self._lock:
             if not self._closed and len(self._idle) < _MOST_IDLE:
                 self._idle.append((connection, time.monotonic()))
@@ -159,14 +159,14 @@ def answer_in(content: bytes) -> Any:  # noqa: ANN401 -- any JSON value
 
 
 def _fault(error: object) -> Fault:
-    said = error if isinstance(error, Mapping) else {}
-    data = said.get("data")
+    fault = error if isinstance(error, Mapping) else {}
+    data = fault.get("data")
     data = data if isinstance(data, Mapping) else {}
-    text = str(data.get("message") or said.get("message") or "no reason given")
+    text = str(data.get("message") or fault.get("message") or "no reason given")
     return Fault(str(data.get("name") or ""), " ".join(text.split()))
 
 
-def _status_words(status: int) -> str:
+def _status_text(status: int) -> str:
     if status in {301, 302, 307, 308}:
         return f"The server sends elsewhere (status {status}): correct the option url."
     if status == 404:
@@ -174,7 +174,7 @@ def _status_words(status: int) -> str:
     return f"The server answers with status {status}."
 
 
-def _words(failure: Exception, timeout_s: float) -> str:
+def _described(failure: Exception, timeout_s: float) -> str:
     if isinstance(failure, TimeoutError):
         return f"Odoo has not answered for {timeout_s:g} seconds."
     if isinstance(failure, ConnectionRefusedError):

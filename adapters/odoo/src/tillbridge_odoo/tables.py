@@ -86,8 +86,8 @@ def table_of(
     Only an order to be eaten there is looked through; it names a table where its instructions begin
     with one of `words` and the table's name: "Table 4. No salt."
     """
-    said = order.payload.get(field)
-    number = number_of(said if isinstance(said, str) else None, Kind.TABLE)
+    value = order.payload.get(field)
+    number = number_of(value if isinstance(value, str) else None, Kind.TABLE)
     if number is not None:
         return next((each for each in tables if each.id == number), None)
     if order.order_type != "dine_in":

@@ -26,7 +26,7 @@ from tillbridge_odoo.goods import read_goods
 from tillbridge_odoo.listing import left_of
 from tillbridge_odoo.odoo import LoginRefused, Odoo, Record
 from tillbridge_odoo.options import OdooOptions
-from tillbridge_odoo.payload import Sale, Words, for_17, for_18
+from tillbridge_odoo.payload import OdooFields, Sale, for_17, for_18
 from tillbridge_odoo.prices import read_prices
 from tillbridge_odoo.reference import Reference
 from tillbridge_odoo.refunds import give_back, give_back_17, paid_by_us
@@ -233,13 +233,13 @@ class Tickets:
     def _asked(self, sale: Sale) -> tuple[str, list[Any]]:
         if is_17(self._odoo):
             return "create_from_ui", [[for_17(sale)], sale.paid_by is None]
-        words = Words(
+        fields = OdooFields(
             order=self._odoo.fields(_ORDER),
             line=self._odoo.fields("pos.order.line"),
             payment=self._odoo.fields("pos.payment"),
             maps_relations=self._maps_relations,
         )
-        return "sync_from_ui", [[for_18(sale, words)]]
+        return "sync_from_ui", [[for_18(sale, fields)]]
 
     def _send(self, sale: Sale, asked: tuple[str, list[Any]]) -> None:
         method, arguments = asked

@@ -99,10 +99,10 @@ def _update(key: str, status: TicketStatus) -> TicketUpdate:
 def is_sent(changes: str) -> bool:
     """Return whether the last preparation names lines: by key in 17, under `lines` since."""
     try:
-        said = json.loads(changes or "{}")
+        document = json.loads(changes or "{}")
     except ValueError:
         return False
-    if not isinstance(said, dict):
+    if not isinstance(document, dict):
         return False
-    lines = said.get("lines", said)
+    lines = document.get("lines", document)
     return isinstance(lines, dict) and bool(lines)

@@ -85,10 +85,10 @@ class PrinterAdapter:
         """Print that the order is off, once, if it was printed or may have been."""
         try:
             touched = self._journal.begun(key)
-            told = self._journal.printed(_CANCELLED + key)
+            printed = self._journal.printed(_CANCELLED + key)
         except OSError as failure:
             raise _no_journal(failure) from failure
-        if not touched or told is not None:
+        if not touched or printed is not None:
             return
         values = values_of(order, self._store, self._clockwork(), reason=reason)
         paper = _finished([self._parts("cancelled", values)])
@@ -100,7 +100,7 @@ class PrinterAdapter:
             state = self._link.look()
         except PosOffline as failure:
             return Health(online=False, detail=failure.message)
-        return Health(online=state.prints, detail=state.words)
+        return Health(online=state.prints, detail=state.text)
 
     def trouble(self) -> str:
         """Return what is wrong with a layout of the store's own; orders print with ours."""

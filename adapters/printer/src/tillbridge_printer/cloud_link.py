@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Iterator
 
 from tillbridge.adapter import PosOffline, TicketOutcomeUnknown
-from tillbridge_printer.cloud_listener import let_go, listen
+from tillbridge_printer.cloud_listener import listen, release
 from tillbridge_printer.cloud_queue import Job, JobState, PrintQueue
 from tillbridge_printer.journal import Journal
 from tillbridge_printer.paper import Cut, Paper, Part
@@ -48,7 +48,7 @@ class CloudLink:
         """Offer each ticket as a job, one after the other."""
         state = self.look()
         if not state.prints:
-            raise PosOffline(state.words)
+            raise PosOffline(state.text)
         until = time.monotonic() + self._timeout_s
         tickets = list(_tickets(paper))
         for number, ticket in enumerate(tickets, 1):
@@ -65,7 +65,7 @@ class CloudLink:
         """Give the port up."""
         if self._queue is not None:
             self._queue = None
-            let_go(self._place, self._token)
+            release(self._place, self._token)
 
     def _listening(self) -> PrintQueue:
         if self._queue is None:

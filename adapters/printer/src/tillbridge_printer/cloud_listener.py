@@ -42,7 +42,7 @@ def listen(place: CloudPlace, token: str) -> PrintQueue:
         return queue
 
 
-def let_go(place: CloudPlace, token: str) -> None:
+def release(place: CloudPlace, token: str) -> None:
     """Give the queue up; the last one closes the port."""
     with _lock:
         listener = _open.get(place)
@@ -161,12 +161,12 @@ async def _polled(queue: PrintQueue, request: web.BaseRequest) -> web.Response:
         return answer
     try:
         async with asyncio.timeout(_BODY_S):
-            said = json.loads(await request.content.read() or b"{}")
+            document = json.loads(await request.content.read() or b"{}")
     except TimeoutError:
         return _plain(408)
     except (ValueError, RecursionError):
         return _plain(400)
-    code = said.get("statusCode") if isinstance(said, dict) else None
+    code = document.get("statusCode") if isinstance(document, dict) else None
     if not isinstance(code, str):
         return _plain(400)
     return web.json_response(await asyncio.to_thread(queue.polled, code), headers=_SERVER)

@@ -131,8 +131,8 @@ class PrintQueue:
 
     def confirmed(self, token: str | None, code: str) -> None:
         """Note what the printer says of a job that it was handed."""
-        said = unquote(code).strip()
-        printed = said.startswith("2") or said.upper() == "OK"
+        result = unquote(code).strip()
+        printed = result.startswith("2") or result.upper() == "OK"
         with self._changed:
             job = self._job
             if job is None or token not in {None, job.token}:
@@ -141,12 +141,12 @@ class PrintQueue:
                 return
             if printed:
                 self.on_printed(job.token)  # noted before anybody goes on
-            job.code = said
+            job.code = result
             job.state = (
                 JobState.PRINTED
                 if printed
                 else JobState.REFUSED
-                if said.startswith("5")
+                if result.startswith("5")
                 else JobState.BROKEN
             )
             self._job = None

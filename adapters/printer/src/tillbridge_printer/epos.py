@@ -49,13 +49,13 @@ class EposAnswer:
         """Return how the printer is."""
         bits = self.status
         error = _ERRORS.get(self.code, "")
-        for bit, words in (
+        for bit, text in (
             (0x0400, "a mechanical error"),
             (0x0800, "an error of its cutter"),
             (0x2000, "an error that needs a repair"),
             (0x4000, "that its head is too hot"),
         ):
-            error = error or (words if bits & bit else "")
+            error = error or (text if bits & bit else "")
         return PrinterState(
             offline=bool(bits & 0x09),
             cover_open=bool(bits & 0x20) or self.code == "EPTR_COVER_OPEN",
@@ -91,11 +91,11 @@ def answer_of(data: bytes) -> EposAnswer:
         raise ValueError(f"the answer is no XML: {failure}") from failure
     if not found:
         raise ValueError("the answer has no <response>")
-    said = found[0]
-    status = said.get("status", "0")
+    element = found[0]
+    status = element.get("status", "0")
     return EposAnswer(
-        success=said.get("success", "").lower() in {"true", "1"},
-        code=said.get("code", ""),
+        success=element.get("success", "").lower() in {"true", "1"},
+        code=element.get("code", ""),
         status=int(status) if status.isdigit() else 0,
     )
 

@@ -50,7 +50,7 @@ class EposLink:
         """Print a ticket."""
         state = self.look()
         if not state.prints:
-            raise PosOffline(state.words)
+            raise PosOffline(state.text)
         connection = self._connected(self._timeout_s)
         try:
             begin()
@@ -66,7 +66,7 @@ class EposLink:
             return
         self._refused(answer)
         raise TicketOutcomeUnknown(
-            f"In the middle of a ticket: {answer.state.words or f'code {answer.code}.'}"
+            f"In the middle of a ticket: {answer.state.text or f'code {answer.code}.'}"
         )
 
     def close(self) -> None:

@@ -54,7 +54,7 @@ class EscPosLink:
         with self._wire() as wire:
             state = self._state(wire, min(until, time.monotonic() + _ANSWER_S))
             if not state.prints:
-                raise PosOffline(state.words)
+                raise PosOffline(state.text)
             begin()
             try:
                 if not self._answers:
@@ -83,10 +83,10 @@ class EscPosLink:
             match answer:
                 case Done() if not self._by_process_id:
                     return
-                case ProcessId(number=told) if told == number:
+                case ProcessId(number=answered) if answered == number:
                     return
                 case StatusBack(state) if not state.prints:
-                    raise TicketOutcomeUnknown(f"In the middle of a ticket: {state.words}")
+                    raise TicketOutcomeUnknown(f"In the middle of a ticket: {state.text}")
                 case _:
                     pass
         raise TicketOutcomeUnknown("The printer did not confirm the ticket in time.")
@@ -94,16 +94,16 @@ class EscPosLink:
     def _state(self, wire: Wire, until: float) -> PrinterState:
         if not self._answers:
             return PrinterState()
-        told: list[int] = []
+        answered: list[int] = []
         try:
             for kind in (1, 2, 3, 4):
                 wire.send(escpos.ask_state(kind), until)
-                told.append(_real_time(wire, until))
+                answered.append(_real_time(wire, until))
         except (OSError, EOFError) as failure:
             raise PosOffline(
                 "The printer hangs up when it is asked how it is. Is something else printing?"
             ) from failure
-        return state_of_answers(*told)
+        return state_of_answers(*answered)
 
     @contextmanager
     def _wire(self) -> Iterator[Wire]:

@@ -14,7 +14,7 @@ from urllib.parse import quote
 
 from tillbridge.adapter.folders import make_own_folder, write_new
 
-_KEEP_S = 60 * 86_400
+_STORED_S = 60 * 86_400
 _LOOK_AGAIN_S = 86_400
 
 
@@ -84,7 +84,7 @@ class Journal:
         if self._pruned_at is not None and now - self._pruned_at < _LOOK_AGAIN_S:
             return
         self._pruned_at = now
-        oldest = time.time() - _KEEP_S
+        oldest = time.time() - _STORED_S
         for path in self.folder.iterdir():
             with contextlib.suppress(OSError):
                 if path.stat().st_mtime < oldest:

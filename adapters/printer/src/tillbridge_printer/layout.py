@@ -58,8 +58,8 @@ class Layout:
         try:
             source = path.read_text("utf-8")
         except (OSError, UnicodeDecodeError) as failure:
-            words = failure.strerror if isinstance(failure, OSError) else failure
-            raise ValueError(f"the layout {path} cannot be read: {words}") from failure
+            reason = failure.strerror if isinstance(failure, OSError) else failure
+            raise ValueError(f"the layout {path} cannot be read: {reason}") from failure
         return cls(str(path), source)
 
     @classmethod

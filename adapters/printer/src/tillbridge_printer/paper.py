@@ -69,21 +69,21 @@ def fitted(line: Line, columns: int) -> Iterator[Line]:
     Broken at blanks where there are any; what goes on is indented as the line is, and two more,
     where it stands on the left.
     """
-    room = max(4, columns // line.style.wide)
-    right = _cut_to(line.right, room - 2)
+    space = max(4, columns // line.style.wide)
+    right = _cut_to(line.right, space - 2)
     beside = cells(right) + 1 if right else 0
     own = len(line.text) - len(line.text.lstrip(" "))
-    indent = min(own + 2, room // 2) if line.style.align is Align.LEFT else 0
-    first, *more = _wrapped(line.text, room - beside, room, indent)
-    filler = " " * (room - cells(first) - cells(right)) if right else ""
+    indent = min(own + 2, space // 2) if line.style.align is Align.LEFT else 0
+    first, *more = _wrapped(line.text, space - beside, space, indent)
+    filler = " " * (space - cells(first) - cells(right)) if right else ""
     yield replace(line, text=f"{first}{filler}{right}", right="")
     for text in more:
         yield replace(line, text=text, right="")
 
 
-def _wrapped(text: str, first_room: int, room: int, indent: int) -> list[str]:
+def _wrapped(text: str, first_space: int, space: int, indent: int) -> list[str]:
     lines: list[str] = []
-    rest, width, lead = text.rstrip(), first_room, ""
+    rest, width, lead = text.rstrip(), first_space, ""
     while cells(rest) > width:
         head = _cut_to(rest, width)
         at = head.rfind(" ") if len(rest) > len(head) and rest[len(head)] != " " else len(head)
@@ -91,17 +91,17 @@ def _wrapped(text: str, first_room: int, room: int, indent: int) -> list[str]:
             at = len(head)  # one long word: broken where the paper ends
         lines.append(lead + rest[:at].rstrip())
         rest = rest[at:].lstrip()
-        lead, width = " " * indent, room - indent
+        lead, width = " " * indent, space - indent
     lines.append(lead + rest)
     return lines
 
 
-def _cut_to(text: str, room: int) -> str:
+def _cut_to(text: str, space: int) -> str:
     """Return as much of the beginning as fits; at least one sign, so that it goes on."""
     taken = 0
     for number, each in enumerate(text):
         taken += _cells_of(each)
-        if taken > room:
+        if taken > space:
             return text[: max(1, number)]
     return text
 

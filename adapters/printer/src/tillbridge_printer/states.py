@@ -19,7 +19,7 @@ class PrinterState:
         return not (self.offline or self.paper_out or self.cover_open or self.error)
 
     @property
-    def words(self) -> str:
+    def text(self) -> str:
         """What a person is told: why it does not print, or that it soon will not; else ""."""
         if self.cover_open:
             return "The printer's cover is open: close it."

@@ -30,7 +30,7 @@ from tillbridge_sql.options import SqlOptions
 from tillbridge_sql.orders import Orders
 from tillbridge_sql.queries import STEPS, Queries, profile_queries, read_queries
 from tillbridge_sql.readings import read_availability, read_tables
-from tillbridge_sql.trouble import words_of
+from tillbridge_sql.trouble import message_of
 from tillbridge_sql.unchanged import MenuMemory
 
 _OF_ORDERS = ("find_order", "find_cancelled", "check_session", "check_item", "check_option", "news")
@@ -81,7 +81,7 @@ class SqlAdapter:
             return Health(online=False, detail=away.message, fix=away.fix)
         except SQLAlchemyError as error:
             return Health(
-                online=False, detail=f"The database refuses the bridge: {words_of(error)}"
+                online=False, detail=f"The database refuses the bridge: {message_of(error)}"
             )
         return Health(online=True)
 

@@ -13,7 +13,7 @@ from tillbridge_sql.cells import Row
 from tillbridge_sql.database import Database, OfflineError
 from tillbridge_sql.queries import Queries
 from tillbridge_sql.statements import Statement
-from tillbridge_sql.trouble import Trouble, is_login_refused, trouble_of, words_of
+from tillbridge_sql.trouble import Trouble, is_login_refused, message_of, trouble_of
 
 T = TypeVar("T")
 
@@ -64,7 +64,7 @@ class Asking:
             if failed.passing:
                 raise offline_as(failed.error) from None
             raise ExportUnreadable(
-                f"The database refuses the query: {words_of(failed.error)}",
+                f"The database refuses the query: {message_of(failed.error)}",
                 place=failed.statement.place,
                 fix="Correct the query, or give the user of the database the right to read there.",
             ) from None
@@ -100,5 +100,5 @@ def rows_of(connection: Connection, statement: Statement, values: Values) -> Seq
 def offline_as(error: SQLAlchemyError) -> PosOffline:
     """Return what the core is told where the database does not answer, or lets nobody in."""
     if is_login_refused(error):
-        return PosOffline(f"The database refuses the login: {words_of(error)}", fix=_LOGIN_FIX)
-    return PosOffline(f"The database does not answer: {words_of(error)}")
+        return PosOffline(f"The database refuses the login: {message_of(error)}", fix=_LOGIN_FIX)
+    return PosOffline(f"The database does not answer: {message_of(error)}")

@@ -30,14 +30,14 @@ class Listener:
     def __init__(self, place: Place, channel: str) -> None:
         self._url = place.url
         self._channel = channel
-        self._hearers: tuple[Callable[[Change], None], ...] = ()
+        self._listeners: tuple[Callable[[Change], None], ...] = ()
         self._stop = threading.Event()
         self._thread: threading.Thread | None = None
-        self._woken, self._wake = socket.socketpair()
+        self._wake_receiver, self._wake = socket.socketpair()
 
     def on_change(self, hear: Callable[[Change], None]) -> None:
         """Call `hear`, too, in the listener's thread from now on."""
-        self._hearers = (*self._hearers, hear)
+        self._listeners = (*self._listeners, hear)
         if self._thread is None:
             self._thread = threading.Thread(target=self._run, name="sql-listener", daemon=True)
             self._thread.start()
@@ -49,7 +49,7 @@ class Listener:
         if self._thread is not None:
             self._thread.join(1.0)
         if self._thread is None or not self._thread.is_alive():
-            self._woken.close()
+            self._wake_receiver.close()
 
     def _run(self) -> None:
         from psycopg import Error  # noqa: PLC0415 -- a driver that only some have
@@ -60,7 +60,7 @@ class Listener:
                 with self._connected() as raw:
                     pause_s = _FIRST_PAUSE_S
                     for change in (Change.CATALOGUE, Change.AVAILABILITY, Change.TABLES):
-                        self._hear(change)
+                        self._publish(change)
                     self._listen(raw)
             except (Error, OSError):  # the line is lost
                 self._stop.wait(pause_s)
@@ -89,19 +89,19 @@ class Listener:
     def _listen(self, raw: Any) -> None:  # noqa: ANN401 -- as above
         while not self._stop.is_set():
             for notice in raw.notifies(timeout=0):
-                self._tell(notice.payload)
-            heard = [raw.fileno(), self._woken]
-            readable, _writable, _odd = select.select(heard, [], [], _LOOK_S)
+                self._notify(notice.payload)
+            sources = [raw.fileno(), self._wake_receiver]
+            readable, _writable, _odd = select.select(sources, [], [], _LOOK_S)
             if not readable:
                 raw.execute("SELECT 1")  # raises where the line is dead
 
-    def _tell(self, payload: str) -> None:
+    def _notify(self, payload: str) -> None:
         named = _SUBJECTS.get(payload.strip().lower())
         for change in (named,) if named is not None else tuple(Change):
-            self._hear(change)
+            self._publish(change)
 
-    def _hear(self, change: Change) -> None:
-        for hear in self._hearers:
+    def _publish(self, change: Change) -> None:
+        for hear in self._listeners:
             hear(change)
 
 

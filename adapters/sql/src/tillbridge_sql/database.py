@@ -234,9 +234,9 @@ def _load(raw: sqlite3.Connection, dump: Path) -> None:
 
 
 def _no_driver(name: str, failure: Exception) -> str:
-    words = str(failure).splitlines()[0]
+    text = str(failure).splitlines()[0]
     libpq = ", and on Debian: apt-get install libpq5" if name == "postgresql" else ""
     return (
-        f"The driver for {name} cannot be loaded ({words}). Install it beside the bridge:"
+        f"The driver for {name} cannot be loaded ({text}). Install it beside the bridge:"
         f' pip install "tillbridge-sql[{name}]"{libpq}.'
     )

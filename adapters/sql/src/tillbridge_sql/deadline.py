@@ -19,7 +19,7 @@ class Deadline:
         # A duplicate: the number of a socket that was closed may soon be another's.
         self._socket = socket.socket(fileno=os.dup(dbapi_connection.fileno()))
         self._lock = threading.Lock()
-        self._timer = threading.Timer(seconds, self._shut)
+        self._timer = threading.Timer(seconds, self._close)
         self._timer.daemon = True
         self._timer.name = "sql-deadline"
 
@@ -37,7 +37,7 @@ class Deadline:
         with self._lock:
             self._socket.close()
 
-    def _shut(self) -> None:
+    def _close(self) -> None:
         with self._lock:
             if self._socket.fileno() >= 0:
                 try:

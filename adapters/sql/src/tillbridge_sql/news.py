@@ -15,7 +15,7 @@ from tillbridge_sql import cells
 from tillbridge_sql.asking import Asking, StatementFailed, offline_as, rows_of
 from tillbridge_sql.cells import CellError, Row
 from tillbridge_sql.order_values import of_key
-from tillbridge_sql.trouble import Trouble, trouble_of, words_of
+from tillbridge_sql.trouble import Trouble, message_of, trouble_of
 
 _TRIES = 3
 
@@ -60,7 +60,7 @@ class News:
                 # To mark it twice does no harm, so what is unknown is simply done again.
                 if last or trouble is Trouble.REFUSED:
                     if trouble is Trouble.REFUSED:
-                        raise PosFailure(f"news_handled: {words_of(error)}") from None
+                        raise PosFailure(f"news_handled: {message_of(error)}") from None
                     raise offline_as(error) from None
         return None
 

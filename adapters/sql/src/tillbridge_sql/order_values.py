@@ -105,9 +105,9 @@ class OrderValues:
             )
 
     def _line(self, line: OrderLine, number: int, row: int) -> Values:
-        told = self._order.payload.get("items")
-        tax = _minor(told[number].get("tax_amount")) if isinstance(told, list | tuple) else 0
-        said = ", ".join(_words(option) for option in line.options)
+        items = self._order.payload.get("items")
+        tax = _minor(items[number].get("tax_amount")) if isinstance(items, list | tuple) else 0
+        options = ", ".join(_described(option) for option in line.options)
         return {
             "line": number,
             "line_number": number + 1,
@@ -121,7 +121,7 @@ class OrderValues:
             "line_price": self._money(line.unit_price),
             "line_subtotal": self._money(line.subtotal),
             "line_tax": self._money(tax),
-            "line_options": said,
+            "line_options": options,
             "line_xml": _java_properties({"product.name": line.product_name}),
         }
 
@@ -162,7 +162,7 @@ def _minor(value: object) -> int:
     return value if isinstance(value, int) and not isinstance(value, bool) else 0
 
 
-def _words(option: OrderOption) -> str:
+def _described(option: OrderOption) -> str:
     return (
         f"{option.quantity} x {option.product_name}" if option.quantity > 1 else option.product_name
     )
@@ -175,14 +175,14 @@ def _on_the_wall(at_ms: int | None) -> datetime:
 
 def _java_properties(entries: Mapping[str, str]) -> bytes:
     """Return properties as Java writes them (java.util.Properties.storeToXML)."""
-    told = "".join(
+    body = "".join(
         f'<entry key="{escape(key)}">{escape(_printable(value))}</entry>\n'
         for key, value in entries.items()
     )
     return (
         '<?xml version="1.0" encoding="UTF-8" standalone="no"?>\n'
         '<!DOCTYPE properties SYSTEM "http://java.sun.com/dtd/properties.dtd">\n'
-        f"<properties>\n{told}</properties>\n"
+        f"<properties>\n{body}</properties>\n"
     ).encode()
 
 

@@ -27,7 +27,7 @@ from tillbridge_sql.asking import Asking, StatementFailed, offline_as, rows_of
 from tillbridge_sql.engines import check_tables
 from tillbridge_sql.order_values import OrderValues, Values, of_key
 from tillbridge_sql.statements import Statement
-from tillbridge_sql.trouble import Trouble, is_certain, trouble_of, words_of
+from tillbridge_sql.trouble import Trouble, is_certain, message_of, trouble_of
 
 _TRIES = 4
 _FIRST_PAUSE_S = 0.02
@@ -135,13 +135,13 @@ class Orders:
         """Return what is known of each line and its options. Raises ItemUnavailable for all."""
         missing: dict[str, str] = {}
 
-        def looked(name: str, about: Values, external_id: str, said: str) -> Values:
+        def looked(name: str, about: Values, external_id: str, failure: str) -> Values:
             check = self._queries.one(name)
             if check is None:
                 return {}
             found = run.one(check, {**given, **about}) if external_id else None
             if found is None:
-                missing[external_id] = said or external_id
+                missing[external_id] = failure or external_id
             return found or {}
 
         checked = []
@@ -192,7 +192,7 @@ class Orders:
                 trouble = trouble_of(error)
                 if committing.begun and not is_certain(error):
                     raise TicketOutcomeUnknown(
-                        f"The database did not say whether it has the order: {words_of(error)}"
+                        f"The database did not say whether it has the order: {message_of(error)}"
                     ) from None
                 if trouble is Trouble.DUPLICATE and (found := look()) is not None:
                     return found
@@ -279,6 +279,6 @@ def _refusal(failure: SQLAlchemyError, error: SQLAlchemyError, trouble: Trouble)
     if trouble is Trouble.OFFLINE:
         return offline_as(error)
     if trouble is Trouble.BUSY:
-        return PosOffline(f"The database is busy, and gave way each time: {words_of(error)}")
+        return PosOffline(f"The database is busy, and gave way each time: {message_of(error)}")
     place = f"{failure.statement.place}: " if isinstance(failure, StatementFailed) else ""
-    return PosFailure(f"{place}the database refuses it: {words_of(error)}")
+    return PosFailure(f"{place}the database refuses it: {message_of(error)}")

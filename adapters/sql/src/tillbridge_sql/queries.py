@@ -128,8 +128,8 @@ class Queries:
     def without(self, names: Iterable[str]) -> "Queries":
         """Return these without the statements of some names."""
         left_out = set(names)
-        kept = {name: each for name, each in self.statements.items() if name not in left_out}
-        return Queries(kept, self.parameters)
+        remaining = {name: each for name, each in self.statements.items() if name not in left_out}
+        return Queries(remaining, self.parameters)
 
     def _check_parameters(self, statement: Statement) -> None:
         known = EVERYWHERE | SCOPES[statement.name] | self.parameters.keys()

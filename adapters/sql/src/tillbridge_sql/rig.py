@@ -154,11 +154,11 @@ class SqlRig(Rig):
         with self.engine.begin() as connection:
             # What was ordered stays in the table, as it does in a real till.
             connection.execute(text(_FORGET))
-            kept = set(connection.execute(text("SELECT id FROM items")).scalars())
+            existing = set(connection.execute(text("SELECT id FROM items")).scalars())
             price = "CAST(:price AS decimal)" if self.is_postgresql else ":price"
             for statement, part in (
-                (_CHANGE.format(price=price), [row for row in rows if row["id"] in kept]),
-                (_ADD.format(price=price), [row for row in rows if row["id"] not in kept]),
+                (_CHANGE.format(price=price), [row for row in rows if row["id"] in existing]),
+                (_ADD.format(price=price), [row for row in rows if row["id"] not in existing]),
             ):
                 if part:
                     connection.execute(text(statement), part)

@@ -176,8 +176,8 @@ class Postgresql(Server):
             "max_connections": "200",
             "deadlock_timeout": "600ms",
         }
-        told = (part for name, value in settings.items() for part in ("-c", f"{name}={value}"))
-        return [str(_postgresql() / "postgres"), "-D", str(self.folder / "data"), *told]
+        options = (part for name, value in settings.items() for part in ("-c", f"{name}={value}"))
+        return [str(_postgresql() / "postgres"), "-D", str(self.folder / "data"), *options]
 
 
 class Mariadb(Server):

@@ -104,9 +104,9 @@ class _Line:
         """Pass on what the adapter says; take note of a COMMIT whose answer is to be lost."""
         with contextlib.suppress(OSError):
             while chunk := self._client.recv(_CHUNK):
-                said = chunk.upper()
-                self._wrote = self._wrote or b"INSERT" in said
-                if self._wrote and b"COMMIT" in said:  # drivers also commit where nothing was done
+                upper = chunk.upper()
+                self._wrote = self._wrote or b"INSERT" in upper
+                if self._wrote and b"COMMIT" in upper:  # drivers also commit where nothing was done
                     if self._wire.swallow_commits:
                         self._wire.swallow_commits = False
                         break

@@ -32,7 +32,7 @@ _VALUES_NUMBERS = _DUPLICATE_NUMBERS | _TEXT_NUMBERS | {1264, 1292, 1365, 1406, 
 
 _LOGIN_NUMBERS = frozenset({1044, 1045, 1698})
 
-_TEXT_WORDS = 200
+_TEXT_CHARS = 200
 
 
 def trouble_of(error: SQLAlchemyError) -> Trouble:
@@ -45,10 +45,10 @@ def trouble_of(error: SQLAlchemyError) -> Trouble:
         return _of_number(number)
     if state := getattr(error.orig, "sqlstate", None):
         return _of_state(str(state))
-    words = str(error.orig)
-    if "UNIQUE constraint" in words:
+    text = str(error.orig)
+    if "UNIQUE constraint" in text:
         return Trouble.DUPLICATE
-    if "is locked" in words:
+    if "is locked" in text:
         return Trouble.BUSY
     name = type(error.orig).__name__
     offline = name in {"OperationalError", "InterfaceError", "ConnectionTimeout"}
@@ -77,7 +77,7 @@ def is_certain(error: SQLAlchemyError) -> bool:
     return bool(state) and not state.startswith(("08", "57P"))
 
 
-def words_of(error: SQLAlchemyError) -> str:
+def message_of(error: SQLAlchemyError) -> str:
     """Return what the database says, in one line, without statement, values and details."""
     orig = getattr(error, "orig", None)
     if orig is None:
@@ -125,4 +125,4 @@ def _is_sqlite(error: DBAPIError) -> bool:
 
 def _short(text: str) -> str:
     line = " ".join(text.strip().splitlines()[:1]).strip()
-    return line if len(line) <= _TEXT_WORDS else f"{line[:_TEXT_WORDS]}..."
+    return line if len(line) <= _TEXT_CHARS else f"{line[:_TEXT_CHARS]}..."

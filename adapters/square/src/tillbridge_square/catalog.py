@@ -78,7 +78,7 @@ class CatalogFound:
     refused: dict[str, str] = field(default_factory=dict)  # why a modifier list cannot be offered
     facts: ExportFacts = field(default_factory=ExportFacts)
 
-    def keep_groups(self, used: AbstractSet[str]) -> None:
+    def retain_groups(self, used: AbstractSet[str]) -> None:
         """Leave out the groups that no item has, and the add-ons of these alone."""
         self.groups = {name: group for name, group in self.groups.items() if name in used}
         chosen = {add_on for group in self.groups.values() for add_on in group.add_ons}
@@ -172,11 +172,11 @@ class Catalog:
                 found.bad_rows.append(_twice(place, identity, *owner))
                 continue
             offered.update(self._groups_named(identity, data, found))
-            said = repr(data)
-            if UNREADABLE in said or not garbled.isdisjoint(_named(data)):
+            content = repr(data)
+            if UNREADABLE in content or not garbled.isdisjoint(_named(data)):
                 found.bad_rows.append(_garbled(place, identity, data))
                 continue
-            fingerprint = records.new((identity, said, self._image(data), *categories))
+            fingerprint = records.new((identity, content, self._image(data), *categories))
             if fingerprint is None:
                 used.update(categories)
                 continue
@@ -193,7 +193,7 @@ class Catalog:
             if identity in used:
                 found.categories[identity] = Category(identity, name)
                 found.part_places[identity] = f"{self.name}, category {identity}"
-        found.keep_groups(offered)
+        found.retain_groups(offered)
         found.facts = rules.facts(self.name)
         return found, records
 
@@ -380,10 +380,10 @@ class Catalog:
         for modifier in dicts_in(data.get("modifiers")):
             if modifier.get("is_deleted") or not self._is_here(modifier):
                 continue
-            said = part_of(modifier, "modifier_data")
-            money = part_of(self._override(said), "price_money") or part_of(said, "price_money")
+            fields = part_of(modifier, "modifier_data")
+            money = part_of(self._override(fields), "price_money") or part_of(fields, "price_money")
             price = 0 if money.get("amount") is None else amount_of(money["amount"])
-            name = one_line(str(said.get("name") or ""))
+            name = one_line(str(fields.get("name") or ""))
             if price is None:
                 found.refused[identity] = f'"{name}" has a price that is none, or below zero'
                 return
@@ -408,14 +408,14 @@ class Catalog:
         if not data.get("tax_ids"):
             return None
         taxes = self.objects.get("TAX", {})
-        said = [
+        listed = [
             part_of(taxes[identity], "tax_data")
             for identity in ids_in(data, "tax_ids")
             if identity in taxes and identity in counted and self._is_here(taxes[identity])
         ]
         components = [
             TaxComponent(str(tax.get("name") or ""), _rate(tax))
-            for tax in said
+            for tax in listed
             if tax.get("enabled", True)
         ]
         return tax_of(components)
@@ -499,6 +499,6 @@ def _description(data: Object) -> str:
     """Return it as text: Square keeps it so, with mark-up, and in a field that may have some."""
     for key in ("description_plaintext", "description_html", "description"):
         if data.get(key):
-            words = str(data[key])
-            return words.strip() if key == "description_plaintext" else without_markup(words)
+            text = str(data[key])
+            return text.strip() if key == "description_plaintext" else without_markup(text)
     return ""

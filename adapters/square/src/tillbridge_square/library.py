@@ -120,12 +120,12 @@ def _library(
     name: str, shown: Sequence[str], header: Sequence[str], rows: Sequence[Cells]
 ) -> Library:
     sets, taxes, locations = {}, {}, {}
-    for label, words in zip(header, (" ".join(cell.split()) for cell in shown), strict=True):
-        if found := _SET.match(words):
+    for label, text in zip(header, (" ".join(cell.split()) for cell in shown), strict=True):
+        if found := _SET.match(text):
             sets[label] = found["name"]
-        elif found := _TAX.match(words):
+        elif found := _TAX.match(text):
             taxes[label] = TaxComponent(found["name"], found["rate"].replace(",", "."))
-        elif found := _OF_LOCATION.match(words):
+        elif found := _OF_LOCATION.match(text):
             locations[found["location"].casefold()] = found["location"]
     return Library(
         name=name,

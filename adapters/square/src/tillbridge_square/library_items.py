@@ -170,9 +170,9 @@ def _unclashing(
     for family in _families(replace(library, rows=distinct_rows(library.rows))):
         whole = all(len(cells) == len(library.header) for _number, cells in family)
         if whole and any(_is_sold(partial(library.cell, row), location) for row in family):
-            said = [cell for _number, cells in family for cell in read(cells)]
+            values = [cell for _number, cells in family for cell in read(cells)]
             tokens = [(library.cell(row, "token"), row[0]) for row in family]
-            clash = claimed.claim(tokens, records.fingerprint(said))
+            clash = claimed.claim(tokens, records.fingerprint(values))
             if clash is not None:
                 if not clash.is_same:
                     found.bad_rows.append(_twice(family, clash, maker))

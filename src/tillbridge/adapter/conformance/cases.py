@@ -26,7 +26,7 @@ from tillbridge.adapter.values import AvailabilityReading, TablesReading
 from tillbridge.model.catalogue import Catalogue
 
 FILE = "http.json"
-_LONGEST_WORDS = 200
+_LONGEST_TEXT = 200
 
 
 @dataclass(slots=True)
@@ -44,7 +44,7 @@ class Answers:
         with self._lock:
             found = [each["reply"] for each in self.exchanges if _question_of(each) == asked]
             if not found:
-                request = f"{method} {path} {body}".strip()[:_LONGEST_WORDS]
+                request = f"{method} {path} {body}".strip()[:_LONGEST_TEXT]
                 if request not in self.strange:
                     self.strange.append(request)
                 return {"status": 501, "text": "This was not recorded."}

@@ -103,8 +103,8 @@ def tells_what_is_sold_out(subject: Subject) -> str:
         else:
             off = {key for key, item in read().items.items() if not item.available}
         if can(pos, "availability"):
-            told = able(pos, ReadsAvailability).read_availability().items
-            off |= {key for key, state in told.items() if not state.available}
+            availability = able(pos, ReadsAvailability).read_availability().items
+            off |= {key for key, state in availability.items() if not state.available}
         if off != {gone}:
             raise Violation(
                 f"Sold out is {gone}; the adapter says {', '.join(sorted(off)) or 'nothing'}.",
@@ -176,7 +176,7 @@ def _same(sold: Sequence[Item], found: Catalogue) -> None:
     raise Violation(
         f"The till sells {len(wanted)} items, the adapter reads {len(got)}."
         if odd is None
-        else f"The till sells {_words(odd[0])}; the adapter reads {_words(odd[1])}.",
+        else f"The till sells {_described(odd[0])}; the adapter reads {_described(odd[1])}.",
         fix="Prices are whole minor units of the store's currency (context.currency), made with"
         " decimal; ids and names are the till's own.",
     )
@@ -190,7 +190,7 @@ def _essence(item: Item) -> _Essence:
     return (item.external_id, item.name, item.price, item.available, variants)
 
 
-def _words(essence: _Essence) -> str:
+def _described(essence: _Essence) -> str:
     return f"{essence[0]} {essence[1]!r} at {essence[2]}"
 
 
@@ -224,7 +224,7 @@ def _believes_no_half(
     for key, item in found.items.items():
         if whole.items.get(key) != item:
             raise Violation(
-                f"{path.name} cut after {len(part)} bytes gives {_words(_essence(item))}, which"
+                f"{path.name} cut after {len(part)} bytes gives {_described(_essence(item))}, which"
                 " the whole does not have.",
                 fix="Raise ExportUnreadable for an export that ends in the middle of a record.",
             )

@@ -44,16 +44,16 @@ def does_what_it_declares(subject: Subject) -> str:
     if subject.declared is None:
         raise CannotDo(f"There is no quality.toml; found: {', '.join(sorted(found)) or 'nothing'}.")
     if found != subject.declared:
-        only_said = ", ".join(sorted(subject.declared - found))
+        undeclared = ", ".join(sorted(subject.declared - found))
         only_done = ", ".join(sorted(found - subject.declared))
         raise Violation(
             " ".join(
-                words
-                for words in (
-                    f"It declares {only_said}, and cannot do it." if only_said else "",
+                text
+                for text in (
+                    f"It declares {undeclared}, and cannot do it." if undeclared else "",
                     f"It can do {only_done}, and does not declare it." if only_done else "",
                 )
-                if words
+                if text
             ),
             fix="Correct `capabilities` in quality.toml, or the adapter.",
         )
@@ -88,7 +88,7 @@ def goes_offline_and_comes_back(subject: Subject) -> str:
         order = order_of("ord_offline", sold)
         rig.go_offline()
         if can(pos, "health"):
-            _says_offline(in_time(rig, "health", able(pos, ReportsHealth).health))
+            _check_offline(in_time(rig, "health", able(pos, ReportsHealth).health))
         if can(pos, "tickets"):
             writing = writer(pos)
             _is_offline(rig, "write_ticket", lambda: writing.write_ticket(order, order.id))
@@ -121,7 +121,7 @@ def does_not_hang(subject: Subject) -> str:
         order = order_of("ord_slow", sold)
         rig.answer_slowly(_SLOW_S)
         if can(pos, "health"):
-            _says_offline(in_time(rig, "health", able(pos, ReportsHealth).health))
+            _check_offline(in_time(rig, "health", able(pos, ReportsHealth).health))
         if can(pos, "tickets"):
             writing = writer(pos)
             try:
@@ -166,8 +166,8 @@ def tells_news_until_handled(subject: Subject) -> str:
             telling.update_handled(update)
         later = [
             each
-            for teller in (telling, able(rig.open(), TellsTicketUpdates))
-            for each in teller.read_updates()
+            for source in (telling, able(rig.open(), TellsTicketUpdates))
+            for each in source.read_updates()
             if each.order_id == order.id
         ]
         if later:
@@ -191,7 +191,7 @@ def _refuses_strange_options(subject: Subject) -> None:
     )
 
 
-def _says_offline(health: Health) -> None:
+def _check_offline(health: Health) -> None:
     if health.online:
         raise Violation(
             "The till is away, and health says that it is there.",

@@ -84,8 +84,8 @@ def _cell(value: Cell, place: int, number: int) -> str:
         return ""
     where = f"{_letters(place)}{number}"
     if isinstance(value, str):
-        kept = ' xml:space="preserve"'
-        return f'<c r="{where}" t="inlineStr"><is><t{kept}>{escape(value)}</t></is></c>'
+        space = ' xml:space="preserve"'
+        return f'<c r="{where}" t="inlineStr"><is><t{space}>{escape(value)}</t></is></c>'
     return f'<c r="{where}"><v>{value}</v></c>'
 
 

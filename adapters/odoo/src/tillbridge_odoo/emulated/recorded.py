@@ -17,8 +17,8 @@ class RecordedRpc:
     """Answers from the records in a file; whoever asks is let in."""
 
     def __init__(self, path: Path, currency: str) -> None:
-        said = json.loads(path.read_text("utf-8"))
-        self._odoo = EmulatedOdoo(int(said.get("version", 17)))
+        recorded = json.loads(path.read_text("utf-8"))
+        self._odoo = EmulatedOdoo(int(recorded.get("version", 17)))
         self._odoo.seed(currency)
         self._odoo.load(path)
 

@@ -12,7 +12,7 @@ _LINE = "pos.order.line"
 _CENT = Decimal("0.0001")
 _AMOUNTS = ("price_subtotal", "price_subtotal_incl")
 # What 17 keeps of an order from its point of sale; the key it stands under there.
-_KEPT_17 = {
+_STORED_17 = {
     "user_id": "user_id",
     "session_id": "pos_session_id",
     "pos_reference": "name",
@@ -173,7 +173,7 @@ class Sales:
         session = self.store.record("pos.session", data["pos_session_id"])
         if session["state"] in {"closed", "closing_control"}:
             data = {**data, "pos_session_id": self._rescue(session)}
-        values = {name: data[key] for name, key in _KEPT_17.items()}
+        values = {name: data[key] for name, key in _STORED_17.items()}
         values |= {name: data[name] for name in _MAY_BE_LEFT_OUT_17 if name in data}
         values["date_order"] = str(data["date_order"]).replace("T", " ")[:19]
         lines = data["lines"]
@@ -186,12 +186,12 @@ class Sales:
             self.store.set("pos.order", number, **values)
         there = self.store.fields(_LINE)
         for line in lines:
-            kept = {
+            stored = {
                 name: value
                 for name, value in line[2].items()
                 if name in there and name not in {"id", "combo_parent_id", "combo_line_ids"}
             }
-            self._add_line(number, kept)
+            self._add_line(number, stored)
         self._link_17(number, lines)
         for payment in data["statement_ids"]:
             self._pay(number, **_paid(payment[2]))
@@ -345,20 +345,20 @@ class Sales:
         )
 
     def _add_line(self, order: int, values: Values) -> None:
-        kept = {name: value for name, value in values.items() if name != "id"}
-        for name in kept:
+        stored = {name: value for name, value in values.items() if name != "id"}
+        for name in stored:
             if name not in self.store.fields(_LINE):
                 raise no_field(_LINE, name)
         taken = {line["uuid"] for line in self.store.all(_LINE) if line["uuid"]}
-        if self.store.version == 19 and kept.get("uuid") in taken:
+        if self.store.version == 19 and stored.get("uuid") in taken:
             raise OdooFault(
                 "odoo.exceptions.ValidationError",
                 "The operation cannot be completed: unique constraint pos_order_line_unique_uuid",
             )
         for name in ("tax_ids", "attribute_value_ids"):
-            if name in kept:
-                kept[name] = _linked(kept[name])
-        line = self.store.add(_LINE, **{**kept, "order_id": order})
+            if name in stored:
+                stored[name] = _linked(stored[name])
+        line = self.store.add(_LINE, **{**stored, "order_id": order})
         self._order(order)["lines"] = [*self._order(order)["lines"], line]
 
     def _clear_lines(self, order: int) -> None:

@@ -69,9 +69,9 @@ class Screen17:
     def settle(self, order: int, method: int = 1) -> float:
         """Open an order and have it paid; return what the guest pays. Lines may get lost here."""
         self._found(order)
-        kept = {line["id"] for line in self._loaded(order)}
+        loaded = {line["id"] for line in self._loaded(order)}
         for line in self._odoo.sales.lines(order):
-            if line["id"] not in kept:
+            if line["id"] not in loaded:
                 self._store.remove(_LINE, line["id"])
         lines = self._odoo.sales.lines(order)
         total: float = round(sum(each["price_subtotal_incl"] for each in lines), 2)

@@ -81,8 +81,8 @@ class Shop:
         )
         floors = dict.fromkeys([*self.store.record("pos.config", 1)["floor_ids"], floor])
         self.store.set("pos.config", 1, floor_ids=list(floors))
-        words = {"name": str(name)} if self.odoo.version == 17 else {"table_number": name}
-        return int(self.store.add("restaurant.table", floor_id=floor, seats=2, **words))
+        label = {"name": str(name)} if self.odoo.version == 17 else {"table_number": name}
+        return int(self.store.add("restaurant.table", floor_id=floor, seats=2, **label))
 
     def orders(self) -> list[dict[str, Any]]:
         """Return all orders in Odoo."""

@@ -132,7 +132,7 @@ class Store:
             {
                 "id": number,
                 **{
-                    name: self._said(model, self.record(model, number), name, context)
+                    name: self._value_of(model, self.record(model, number), name, context)
                     for name in names
                 },
             }
@@ -175,7 +175,7 @@ class Store:
             return f"[{code}] {template['name']}{kinds}" if code else f"{template['name']}{kinds}"
         return str(record.get("name") or record.get("table_number") or f"{model},{number}")
 
-    def _said(self, model: str, record: Values, name: str, context: Mapping[str, Any]) -> Any:  # noqa: ANN401 -- any JSON value
+    def _value_of(self, model: str, record: Values, name: str, context: Mapping[str, Any]) -> Any:  # noqa: ANN401 -- any JSON value
         fields = self.fields(model)
         if name not in fields:
             raise no_field(model, name)

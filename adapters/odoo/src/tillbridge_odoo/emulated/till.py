@@ -71,8 +71,8 @@ class EmulatedOdoo:
     def seat_online_orders(self) -> None:
         """Make the table "Online" on a floor of its own, for orders that name none."""
         floor = self.store.add("restaurant.floor", name="Online", pos_config_ids=[1])
-        words = {"name": "Online"} if self.version == 17 else {"table_number": 99}
-        self.store.add("restaurant.table", floor_id=floor, seats=0, **words)
+        label = {"name": "Online"} if self.version == 17 else {"table_number": 99}
+        self.store.add("restaurant.table", floor_id=floor, seats=0, **label)
         floors = [*self.store.record("pos.config", 1)["floor_ids"], floor]
         self.store.set("pos.config", 1, floor_ids=floors)
 
@@ -83,8 +83,8 @@ class EmulatedOdoo:
 
     def load(self, path: Path) -> None:
         """Take the records of a case: `{"records": {model: [{"id": 1, ...}]}}`."""
-        said = json.loads(path.read_text("utf-8"))
-        for model, records in said["records"].items():
+        recorded = json.loads(path.read_text("utf-8"))
+        for model, records in recorded["records"].items():
             if any(record.get("id") for record in records):
                 self.store.clear(model)
             for record in records:

@@ -73,7 +73,7 @@ class CloudClient:
     code: str = "200 OK"
     silent: bool = False
     confirms_with: str = "200 OK"
-    keeps_confirming: bool = True
+    confirms_again: bool = True
     tickets: list[Picture] = field(default_factory=list)
     answers: list[int] = field(default_factory=list)
     cuts: list[str] = field(default_factory=list)
@@ -105,8 +105,8 @@ class CloudClient:
 
     def poll(self) -> dict[str, object]:
         """Poll once, and return what was answered."""
-        said = {"status": "23 6 0 0 0 0 0 0 0", "printerMAC": "00:11:62", "statusCode": self.code}
-        status, body = self.ask("POST", body=json.dumps(said).encode())
+        report = {"status": "23 6 0 0 0 0 0 0 0", "printerMAC": "00:11:62", "statusCode": self.code}
+        status, body = self.ask("POST", body=json.dumps(report).encode())
         self.answers.append(status)
         self.polls += 1
         answer = json.loads(body) if status == 200 else {}
@@ -130,8 +130,8 @@ class CloudClient:
             return
         self.tickets.append(read_png(body))
         code = self.confirms_with
-        if not self.keeps_confirming:
-            self.confirms_with, self.keeps_confirming = "200 OK", True
+        if not self.confirms_again:
+            self.confirms_with, self.confirms_again = "200 OK", True
         if code:
             self.ask("DELETE", f"?mac=00:11:62&code={quote(code)}&token={quote(token)}")
 

@@ -46,7 +46,7 @@ class Machine:
     _look: Look = field(default_factory=Look)
     _page: int = 0
     _status_back: int = 0
-    _told: bytes = b""
+    _reported: bytes = b""
 
     @property
     def paper_out(self) -> bool:
@@ -71,19 +71,19 @@ class Machine:
 
     def go_on(self) -> bytes:
         """Work off what waits: the paper is back, or the cover is closed."""
-        answers = self._tell()
+        answers = self._report()
         while self._buffer and not self.stopped:
             used, answer = self._command(bytes(self._buffer))
             if not used:
                 break
             del self._buffer[:used]
-            answers += answer + self._tell()
+            answers += answer + self._report()
             if self.dies_after is not None:
                 self.dies_after -= 1
                 if self.dies_after <= 0:
                     self.switch_off()
                     raise Died
-        return answers + self._tell()
+        return answers + self._report()
 
     def switch_off(self) -> None:
         """Forget all that is not on paper."""
@@ -124,7 +124,7 @@ class Machine:
             bits |= 0x0C * (self.paper_low or self.paper_out) | 0x60 * self.paper_out
         return bits
 
-    def _tell(self) -> bytes:
+    def _report(self) -> bytes:
         """Send four bytes by itself when something has changed that was asked for."""
         if not self._status_back:
             return b""
@@ -136,9 +136,9 @@ class Machine:
                 0x0F,
             )
         )
-        if now == self._told:
+        if now == self._reported:
             return b""
-        self._told = now
+        self._reported = now
         return now
 
     # -- what it is told to do
@@ -200,7 +200,7 @@ class Machine:
         self._page = data[2]
 
     def _automatic(self, data: bytes) -> None:
-        self._status_back, self._told = data[2], b""
+        self._status_back, self._reported = data[2], b""
 
     def _paper(self) -> Sheet:
         if self._sheet is None:

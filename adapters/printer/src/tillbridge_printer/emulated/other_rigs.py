@@ -61,4 +61,4 @@ class CloudRig(PaperRig):
 
     def lose_next_answer(self) -> None:
         """Print, and never confirm it."""
-        self.client.confirms_with, self.client.keeps_confirming = "", False
+        self.client.confirms_with, self.client.confirms_again = "", False

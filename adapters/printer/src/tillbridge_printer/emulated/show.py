@@ -73,24 +73,26 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--layout", type=Path, help="a layout of your own")
     parser.add_argument("--order", type=Path, help="an order as JSON, else a sample")
     parser.add_argument("--columns", type=int, default=48)
-    said = parser.parse_args(arguments)
-    layouts = {} if said.layout is None else {said.ticket: said.layout.resolve()}
+    given = parser.parse_args(arguments)
+    layouts = {} if given.layout is None else {given.ticket: given.layout.resolve()}
     try:
         options = PrinterOptions.model_validate(
             {
                 "printer": "file:none",
-                "tickets": [said.ticket],
-                "columns": said.columns,
+                "tickets": [given.ticket],
+                "columns": given.columns,
                 "layouts": layouts,
             }
         )
-        order = sample_order() if said.order is None else parse_order(json.loads(_text(said.order)))
+        order = (
+            sample_order() if given.order is None else parse_order(json.loads(_text(given.order)))
+        )
         context = AdapterContext("main", order.currency, "show", Path.cwd())
         (sheet,) = sheets_of(order, options, context)
     except (OSError, ValueError) as failure:
         sys.stderr.write(f"{failure}\n")
         return 1
-    said.picture.write_bytes(sheet.png())
+    given.picture.write_bytes(sheet.png())
     return 0
 
 
