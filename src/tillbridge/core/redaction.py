@@ -250,6 +250,23 @@ def redacted(
     return text(str(value))
 
 
+def leaves(value: object, names: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], object]]:
+    """Yield what stands in a JSON value, with the names of the fields around it.
+
+    An empty list or object is "": its own name is not lost.
+    """
+    if isinstance(value, Mapping):
+        for name, each in value.items():
+            yield from leaves(each, (*names, str(name)))
+    elif isinstance(value, list | tuple | AbstractSet):
+        for each in value:
+            yield from leaves(each, names)
+    else:
+        yield names, value
+    if isinstance(value, Mapping | list | tuple | AbstractSet) and not value:
+        yield names, ""
+
+
 def masked_traceback(failure: BaseException) -> str:
     """Return the failure's traceback as text, without local variables and without secrets."""
     return masked("".join(traceback.format_exception(failure)))

@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +24,7 @@ from tillbridge.core.redaction import (
     Rule,
     by_rules,
     coded_forms,
+    leaves,
     lowered,
     masked,
     parts_of_secret,
@@ -34,10 +36,8 @@ from tillbridge.core.redaction import (
 )
 from tillbridge.ledger.vault import Vault
 
-_CUSTOMER = re.compile(
-    r"customer|guest|contact|recipient|delivery_address|^address$|billing|payer|person"
-)
-_FREE_TEXT = re.compile(
+_PERSONAL_NAME = re.compile(
+    r"customer|guest|contact|recipient|delivery_address|^address$|billing|payer|person|"
     r"instruction|(?:^|_)notes?$|comment|phone|e_?mail|first_name|last_name|full_name"
 )
 # Parts of an address that half the town shares, and that say nothing of anybody.
@@ -85,28 +85,27 @@ def _as_written(path: Path) -> LoadedSettings | None:
 def personal_of(payload: object) -> set[str]:
     """Return what an order, or a delivery, says of a customer."""
     found: set[str] = set()
-    _collect(payload, found, inside=False)
+    for names, leaf in leaves(payload):
+        kinds = set(map(_kind, names))
+        if "personal" not in kinds or "shared" in kinds:
+            continue
+        if isinstance(leaf, str | int) and not isinstance(leaf, bool):
+            text = str(leaf).strip()
+            found.add(text)
+            found.update(line.strip() for line in text.splitlines())
+            digits = re.sub(r"\D", "", text)
+            if len(digits) >= _PHONE_DIGITS:
+                found.add(digits)
     return found
 
 
-def _collect(value: object, found: set[str], *, inside: bool) -> None:
-    if isinstance(value, Mapping):
-        for name, each in value.items():
-            key = str(name).lower()
-            if key in _SHARED:
-                continue
-            theirs = inside or bool(_CUSTOMER.search(key) or _FREE_TEXT.search(key))
-            _collect(each, found, inside=theirs)
-    elif isinstance(value, list):
-        for each in value:
-            _collect(each, found, inside=inside)
-    elif inside and isinstance(value, str | int) and not isinstance(value, bool):
-        text = str(value).strip()
-        found.add(text)
-        found.update(line.strip() for line in text.splitlines())
-        digits = re.sub(r"\D", "", text)
-        if len(digits) >= _PHONE_DIGITS:
-            found.add(digits)
+@lru_cache(4096)
+def _kind(name: str) -> str:
+    """Return whether what stands under a name is personal, shared by many, or neither ("")."""
+    key = name.lower()
+    if key in _SHARED:
+        return "shared"
+    return "personal" if _PERSONAL_NAME.search(key) else ""
 
 
 def _configured(loaded: LoadedSettings) -> Iterator[str]:
@@ -123,8 +122,8 @@ def _configured(loaded: LoadedSettings) -> Iterator[str]:
     for address in (settings.alerts.heartbeat_url, settings.fleet.url):
         if address is not None:
             yield from parts_of_secret(str(address))
-    for text in _strings(settings.model_dump(mode="json")):
-        if "://" in text and "@" in text:
+    for _names, text in leaves(settings.model_dump(mode="json")):
+        if isinstance(text, str) and "://" in text and "@" in text:
             yield from userinfo_of(text)
 
 
@@ -194,8 +193,8 @@ def _vaulted(data_dir: Path) -> Iterator[str]:
         except ValueError:
             value = text_of_secret
         # Dates, scopes and ids stand there too; a token is long, and no sentence.
-        for text in _strings(value):
-            if len(text) >= _TOKEN_LIKE and " " not in text:
+        for _names, text in leaves(value):
+            if isinstance(text, str) and len(text) >= _TOKEN_LIKE and " " not in text:
                 yield text
 
 
@@ -207,17 +206,6 @@ def _environment(variables: Mapping[str, str]) -> Iterator[str]:
         secret = SECRET_NAME.search(name) and not name.startswith(("XDG_", "DBUS_"))
         if secret and len(value) >= _SHORTEST and not value.startswith("/"):
             yield from parts_of_secret(value)
-
-
-def _strings(value: object) -> Iterator[str]:
-    if isinstance(value, Mapping):
-        for each in value.values():
-            yield from _strings(each)
-    elif isinstance(value, list | tuple):
-        for each in value:
-            yield from _strings(each)
-    elif isinstance(value, str):
-        yield value
 
 
 def _text(path: Path) -> str:
@@ -329,7 +317,8 @@ def pieces_of(values: Iterable[object]) -> AbstractSet[str]:
     return {
         low[place : place + _PIECE]
         for value in values
-        for text in _texts(value)
+        for names, leaf in leaves(value)
+        for text in (*names, *([] if leaf is None or isinstance(leaf, bool) else [str(leaf)]))
         for low in (lowered(text),)
         for place in range(len(low) - _PIECE + 1)
     }
@@ -342,18 +331,6 @@ def _may_occur(form: str, among: AbstractSet[str] | None) -> bool:
     low = lowered(form)
     middle = (len(low) - _PIECE) // 2
     return all(low[at : at + _PIECE] in among for at in (0, middle, len(low) - _PIECE))
-
-
-def _texts(value: object) -> Iterator[str]:
-    if isinstance(value, Mapping):
-        for name, each in value.items():
-            yield str(name)
-            yield from _texts(each)
-    elif isinstance(value, list | tuple | set | frozenset):
-        for each in value:
-            yield from _texts(each)
-    elif value is not None and not isinstance(value, bool):
-        yield str(value)
 
 
 def _token(found: re.Match[str]) -> str:

@@ -2,13 +2,13 @@
 
 import json
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from tillbridge.core.log import backwards, file_number, log_files
-from tillbridge.core.redaction import masked_value
+from tillbridge.core.redaction import leaves, masked_value
 from tillbridge.model.instant import from_iso
 
 Line = Mapping[str, Any]
@@ -145,19 +145,8 @@ def _at_ms(line: Line) -> int:
 
 
 def _all_text(line: Line) -> str:
-    return "\n".join(_texts(line)).lower()
-
-
-def _texts(value: object) -> Iterator[str]:
-    if isinstance(value, Mapping):
-        for name, part in value.items():
-            yield str(name)
-            yield from _texts(part)
-    elif isinstance(value, list):
-        for part in value:
-            yield from _texts(part)
-    else:
-        yield str(value)
+    texts = (text for names, leaf in leaves(line) for text in (*names, str(leaf)))
+    return "\n".join(texts).lower()
 
 
 def _as_written(text: str) -> bytes:

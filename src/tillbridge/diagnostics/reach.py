@@ -3,18 +3,17 @@
 import contextlib
 import json
 import os
-import re
 import shutil
 from collections.abc import Callable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import asdict, dataclass
-from ipaddress import ip_address
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-from tillbridge.config import Settings, host_and_port, is_loopback
+from tillbridge.config import Settings, host_and_port
 from tillbridge.core.i18n import _
+from tillbridge.diagnostics.network import is_local_name
 
 # All that has to be open: deliveries arrive below it, and doctor asks for healthz there.
 OPEN_PATH = "/webhooks/"
@@ -101,7 +100,7 @@ def place_of(settings: Settings, config: Path, *, windows: bool = os.name == "nt
     public = urlsplit(receiver.public_url)
     https = public.scheme == "https"
     host = public.hostname or ""
-    named = _is_name(host)
+    named = not is_local_name(host)
     listens_on, port = host_and_port(receiver.listen)
     near = "127.0.0.1" if listens_on in _ANYWHERE else listens_on
     return Place(
@@ -121,16 +120,6 @@ def place_of(settings: Settings, config: Path, *, windows: bool = os.name == "nt
         store=next(iter(settings.stores), "main"),
         windows=windows,
     )
-
-
-def _is_name(host: str) -> bool:
-    """Whether a host is one that the internet may know: no address, no name of this network."""
-    if is_loopback(host) or "." not in host or host.endswith((".local", ".lan", ".internal")):
-        return False
-    try:
-        return ip_address(host).is_global
-    except ValueError:
-        return True
 
 
 _PROC = Path("/proc")
@@ -196,7 +185,47 @@ class Way:
     cautions: Sequence[str] = ()
 
 
-_TUNNEL = "tillbridge"
+# The files of the ways, as they work.
+_CLOUDFLARED = """\
+tunnel: tillbridge
+credentials-file: {credentials}
+ingress:
+  - hostname: {host}
+    path: ^{path}
+    service: {target}
+{origin}  - service: http_status:404
+"""
+_CADDYFILE = """\
+{site} {{
+\thandle {prefix}{path}* {{
+{strip}\t\trequest_body {{
+\t\t\tmax_size {max_bytes}
+\t\t}}
+\t\treverse_proxy {proxied}
+\t}}
+\thandle {{
+\t\trespond 404
+\t}}
+}}
+"""
+_CADDY_TLS = """{{
+\t\t\ttransport http {{
+\t\t\t\ttls_server_name {host}
+\t\t\t}}
+\t\t}}"""
+_HOOK = """\
+#!/bin/sh
+set -e
+install -D -g tillbridge -m 640 "$RENEWED_LINEAGE/fullchain.pem" "{certificate}"
+install -D -g tillbridge -m 640 "$RENEWED_LINEAGE/privkey.pem" "{key}"
+"""
+_RECEIVER = """\
+[receiver]
+listen     = {listen}
+public_url = {url}
+tls_cert   = {certificate}
+tls_key    = {key}
+"""
 
 
 def cloudflared(place: Place) -> Way:
@@ -204,16 +233,17 @@ def cloudflared(place: Place) -> Way:
     windows = r"C:\Windows\System32\config\systemprofile\.cloudflared"
     folder = windows if place.windows else "/etc/cloudflared"
     slash, sudo = ("\\", "") if place.windows else ("/", "sudo ")
-    file, credentials = f"{folder}{slash}config.yml", f"{folder}{slash}{_TUNNEL}.json"
+    file, credentials = f"{folder}{slash}config.yml", f"{folder}{slash}tillbridge.json"
+    origin = f"    originRequest:\n      originServerName: {place.host}\n" if place.tls else ""
     cautions = place.prefix_caution("cloudflared")
     if place.port != 443:
         cautions.append(_("A tunnel is reached on port 443 only: take the port out of public_url."))
     host = place.host
-    asking = f"https://{host}{OPEN_PATH}{place.store}"
+    tunnel = f"{sudo}cloudflared tunnel"
     first = [
-        f"{sudo}cloudflared tunnel login",
-        f"{sudo}cloudflared tunnel create --credentials-file {credentials} {_TUNNEL}",
-        f"{sudo}cloudflared tunnel route dns {_TUNNEL} {host}",
+        f"{tunnel} login",
+        f"{tunnel} create --credentials-file {credentials} tillbridge",
+        f"{tunnel} route dns tillbridge {host}",
     ]
     if not place.windows:
         first.insert(0, f"sudo mkdir -p {folder}")
@@ -229,13 +259,19 @@ def cloudflared(place: Place) -> Way:
             Step(
                 _("Tell it what to let in: deliveries, and nothing else."),
                 file=file,
-                content=_config(place, host, credentials),
+                content=_CLOUDFLARED.format(
+                    credentials=credentials,
+                    host=host,
+                    path=OPEN_PATH,
+                    target=place.target,
+                    origin=origin,
+                ),
             ),
             Step(
                 _("Check it; the second command must answer with the first rule."),
                 (
-                    f"{sudo}cloudflared tunnel --config {file} ingress validate",
-                    f"{sudo}cloudflared tunnel --config {file} ingress rule {asking}",
+                    f"{tunnel} --config {file} ingress validate",
+                    f"{tunnel} --config {file} ingress rule https://{host}{OPEN_PATH}{place.store}",
                 ),
             ),
             Step(
@@ -245,20 +281,6 @@ def cloudflared(place: Place) -> Way:
         ),
         cautions,
     )
-
-
-def _config(place: Place, host: str, credentials: str) -> str:
-    lines = [
-        f"tunnel: {_TUNNEL}",
-        f"credentials-file: {credentials}",
-        "ingress:",
-        f"  - hostname: {host}",
-        f"    path: ^{re.escape(OPEN_PATH)}",
-        f"    service: {place.target}",
-    ]
-    if place.tls:
-        lines += ["    originRequest:", f"      originServerName: {host}"]
-    return "\n".join([*lines, "  - service: http_status:404", ""])
 
 
 _PORTS = (443, 8443, 10000)  # a funnel has no others
@@ -307,6 +329,8 @@ def tailscale(place: Place) -> Way:
 def caddy(place: Place) -> Way:
     """Return the way for this place."""
     sudo = "" if place.windows else "sudo "
+    tls = _CADDY_TLS.format(host=place.host)
+    proxied = f"{place.target} {tls}" if place.tls else place.at
     file = r"C:\caddy\Caddyfile" if place.windows else "/etc/caddy/Caddyfile"
     return Way(
         "caddy",
@@ -324,7 +348,14 @@ def caddy(place: Place) -> Way:
             Step(
                 _("Put this into the Caddyfile; what else stands there may stay."),
                 file=file,
-                content=_caddyfile(place),
+                content=_CADDYFILE.format(
+                    site=place.host if place.port == 443 else place.public,
+                    prefix=place.prefix,
+                    path=OPEN_PATH,
+                    strip=f"\t\turi strip_prefix {place.prefix}\n" if place.prefix else "",
+                    max_bytes=place.max_body_bytes,
+                    proxied=proxied,
+                ),
             ),
             Step(
                 _("Check it, and let Caddy take it up."),
@@ -339,37 +370,21 @@ def caddy(place: Place) -> Way:
     )
 
 
-def _caddyfile(place: Place) -> str:
-    site = place.host if place.port == 443 else place.public
-    lines = [f"{site} {{", f"\thandle {place.prefix}{OPEN_PATH}* {{"]
-    if place.prefix:
-        lines.append(f"\t\turi strip_prefix {place.prefix}")
-    lines += ["\t\trequest_body {", f"\t\t\tmax_size {place.max_body_bytes}", "\t\t}"]
-    if place.tls:
-        lines += [
-            f"\t\treverse_proxy {place.target} {{",
-            "\t\t\ttransport http {",
-            f"\t\t\t\ttls_server_name {place.host}",
-            "\t\t\t}",
-            "\t\t}",
-        ]
-    else:
-        lines.append(f"\t\treverse_proxy {place.at}")
-    return "\n".join([*lines, "\t}", "\thandle {", "\t\trespond 404", "\t}", "}", ""])
-
-
-_FOLDER = "/etc/tillbridge/tls"
-_HOOK = "/etc/tillbridge/new-certificate"
+_HOOK_FILE = "/etc/tillbridge/new-certificate"
 
 
 def direct(place: Place) -> Way:
     """Return the way for this place."""
-    certificate = place.certificate or f"{_FOLDER}/fullchain.pem"
-    key = place.key or f"{_FOLDER}/privkey.pem"
+    certificate = place.certificate or "/etc/tillbridge/tls/fullchain.pem"
+    key = place.key or "/etc/tillbridge/tls/privkey.pem"
+    port = place.at_port or 8088
+    # Only a receiver that listens to itself alone has to change.
+    host = "0.0.0.0" if place.listens_on in {"127.0.0.1", "::1"} else place.listens_on  # noqa: S104 -- shown, not listened on
+    listen = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
     steps = [
         Step(
             _("In the router, lead TCP port {port} to port {own} of this machine.").format(
-                port=place.port, own=_own_port(place)
+                port=place.port, own=port
             )
         )
     ]
@@ -380,13 +395,13 @@ def direct(place: Place) -> Way:
                     "Let each new certificate be copied to where the bridge may read it. The "
                     "bridge looks every few seconds and takes a new pair up live: nothing restarts."
                 ),
-                (f"sudo chmod +x {_HOOK}",),
-                file=_HOOK,
-                content=_hook(certificate, key),
+                (f"sudo chmod +x {_HOOK_FILE}",),
+                file=_HOOK_FILE,
+                content=_HOOK.format(certificate=certificate, key=key),
             ),
             Step(
                 _("Get a certificate; port 80 must lead to this machine while this runs."),
-                (f"sudo certbot certonly --standalone -d {place.host} --deploy-hook {_HOOK}",),
+                (f"sudo certbot certonly --standalone -d {place.host} --deploy-hook {_HOOK_FILE}",),
             ),
         ]
     else:
@@ -402,7 +417,12 @@ def direct(place: Place) -> Way:
         Step(
             _("Let the receiver listen to the network and speak TLS: these lines in bridge.toml."),
             file=str(place.config),
-            content=_receiver(place, certificate, key),
+            content=_RECEIVER.format(
+                listen=json.dumps(listen),
+                url=json.dumps(place.public),
+                certificate=json.dumps(certificate),
+                key=json.dumps(key),
+            ),
         ),
         Step(
             _("Read it over, then restart the bridge."),
@@ -419,37 +439,6 @@ def direct(place: Place) -> Way:
         ).format(path=OPEN_PATH),
         steps,
         place.prefix_caution(_("a router")),
-    )
-
-
-def _own_port(place: Place) -> int:
-    return place.at_port or 8088
-
-
-def _receiver(place: Place, certificate: str, key: str) -> str:
-    # Only a receiver that listens to itself alone has to change.
-    host = place.listens_on if place.listens_on not in {"127.0.0.1", "::1"} else "0.0.0.0"  # noqa: S104 -- shown, not listened on
-    host = f"[{host}]" if ":" in host else host
-    rows = (
-        ("listen", f"{host}:{_own_port(place)}"),
-        ("public_url", place.public),
-        ("tls_cert", certificate),
-        ("tls_key", key),
-    )
-    return "\n".join(
-        ["[receiver]", *(f"{name:<10} = {json.dumps(text)}" for name, text in rows), ""]
-    )
-
-
-def _hook(certificate: str, key: str) -> str:
-    return "\n".join(
-        [
-            "#!/bin/sh",
-            "set -e",
-            f'install -D -g tillbridge -m 640 "$RENEWED_LINEAGE/fullchain.pem" "{certificate}"',
-            f'install -D -g tillbridge -m 640 "$RENEWED_LINEAGE/privkey.pem" "{key}"',
-            "",
-        ]
     )
 
 
