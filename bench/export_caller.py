@@ -24,7 +24,7 @@ from tillbridge.ledger.ledger import Ledger
 from tillbridge.ledger.problems import ProblemTracker
 from tillbridge.menu.flow import MenuFlow
 from tillbridge.pos.watch import FileWatch, FolderEvents
-from tillbridge.service.link import ServiceLink
+from tillbridge.service.client import ServiceLink
 from tillbridge.service.oauth import App
 from tillbridge.service.tokens import TokenStore
 from tillbridge.service.types import Tokens

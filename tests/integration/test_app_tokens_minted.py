@@ -11,7 +11,7 @@ from tillbridge.core.errors import RateLimited, Refused
 from tillbridge.ledger.vault import Vault
 from tillbridge.sandbox import SandboxSettings
 from tillbridge.service.answers import Limits
-from tillbridge.service.link import ServiceLink
+from tillbridge.service.client import ServiceLink
 from tillbridge.service.oauth import App
 from tillbridge.service.tokens import Access, StoredToken
 from tillbridge.stores.consent import VaultAppTokens

@@ -15,8 +15,8 @@ from tillbridge.model.community import SubscriptionRequest
 from tillbridge.model.instant import from_iso
 from tillbridge.sandbox import SandboxSettings
 from tillbridge.service.answers import Limits
+from tillbridge.service.client import ServiceLink
 from tillbridge.service.community_calls import CommunityCalls
-from tillbridge.service.link import ServiceLink
 from tillbridge.service.oauth import App
 
 FAR_MS = from_iso("2099-01-01T00:00:00.000Z")
@@ -90,11 +90,11 @@ async def test_an_item_is_taken_off_snoozed_and_restored() -> None:
         await bench.calls.take_off(soup, until_ms=FAR_MS)
         detail = await bench.calls.item(soup)
         assert (detail.merchant_available, detail.community_available) == (True, False)
-        assert detail.record.snoozed_until == "2099-01-01T00:00:00.000Z"
-        assert detail.currency == "USD"
+        assert detail.snoozed_until == "2099-01-01T00:00:00.000Z"
+        assert detail.body["currency"] == "USD"
         await bench.calls.restore(soup)
         detail = await bench.calls.item(soup)
-        assert (detail.record.available, detail.record.snoozed_until) == (True, None)
+        assert (detail.available, detail.snoozed_until) == (True, None)
 
 
 async def test_hours_are_put() -> None:

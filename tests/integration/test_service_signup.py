@@ -10,7 +10,7 @@ from tests.support.sandbox_driver import Driver, driven
 from tests.support.service_link import REDIRECT_URI, HandClock
 from tillbridge.core.errors import Conflict, Refused
 from tillbridge.sandbox import SandboxSettings
-from tillbridge.service.link import ServiceLink
+from tillbridge.service.client import ServiceLink
 from tillbridge.service.oauth import App, SignupRequest
 
 CLIENT_ID, CLIENT_SECRET = "app_123", "sandbox-secret"

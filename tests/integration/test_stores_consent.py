@@ -16,7 +16,7 @@ from tests.support.service_link import HandClock
 from tillbridge.core.errors import BridgeError, Refused
 from tillbridge.ledger.facts import get_fact
 from tillbridge.ledger.ledger import Ledger
-from tillbridge.service.link import ServiceLink, StoreLink
+from tillbridge.service.client import ServiceLink, StoreLink
 from tillbridge.service.oauth import App
 from tillbridge.service.types import Tokens
 from tillbridge.stores.consent import (

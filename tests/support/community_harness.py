@@ -19,8 +19,8 @@ from tillbridge.ledger.problems import ProblemTracker
 from tillbridge.receiver.receiver import Receiver
 from tillbridge.sandbox import SandboxSettings
 from tillbridge.service.answers import Limits
+from tillbridge.service.client import ServiceLink
 from tillbridge.service.community_calls import CommunityCalls
-from tillbridge.service.link import ServiceLink
 from tillbridge.service.oauth import App
 
 KEY = "communities/hall"

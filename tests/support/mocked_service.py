@@ -13,8 +13,7 @@ from yarl import URL
 
 from tests.support.service_link import REDIRECT_URI, HandClock, MemoryTokens
 from tillbridge.service.answers import Limits
-from tillbridge.service.client import ServiceClient
-from tillbridge.service.link import ServiceLink, StoreLink
+from tillbridge.service.client import ServiceClient, ServiceLink, StoreLink
 from tillbridge.service.oauth import App
 from tillbridge.service.types import Tokens
 

@@ -9,8 +9,7 @@ from tillbridge.core.clock import Clock
 from tillbridge.sandbox import SandboxSettings
 from tillbridge.service.answers import Limits
 from tillbridge.service.caller import Contact
-from tillbridge.service.client import ServiceClient
-from tillbridge.service.link import ServiceLink, StoreLink
+from tillbridge.service.client import ServiceClient, ServiceLink, StoreLink
 from tillbridge.service.oauth import App
 from tillbridge.service.tokens import TokenStore
 from tillbridge.service.types import IntegrationRequest, Tokens

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from tillbridge.adapter import AdapterContext
 from tillbridge.adapter.prices import PriceReader
+from tillbridge.model.lenient import decimal
 from tillbridge.model.money import to_minor
 from tillbridge.model.numbers import (
     MAX_EXPONENT,
@@ -22,7 +23,6 @@ from tillbridge.model.numbers import (
 from tillbridge.orders.intake import OrderCreated, order_of, read_event
 from tillbridge.pos.folder.json_pieces import parse
 from tillbridge.service.transport import parse_json
-from tillbridge.service.types import decimal
 from tillbridge_aloha.modifiers import number
 from tillbridge_clover.groups import _count
 from tillbridge_clover.parts import _rate

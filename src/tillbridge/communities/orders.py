@@ -10,7 +10,6 @@ import json
 from dataclasses import dataclass
 from enum import Enum
 from functools import partial
-from typing import Any
 
 from sqlalchemy import Connection
 
@@ -23,9 +22,9 @@ from tillbridge.ledger.community import TiedChild, counted, get_parent, put_pare
 from tillbridge.ledger.facts import put_fact
 from tillbridge.ledger.models import CommunityOrder, Delivery
 from tillbridge.model.community import FINAL, ParentOrder
-from tillbridge.model.instant import from_iso
+from tillbridge.model.lenient import instant
 from tillbridge.model.numbers import parse_finite_float
-from tillbridge.service.community_calls import read_parent
+from tillbridge.service.types import read
 
 log = get_logger()
 
@@ -74,7 +73,7 @@ def read_event(event_type: str, body: bytes) -> OrderEvent | Other | Unreadable:
     try:
         envelope = json.loads(body, parse_float=parse_finite_float)
         data = envelope["data"]
-        order = read_parent(data.get("order", data), f"the event {event_type}")
+        order = read(ParentOrder, data.get("order", data), f"the event {event_type}")
     except (AttributeError, KeyError, TypeError, ValueError, RecursionError):
         return Unreadable("no order in it")
     except Refused as failure:
@@ -84,7 +83,7 @@ def read_event(event_type: str, body: bytes) -> OrderEvent | Other | Unreadable:
         event_type,
         order,
         previous if isinstance(previous, str) else "",
-        _instant(envelope.get("timestamp")),
+        instant(envelope.get("timestamp")),
     )
 
 
@@ -108,13 +107,6 @@ def settle(known: CommunityOrder | None, event: OrderEvent, *, received_at: int)
         and (known.updated_at is None or now.updated_at >= known.updated_at)
     )
     return Resolution.TAKE if goes_on else Resolution.READ
-
-
-def _instant(value: Any) -> int | None:  # noqa: ANN401 -- any JSON value
-    try:
-        return from_iso(value) if isinstance(value, str) else None
-    except (ValueError, OverflowError):
-        return None
 
 
 class ParentOrders:

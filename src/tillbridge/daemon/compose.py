@@ -48,8 +48,8 @@ from tillbridge.pos.runner import PosRunner
 from tillbridge.pos.store_pos import OPENS_WITHIN_S, StoreOpening, StorePos
 from tillbridge.pos.watch import FolderEvents
 from tillbridge.service.answers import Limits
+from tillbridge.service.client import ServiceLink
 from tillbridge.service.community_calls import CommunityCalls
-from tillbridge.service.link import ServiceLink
 from tillbridge.service.oauth import App
 from tillbridge.service.tokens import StoreTokens, TokenStore
 from tillbridge.status.stopped import status_from_ledger

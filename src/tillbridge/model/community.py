@@ -6,7 +6,24 @@ are milliseconds since the epoch, money is minor units; what the service left ou
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
+
+from pydantic import AliasChoices, BeforeValidator, Field, model_validator
+
+from tillbridge.model.lenient import (
+    Count,
+    Flag,
+    Instant,
+    Needed,
+    Objects,
+    Text,
+    TextOrEmpty,
+    Texts,
+    flag,
+    text,
+    texts,
+    whole,
+)
 
 RecordKind = Literal["store", "category", "item"]
 
@@ -34,23 +51,32 @@ class Record:
     @property
     def external_id(self) -> str | None:
         """The id of the till, where the catalogue carries it (not shown in the specification)."""
-        return _text(self.body.get("external_id"))
+        return text(self.body.get("external_id")) or None
 
     @property
     def available(self) -> bool | None:
         """The effective availability: merchant's and community's."""
-        return _flag(self.body.get("available"))
+        return flag(self.body.get("available"))
+
+    @property
+    def merchant_available(self) -> bool | None:
+        """The merchant's side of it, which an item's own answer shows."""
+        return flag(self.body.get("merchant_available"))
+
+    @property
+    def community_available(self) -> bool | None:
+        """The community's side of it."""
+        return flag(self.body.get("community_available"))
 
     @property
     def snoozed_until(self) -> str | None:
         """Until when the community has it snoozed, as the service writes it."""
-        return _text(self.body.get("snoozed_until"))
+        return text(self.body.get("snoozed_until")) or None
 
     @property
     def price(self) -> int | None:
         """In minor units."""
-        value = self.body.get("price")
-        return value if isinstance(value, int) and not isinstance(value, bool) else None
+        return whole(self.body.get("price"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,38 +88,35 @@ class Catalogue:
 
 
 @dataclass(frozen=True, slots=True)
-class ItemDetail:
-    """One item whole. `merchant_available` and `community_available` are the two sides."""
-
-    record: Record
-    currency: str | None = None
-    merchant_available: bool | None = None
-    community_available: bool | None = None
-
-
-@dataclass(frozen=True, slots=True)
 class ChildOrder:
     """The part of a community order that is one store's; its id is that of the POS order."""
 
-    order_id: str
-    store_id: str
-    store_name: str = ""
-    status: str = ""
-    subtotal: int | None = None
-    line_ids: tuple[str, ...] = ()
+    order_id: Needed
+    store_id: TextOrEmpty = ""
+    store_name: TextOrEmpty = ""
+    status: TextOrEmpty = ""
+    subtotal: Count = None
+    line_ids: Texts = ()
 
 
 @dataclass(frozen=True, slots=True)
 class ParentOrder:
     """A community order. `body` is all of it as received: it holds a customer's data."""
 
-    order_id: str
-    status: str
-    order_number: str = ""
-    community_id: str = ""
-    updated_at: int | None = None
-    children: tuple[ChildOrder, ...] = ()
+    order_id: Needed
+    status: Needed
+    order_number: TextOrEmpty = ""
+    community_id: TextOrEmpty = ""
+    updated_at: Instant = None
+    children: Annotated[
+        tuple[ChildOrder, ...], Objects, Field(validation_alias="child_orders")
+    ] = ()
     body: Mapping[str, Any] = field(default_factory=dict, repr=False)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _with_body(cls, answer: Mapping[str, Any]) -> dict[str, Any]:
+        return {**answer, "body": answer}
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,15 +138,19 @@ class SubscriptionRequest:
         }
 
 
+def _listed(events: object) -> tuple[str, ...] | None:
+    return texts(events) if isinstance(events, list) else None
+
+
 @dataclass(frozen=True, slots=True)
 class Subscription:
     """A webhook subscription as the service has it."""
 
-    webhook_id: str
-    name: str | None = None
-    url: str | None = None
-    events: tuple[str, ...] | None = None
-    is_active: bool | None = None
+    webhook_id: Annotated[Needed, Field(validation_alias=AliasChoices("webhook_id", "id"))]
+    name: Text = None
+    url: Text = None
+    events: Annotated[tuple[str, ...] | None, BeforeValidator(_listed)] = None
+    is_active: Flag = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,22 +165,14 @@ class NewSubscription:
 class DeliveryAttempt:
     """One attempt of the service to deliver an event; `response_status` None: no answer."""
 
-    event_type: str
-    response_status: int | None
-    response_body: str = ""
-    delivery_id: str = ""
-    attempted_at: int | None = None
-    error: str = ""
+    event_type: TextOrEmpty = ""
+    response_status: Count = None
+    response_body: TextOrEmpty = ""
+    delivery_id: TextOrEmpty = ""
+    attempted_at: Instant = None
+    error: TextOrEmpty = ""
 
     @property
     def succeeded(self) -> bool:
         """Whether the receiver took it (any 2xx, which the specification does not show)."""
         return self.response_status is not None and 200 <= self.response_status < 300
-
-
-def _text(value: object) -> str | None:
-    return value if isinstance(value, str) and value else None
-
-
-def _flag(value: object) -> bool | None:
-    return value if isinstance(value, bool) else None

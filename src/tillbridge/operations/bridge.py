@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from tillbridge.operations.setup import Setup
     from tillbridge.operations.status import CountedFigures
     from tillbridge.pos.watch import FolderEvents
-    from tillbridge.service.link import ServiceLink
+    from tillbridge.service.client import ServiceLink
     from tillbridge.stores.consent import ConsentFlow
     from tillbridge.stores.link import ServiceReach
 

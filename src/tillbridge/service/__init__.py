@@ -20,9 +20,14 @@ if TYPE_CHECKING:
         Unreachable,
     )
     from tillbridge.service.answers import Limits
-    from tillbridge.service.client import OrderBodies, ServiceClient
+    from tillbridge.service.client import (
+        AppLink,
+        OrderBodies,
+        ServiceClient,
+        ServiceLink,
+        StoreLink,
+    )
     from tillbridge.service.community_calls import CommunityCalls
-    from tillbridge.service.link import AppLink, ServiceLink, StoreLink
     from tillbridge.service.oauth import (
         App,
         SignupAddress,
@@ -44,7 +49,6 @@ _MODULES = (
     "service.oauth",
     "service.client",
     "service.community_calls",
-    "service.link",
 )
 
 __all__ = [

@@ -10,11 +10,13 @@ places are kept free for orders at all times.
 import asyncio
 import heapq
 import itertools
+import random
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 from enum import IntEnum
 from functools import partial
+from typing import TypeVar
 from urllib.parse import urlencode
 
 from tillbridge.core.errors import (
@@ -40,6 +42,9 @@ from tillbridge.service.answers import (
 )
 from tillbridge.service.tokens import CachedToken
 from tillbridge.service.transport import Answer, Request, Transport, encode
+from tillbridge.service.types import read
+
+T = TypeVar("T")
 
 _NOT_THERE = (Unreachable, ServiceDown, OutcomeUnknown)
 _NOT_NOW = (Unreachable, ServiceDown, RateLimited, OutcomeUnknown, Unauthorised)
@@ -232,6 +237,14 @@ Sleep = Callable[[float], Awaitable[None]]
 Settle = Callable[[], Awaitable[bool]]
 
 
+def ignore_contact(_contact: Contact) -> None:
+    """For programs that report no problems."""
+
+
+def nothing_hinders(_operation: str) -> None:
+    """Let every call be made."""
+
+
 @dataclass(frozen=True, slots=True)
 class Write:
     """How a write of unknown outcome is cleared up before it is repeated.
@@ -274,11 +287,11 @@ class Caller:
     transport: Transport
     gate: Gate
     limits: Limits
-    credential: CachedToken | None
-    on_contact: OnContact
-    hindrance: Hindrance
-    sleep: Sleep
-    jitter: Callable[[], float]
+    credential: CachedToken | None = None
+    on_contact: OnContact = ignore_contact
+    hindrance: Hindrance = nothing_hinders
+    sleep: Sleep = asyncio.sleep
+    jitter: Callable[[], float] = random.random
     _away: set[str] = field(default_factory=set)  # operations whose last call found no service
     # Addresses of writes with a `proof` whose last call ended unknown: the next one is a repeat.
     _doubted: set[str] = field(default_factory=set)
@@ -352,6 +365,19 @@ class Caller:
         if not outcome.settled:
             self.on_contact(Contact(operation, ok, None, took_s))
         return outcome
+
+    async def read(
+        self,
+        kind: type[T],
+        operation: str,
+        *ids: str,
+        body: object = None,
+        write: Write = _PLAIN,
+        priority: Priority | None = None,
+    ) -> T:
+        """Return the answer to a `call` as a value of this kind; Refused where it is none."""
+        answer = await self.call(operation, *ids, body=body, write=write, priority=priority)
+        return read(kind, answer.body, operation)
 
     async def _try(self, course: _Course) -> Answer | None:
         """Send the call once and return its answer; None means: try again."""

@@ -14,21 +14,47 @@ first try was applied. (It may also be that the order was cancelled meanwhile; t
 transition is refused, and the orders' flow reconciles.)
 """
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import replace
-from typing import Any
+import asyncio
+import random
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import Any, Self, TypeVar
 
+from tillbridge.core.clock import Clock
 from tillbridge.core.errors import Conflict, Refused
 from tillbridge.core.i18n import _
 from tillbridge.core.log import get_logger
+from tillbridge.model.lenient import objects, text
 from tillbridge.model.order import ReasonCode
 from tillbridge.model.restaurant import Table
 from tillbridge.service import types
-from tillbridge.service.answers import NOT_INTEGRATED
-from tillbridge.service.caller import ENDPOINTS, Caller, Priority, Write
-from tillbridge.service.transport import Answer, encode
+from tillbridge.service.answers import NOT_INTEGRATED, Limits
+from tillbridge.service.caller import (
+    ENDPOINTS,
+    Caller,
+    Gate,
+    Hindrance,
+    OnContact,
+    Priority,
+    Sleep,
+    Write,
+    ignore_contact,
+    nothing_hinders,
+)
+from tillbridge.service.oauth import App, OAuth, Signup
+from tillbridge.service.tokens import (
+    Access,
+    AccessGrant,
+    AppToken,
+    AppTokenStore,
+    StoreTokens,
+    TokenStore,
+)
+from tillbridge.service.transport import Answer, Transport, encode
 
 log = get_logger()
+T = TypeVar("T")
 
 ALREADY_INTEGRATED = "integration.already_exists"
 INVALID_TRANSITION = "order.invalid_transition"
@@ -45,6 +71,7 @@ class Calls:
     def __init__(self, caller: Caller) -> None:
         self._caller = caller
         self._call = caller.call
+        self._read = caller.read
 
 
 class StoreCalls(Calls):
@@ -55,9 +82,7 @@ class StoreCalls(Calls):
         answer = await self._call("stores.list")
         if not isinstance(answer.body, list):
             raise types.unreadable(answer.operation, _("it is not a list"))
-        return [
-            types.read(types.Store, each, answer.operation) for each in types.objects(answer.body)
-        ]
+        return [types.read(types.Store, each, answer.operation) for each in objects(answer.body)]
 
     async def integrate(
         self, store_id: str, request: types.IntegrationRequest
@@ -87,8 +112,7 @@ class StoreCalls(Calls):
 
     async def integration(self, store_id: str) -> types.Integration:
         """Return the store's integration; Refused `store.not_integrated` where it has none."""
-        answer = await self._call("integrations.read", store_id)
-        return types.read(types.Integration, answer.body, answer.operation)
+        return await self._read(types.Integration, "integrations.read", store_id)
 
     async def change_integration(self, store_id: str, **changed: str | bool) -> types.Integration:
         """Change `webhook_url`, `notification_email`, `menu_sync_direction`, `auto_accept_orders`.
@@ -116,9 +140,7 @@ class StoreCalls(Calls):
         # Of several tries the last one's secret counts: repeating does no harm.
         answer = await self._call("integrations.rotate", store_id, body={field: True})
         rotated = types.read(types.Integration, answer.body, answer.operation)
-        return types.IntegrationWithSecret(
-            rotated, types.text(answer.body.get("webhook_secret"), "")
-        )
+        return types.IntegrationWithSecret(rotated, text(answer.body.get("webhook_secret"), ""))
 
     async def remove_integration(self, store_id: str) -> None:
         """Remove the integration: webhooks stop, and the webhook secret is void."""
@@ -139,8 +161,7 @@ class StoreCalls(Calls):
 
     async def tax_config(self, store_id: str) -> types.TaxConfig:
         """Return how the store taxes."""
-        answer = await self._call("stores.tax_config", store_id)
-        return types.read(types.TaxConfig, answer.body, answer.operation)
+        return await self._read(types.TaxConfig, "stores.tax_config", store_id)
 
     async def put_settings(self, store_id: str, settings: Mapping[str, Any]) -> None:
         """Push operational settings, in the service's camelCase; they are forwarded verbatim."""
@@ -230,8 +251,7 @@ class MenuCalls(Calls):
         self, store_id: str, *, priority: Priority = Priority.POLL
     ) -> types.MenuStatus:
         """Return the menu sync status."""
-        answer = await self._call("menus.status", store_id, priority=priority)
-        return types.read(types.MenuStatus, answer.body, answer.operation)
+        return await self._read(types.MenuStatus, "menus.status", store_id, priority=priority)
 
     async def batch(self, store_id: str, body: Mapping[str, Any]) -> types.BatchResult:
         """Add, update and delete several items in one call; a lost answer is as in `push_menus`.
@@ -253,15 +273,17 @@ class MenuCalls(Calls):
         `not_found` in the answer names external ids that the service does not know.
         """
         body = encode({"items": list(items)})
-        answer = await self._upsert("items.availability", store_id, body=body)
-        return types.read(types.AvailabilityResult, answer.body, answer.operation)
+        return await self._upsert(
+            types.AvailabilityResult, "items.availability", store_id, body=body
+        )
 
     async def patch_item(
         self, store_id: str, external_id: str, fields: Mapping[str, Any]
     ) -> types.PatchResult:
         """Change one item; Refused `menu.item_not_found` where the service does not know it."""
-        answer = await self._upsert("items.patch", store_id, external_id, body=fields)
-        return types.read(types.PatchResult, answer.body, answer.operation)
+        return await self._upsert(
+            types.PatchResult, "items.patch", store_id, external_id, body=fields
+        )
 
     async def push_tables(
         self, store_id: str, tables: Sequence[Table], *, cleared: Collection[str] = ()
@@ -278,7 +300,9 @@ class MenuCalls(Calls):
         answer = await self._call("tables.push", store_id, body=body)
         return types.read_tables(answer.body, answer.operation)
 
-    async def _upsert(self, operation: str, store_id: str, *ids: str, body: object) -> Answer:
+    async def _upsert(
+        self, kind: type[T], operation: str, store_id: str, *ids: str, body: object
+    ) -> T:
         async def settle() -> bool:
             # The status does not say which items were taken, only whether it makes sense to go on
             # (it fails where the integration is gone); the repeat then gives the answer.
@@ -287,7 +311,7 @@ class MenuCalls(Calls):
 
         self._writes += 1
         try:
-            return await self._call(operation, store_id, *ids, body=body, write=Write(settle))
+            return await self._read(kind, operation, store_id, *ids, body=body, write=Write(settle))
         finally:
             self._writes += 1
 
@@ -301,23 +325,17 @@ def _table(table: Table, *, cleared: bool) -> dict[str, Any]:
     return body
 
 
+@dataclass(frozen=True, slots=True)
 class OrderBodies:
     """The bodies that the specification does not show, from the settings [assumptions]."""
 
-    def __init__(
-        self,
-        *,
-        accept: Mapping[str, Any] | None = None,
-        status: Mapping[str, Any] | None = None,
-        ready: Mapping[str, Any] | None = None,
-        preparing: str = "preparing",
-    ) -> None:
-        self.accept = dict(accept or {})
-        self.ready = dict(ready or {})
-        self.preparing = filled(status or {"status": "{status}"}, preparing)
+    accept: Mapping[str, Any] = field(default_factory=dict)
+    status: Mapping[str, Any] = field(default_factory=lambda: {"status": "{status}"})
+    ready: Mapping[str, Any] = field(default_factory=dict)
+    preparing: str = "preparing"
 
 
-def filled(template: Mapping[str, Any], status: str) -> dict[str, Any]:
+def _filled(template: Mapping[str, Any], status: str) -> dict[str, Any]:
     """Return the status body with `{status}` replaced wherever it stands, nested values too."""
 
     def fill(value: object) -> object:
@@ -345,7 +363,8 @@ class OrderCalls(Calls):
 
     async def set_preparing(self, order_id: str) -> None:
         """Tell that the kitchen has begun. Raises Conflict as `accept` does."""
-        await self._call("orders.status", order_id, body=self._bodies.preparing, write=_TRANSITION)
+        body = _filled(self._bodies.status, self._bodies.preparing)
+        await self._call("orders.status", order_id, body=body, write=_TRANSITION)
 
     async def ready(self, order_id: str) -> None:
         """Tell that the order is ready. Raises Conflict as `accept` does."""
@@ -366,3 +385,105 @@ class OrderCalls(Calls):
 
 class ServiceClient(StoreCalls, MenuCalls, OrderCalls):
     """All calls of one store; see the three groups it is made of."""
+
+
+# -- the link to one service
+
+
+@dataclass(frozen=True, slots=True)
+class StoreLink:
+    """One store's access: its tokens, and the calls that use them."""
+
+    tokens: StoreTokens
+    client: ServiceClient
+
+
+@dataclass(frozen=True, slots=True)
+class AppLink:
+    """The app's own access for one audience: `await token.access_token()`, or calls with it."""
+
+    token: AppToken
+    caller: Caller
+
+
+class ServiceLink:
+    """One per base_url, to be closed: `async with ServiceLink(...) as link`.
+
+    Durations in seconds; `sleep` and `jitter` are for tests.
+    """
+
+    def __init__(
+        self,
+        base_url: str,
+        app: App,
+        *,
+        clock: Clock | None = None,
+        timeout_s: float = 15.0,
+        refresh_early_s: float = 60.0,
+        limits: Limits | None = None,
+        sleep: Sleep = asyncio.sleep,
+        jitter: Callable[[], float] = random.random,
+    ) -> None:
+        self._clock = clock or Clock()
+        self._early_s = refresh_early_s
+        self._transport = Transport(base_url, timeout_s=timeout_s, clock=self._clock)
+        self._caller = partial(
+            Caller, self._transport, Gate(), limits or Limits(), sleep=sleep, jitter=jitter
+        )
+        self._store_tokens: list[StoreTokens] = []
+        self._app_tokens: dict[Access, AppToken] = {}
+        self._token_store: AppTokenStore | None = None
+        self.base_url = base_url
+        self.identity = app
+        self.oauth = OAuth(self._caller(), app, clock=self._clock)
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_how: object) -> None:
+        await self.close()
+
+    def store(
+        self,
+        token_store: TokenStore,
+        *,
+        bodies: OrderBodies | None = None,
+        on_contact: OnContact = ignore_contact,
+        hindrance: Hindrance = nothing_hinders,
+    ) -> StoreLink:
+        """Return the access of one store; what `hindrance` refuses is not sent."""
+        tokens = StoreTokens(
+            token_store, self.oauth.refresh, clock=self._clock, refresh_early_s=self._early_s
+        )
+        self._store_tokens.append(tokens)
+        caller = self._caller(tokens, on_contact=on_contact, hindrance=hindrance)
+        return StoreLink(tokens, ServiceClient(caller, bodies))
+
+    def app(
+        self, *, audience: str, scope: str = "", on_contact: OnContact = ignore_contact
+    ) -> AppLink:
+        """Return the app's own access, without a merchant, for the community and reporting APIs.
+
+        `scope` is space-separated. Links of one audience and scope share one token.
+        """
+        if self._token_store is None:
+            self._token_store = self.identity.token_store()
+        access = Access(audience, " ".join(sorted(scope.split())))
+        token = self._app_tokens.get(access) or AppToken(
+            access, self._mint, self._token_store, clock=self._clock, early_s=self._early_s
+        )
+        self._app_tokens[access] = token
+        return AppLink(token, self._caller(token, on_contact=on_contact))
+
+    def signup(self) -> Signup:
+        """Return the call that provisions a merchant and a store."""
+        return Signup(self._caller(), self.identity)
+
+    async def _mint(self, access: Access) -> AccessGrant:
+        return await self.oauth.mint(access.audience, access.scope)
+
+    async def close(self) -> None:
+        """End refreshes nobody waits for, and close the connections."""
+        for token in (*self._store_tokens, *self._app_tokens.values()):
+            await token.close()
+        await self._transport.close()

@@ -6,15 +6,14 @@ community is a 404) or not taken, Unreachable, ServiceDown, RateLimited, Outcome
 """
 
 from collections.abc import Mapping
+from dataclasses import asdict
 from typing import Any
 
 from tillbridge.core.errors import OutcomeUnknown, Refused
 from tillbridge.core.i18n import _
 from tillbridge.model.community import (
     Catalogue,
-    ChildOrder,
     DeliveryAttempt,
-    ItemDetail,
     NewSubscription,
     ParentOrder,
     Record,
@@ -23,18 +22,9 @@ from tillbridge.model.community import (
     SubscriptionRequest,
 )
 from tillbridge.model.instant import to_iso
+from tillbridge.model.lenient import instant, objects, text
 from tillbridge.service.caller import Caller, Write
-from tillbridge.service.types import (
-    count,
-    flag,
-    instant,
-    mapping,
-    need,
-    objects,
-    text,
-    texts,
-    unreadable,
-)
+from tillbridge.service.types import mapping, need, read, unreadable
 
 _LISTS: tuple[tuple[str, RecordKind], ...] = (
     ("stores", "store"),
@@ -51,6 +41,7 @@ class CommunityCalls:
 
     def __init__(self, caller: Caller, community_id: str, *, secret_field: str) -> None:
         self._call = caller.call
+        self._read = caller.read
         self._community = community_id
         self._secret_field = secret_field
 
@@ -68,13 +59,21 @@ class CommunityCalls:
         query = {"store_id": store_id, "updated_since": updated_since}
         given = {name: value for name, value in query.items() if value is not None}
         answer = await self._call(operation, self._community, query=given)
-        return read_catalogue(answer.body, operation)
+        whole = mapping(answer.body, operation)
+        if not any(isinstance(whole.get(name), list) for name, _kind in _LISTS):
+            raise unreadable(operation, _("it has no {field}").format(field="items"))
+        found = [_record(kind, each) for name, kind in _LISTS for each in objects(whole.get(name))]
+        records = tuple(each for each in found if each is not None)
+        return Catalogue(records, text(whole.get("as_of")))
 
-    async def item(self, item_id: str) -> ItemDetail:
+    async def item(self, item_id: str) -> Record:
         """Return an item whole. GET /communities/{communityId}/catalogue/items/{itemId}."""
         operation = "communities.item"
         answer = await self._call(operation, self._community, item_id)
-        return read_item(answer.body, operation)
+        item = _record("item", mapping(answer.body, operation))
+        if item is None:
+            raise unreadable(operation, _("it has no {field}").format(field="item_id"))
+        return item
 
     async def take_off(self, item_id: str, *, until_ms: int | None) -> None:
         """Take an item off the community's storefront at once; the service restores it at `until`.
@@ -94,7 +93,7 @@ class CommunityCalls:
         async def settle() -> bool:
             now = await self.item(item_id)
             same = now.community_available is body["available"]
-            return same and instant(now.record.snoozed_until) == until_ms
+            return same and instant(now.snoozed_until) == until_ms
 
         await self._call(
             "communities.availability", self._community, item_id, body=body, write=Write(settle)
@@ -129,9 +128,7 @@ class CommunityCalls:
 
         GET /communities/{communityId}/orders/{orderId}; Refused `order.not_found`.
         """
-        operation = "communities.order"
-        answer = await self._call(operation, self._community, order_id)
-        return read_parent(answer.body, operation)
+        return await self._read(ParentOrder, "communities.order", self._community, order_id)
 
     # -- the webhook subscription
 
@@ -164,18 +161,17 @@ class CommunityCalls:
             )
         except OutcomeUnknown as failure:
             raise lost from failure
-        return read_new_subscription(answer.body, operation, secret_field=self._secret_field)
+        made = read(Subscription, answer.body, operation)
+        return NewSubscription(made, need(answer.body, self._secret_field, operation))
 
     async def subscription(self, webhook_id: str) -> Subscription | None:
         """Return the subscription, None where there is none (any more). GET /webhooks/{id}."""
-        operation = "webhooks.read"
         try:
-            answer = await self._call(operation, webhook_id)
+            return await self._read(Subscription, "webhooks.read", webhook_id)
         except Refused as failure:
             if failure.status == 404:
                 return None
             raise
-        return read_subscription(answer.body, operation)
 
     async def change_subscription(self, webhook_id: str, changed: Mapping[str, Any]) -> None:
         """Change what is named: `name`, `url`, `events`, `is_active`. PUT /webhooks/{id}."""
@@ -184,12 +180,7 @@ class CommunityCalls:
             now = await self.subscription(webhook_id)
             if now is None:
                 return False  # the repeat is answered so
-            has = {
-                "name": now.name,
-                "url": now.url,
-                "is_active": now.is_active,
-                "events": None if now.events is None else list(now.events),
-            }
+            has = asdict(now) | {"events": None if now.events is None else list(now.events)}
             return all(has.get(name) == value for name, value in changed.items())
 
         await self._call("webhooks.change", webhook_id, body=changed, write=Write(settle))
@@ -215,10 +206,14 @@ class CommunityCalls:
         return text(mapping(answer.body or {}, "webhooks.test").get("delivery_id"), "")
 
     async def deliveries(self, webhook_id: str) -> list[DeliveryAttempt]:
-        """Return the attempts to deliver. GET /webhooks/{id}/deliveries."""
+        """Return the attempts to deliver: a list, or one in the field `deliveries`.
+
+        GET /webhooks/{id}/deliveries.
+        """
         operation = "webhooks.deliveries"
-        answer = await self._call(operation, webhook_id)
-        return read_attempts(answer.body)
+        body = (await self._call(operation, webhook_id)).body
+        listed = body.get("deliveries") if isinstance(body, dict) else body
+        return [read(DeliveryAttempt, each, operation) for each in objects(listed)]
 
 
 def _same_hours(now: object, wanted: Mapping[str, Any]) -> bool:
@@ -234,106 +229,10 @@ def _same_hours(now: object, wanted: Mapping[str, Any]) -> bool:
     )
 
 
-# -- reading what the service says of communities: ids are all that is insisted on
-
-
-def read_catalogue(body: object, operation: str) -> Catalogue:
-    """Return the records of a catalogue; those without an id are left out.
-
-    Raises Refused `answer.unreadable` where there is no list of anything.
-    """
-    whole = mapping(body, operation)
-    listed = {kind: whole.get(name) for name, kind in _LISTS}
-    if not any(isinstance(each, list) for each in listed.values()):
-        raise unreadable(operation, _("it has no {field}").format(field="items"))
-    records = []
-    for kind, found in listed.items():
-        for each in found if isinstance(found, list) else ():
-            record = _record(each, kind)
-            if record is not None:
-                records.append(record)
-    return Catalogue(tuple(records), text(whole.get("as_of")))
-
-
-def read_item(body: object, operation: str) -> ItemDetail:
-    """Return the detail of an item."""
-    answer = mapping(body, operation)
-    record = _record(body, "item")
-    if record is None:
-        raise unreadable(operation, _("it has no {field}").format(field="item_id"))
-    return ItemDetail(
-        record,
-        text(answer.get("currency")),
-        flag(answer.get("merchant_available")),
-        flag(answer.get("community_available")),
-    )
-
-
-def read_parent(body: object, operation: str) -> ParentOrder:
-    """Return a community order. Specification: Community (hub) order."""
-    answer = mapping(body, operation)
-    return ParentOrder(
-        order_id=need(answer, "order_id", operation),
-        status=need(answer, "status", operation),
-        order_number=text(answer.get("order_number"), ""),
-        community_id=text(answer.get("community_id"), ""),
-        updated_at=instant(answer.get("updated_at")),
-        children=tuple(
-            ChildOrder(
-                order_id=need(child, "order_id", operation),
-                store_id=text(child.get("store_id"), ""),
-                store_name=text(child.get("store_name"), ""),
-                status=text(child.get("status"), ""),
-                subtotal=count(child.get("subtotal")),
-                line_ids=texts(child.get("line_ids")),
-            )
-            for child in objects(answer.get("child_orders"))
-        ),
-        body=body if isinstance(body, dict) else {},
-    )
-
-
-def read_subscription(body: object, operation: str) -> Subscription:
-    """Return a subscription."""
-    answer = mapping(body, operation)
-    events = answer.get("events")
-    return Subscription(
-        webhook_id=_id(answer, "webhook_id") or need(answer, "webhook_id", operation),
-        name=text(answer.get("name")),
-        url=text(answer.get("url")),
-        events=texts(events) if isinstance(events, list) else None,
-        is_active=flag(answer.get("is_active")),
-    )
-
-
-def read_new_subscription(body: object, operation: str, *, secret_field: str) -> NewSubscription:
-    """Return a new subscription with its secret; without one it is of no use."""
-    return NewSubscription(
-        read_subscription(body, operation), need(mapping(body, operation), secret_field, operation)
-    )
-
-
-def read_attempts(body: object) -> list[DeliveryAttempt]:
-    """Return the attempts of a subscription: a list, or one in the field `deliveries`."""
-    listed = body.get("deliveries") if isinstance(body, dict) else body
-    return [
-        DeliveryAttempt(
-            event_type=text(each.get("event_type"), ""),
-            response_status=count(each.get("response_status")),
-            response_body=text(each.get("response_body"), ""),
-            delivery_id=text(each.get("delivery_id"), ""),
-            attempted_at=instant(each.get("attempted_at")),
-            error=text(each.get("error"), ""),
-        )
-        for each in objects(listed)
-    ]
-
-
-def _record(body: Any, kind: RecordKind) -> Record | None:  # noqa: ANN401 -- any JSON value
-    if not isinstance(body, dict):
-        return None
-    record_id = _id(body, f"{kind}_id")
-    if record_id is None:
+def _record(kind: RecordKind, body: Mapping[str, Any]) -> Record | None:
+    """Return a record of the catalogue; None for one without an id."""
+    record_id = text(body.get(f"{kind}_id")) or text(body.get("id"))
+    if not record_id:
         return None
     return Record(
         kind,
@@ -341,9 +240,5 @@ def _record(body: Any, kind: RecordKind) -> Record | None:  # noqa: ANN401 -- an
         record_id if kind == "store" else text(body.get("store_id"), ""),
         text(body.get("name"), ""),
         body,
-        removed=flag(body.get("removed")) is True,
+        removed=body.get("removed") is True,
     )
-
-
-def _id(body: Mapping[str, Any], name: str) -> str | None:
-    return text(body.get(name)) or text(body.get("id")) or None

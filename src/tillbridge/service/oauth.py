@@ -15,11 +15,12 @@ from urllib.parse import urlencode, urlsplit
 from tillbridge.core.clock import Clock
 from tillbridge.core.errors import Conflict, ConsentLost, Refused, ServiceError, Unauthorised
 from tillbridge.core.i18n import _
+from tillbridge.model.lenient import decimal, text
 from tillbridge.service.answers import BAD_CLIENT, CONSENT_REVOKED
 from tillbridge.service.caller import Caller
 from tillbridge.service.tokens import AccessGrant, AppTokenStore
 from tillbridge.service.transport import Answer, Origin
-from tillbridge.service.types import Tokens, decimal, mapping, need, text
+from tillbridge.service.types import Tokens, mapping, need
 
 MERCHANT_EXISTS = "onboarding.merchant_exists"
 LOGIN = "login"

@@ -7,110 +7,35 @@ shows in a `repr`.
 import functools
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field
-from decimal import Decimal
-from typing import Annotated, Any, Literal, TypeVar, overload
+from typing import Annotated, Any, Literal, TypeVar
 
 from pydantic import BeforeValidator, TypeAdapter, ValidationError
 
 from tillbridge.core.errors import Refused
 from tillbridge.core.i18n import _
-from tillbridge.model.instant import from_iso
-from tillbridge.model.numbers import parse_decimal
+from tillbridge.model.lenient import (
+    AnObject,
+    Count,
+    DecimalText,
+    Flag,
+    Instant,
+    Needed,
+    Objects,
+    Status,
+    Text,
+    TextOrEmpty,
+    Texts,
+    an_object,
+    count,
+    objects,
+    text,
+)
 
 StoreStatus = Literal["active", "inactive"]
 T = TypeVar("T")
 
 REFRESH_TOKEN_LIFETIME_MS = 7 * 24 * 3600 * 1000  # specification: Limits
 UNREADABLE = "answer.unreadable"
-
-
-# -- reading leniently: what is missing or odd is None, and a field nobody knows does no harm
-
-
-@overload
-def text(value: object) -> str | None: ...
-
-
-@overload
-def text(value: object, otherwise: str) -> str: ...
-
-
-def text(value: object, otherwise: str | None = None) -> str | None:
-    """Return a text; a whole number is taken as one, half a character is replaced.
-
-    `otherwise` is for what is empty, too.
-    """
-    if isinstance(value, str):
-        found = value if value.isascii() else value.encode("utf-8", "replace").decode()
-        return found or otherwise or ""
-    return str(value) if isinstance(value, int) and not isinstance(value, bool) else otherwise
-
-
-def flag(value: object) -> bool | None:
-    """Return a boolean."""
-    return value if isinstance(value, bool) else None
-
-
-def count(value: object) -> int | None:
-    """Return a whole number; a list is counted."""
-    if isinstance(value, list):
-        return len(value)
-    return value if isinstance(value, int) and not isinstance(value, bool) else None
-
-
-def decimal(value: object) -> str | None:
-    """Return a number as plain decimal text (`8.25`)."""
-    if isinstance(value, bool) or not isinstance(value, int | Decimal):
-        return None
-    try:
-        return format(parse_decimal(value), "f")
-    except ValueError:
-        return None
-
-
-def instant(value: object) -> int | None:
-    """Return a timestamp in milliseconds since the epoch."""
-    written = text(value)
-    try:
-        return None if written is None else from_iso(written)
-    except (ValueError, OverflowError):
-        return None
-
-
-def texts(value: object) -> tuple[str, ...]:
-    """Return the texts of a list."""
-    return tuple(each for each in _list(value) if isinstance(each, str))
-
-
-def objects(value: object) -> list[Mapping[str, Any]]:
-    """Return the objects of a list; anything else in it is ignored."""
-    return [each for each in _list(value) if isinstance(each, Mapping)]
-
-
-def _list(value: object) -> list[Any]:
-    return value if isinstance(value, list) else []
-
-
-def _object(value: object) -> Mapping[str, Any] | None:
-    return value if isinstance(value, Mapping) else None
-
-
-def _needed(value: object) -> str:
-    if not (found := text(value)):
-        msg = "missing"
-        raise ValueError(msg)
-    return found
-
-
-Text = Annotated[str | None, BeforeValidator(text)]
-TextOrEmpty = Annotated[str, BeforeValidator(functools.partial(text, otherwise=""))]
-Needed = Annotated[str, BeforeValidator(_needed)]
-Status = Annotated[str, BeforeValidator(functools.partial(text, otherwise="success"))]
-Flag = Annotated[bool | None, BeforeValidator(flag)]
-Count = Annotated[int | None, BeforeValidator(count)]
-DecimalText = Annotated[str | None, BeforeValidator(decimal)]
-Instant = Annotated[int | None, BeforeValidator(instant)]
-Texts = Annotated[tuple[str, ...], BeforeValidator(texts)]
 
 
 def unreadable(operation: str, detail: str) -> Refused:
@@ -208,7 +133,7 @@ class Store:
     description: Text = None
     status: Text = None
     integration_status: Text = None
-    integration: Annotated[Integration | None, BeforeValidator(_object)] = None
+    integration: Annotated[Integration | None, AnObject] = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -226,7 +151,7 @@ class Tax:
 
     tax_id: Text = None
     name: Text = None
-    components: Annotated[tuple[TaxComponent, ...], BeforeValidator(objects)] = ()
+    components: Annotated[tuple[TaxComponent, ...], Objects] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -237,7 +162,7 @@ class TaxConfig:
     tax_level: Text = None
     pricing_mode: Text = None
     default_tax_id: Text = None
-    taxes: Annotated[tuple[Tax, ...], BeforeValidator(objects)] = ()
+    taxes: Annotated[tuple[Tax, ...], Objects] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -251,7 +176,7 @@ class PushCounts:
     addon_groups: Count = None
 
 
-Counts = Annotated[PushCounts, BeforeValidator(lambda value: _object(value) or {})]
+Counts = Annotated[PushCounts, BeforeValidator(lambda value: an_object(value) or {})]
 
 
 @dataclass(frozen=True, slots=True)
@@ -369,7 +294,7 @@ def read_job(body: object, operation: str) -> MenuJob:
 
 def _job_message(job: Mapping[str, Any]) -> str:
     # Where a failed job reports its error is not shown: the likely places are looked at.
-    for place in (job, _object(job.get("result")) or {}):
+    for place in (job, an_object(job.get("result")) or {}):
         error = place.get("error")
         inner = error.get("message") if isinstance(error, Mapping) else error
         if message := text(inner) or text(place.get("message")):

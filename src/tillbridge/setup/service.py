@@ -25,7 +25,7 @@ from tillbridge.diagnostics.checks.service import answer_verdict
 from tillbridge.diagnostics.network import exchange
 from tillbridge.ledger.vault import StoredClientSecret
 from tillbridge.service.answers import BAD_CLIENT
-from tillbridge.service.link import ServiceLink, StoreLink
+from tillbridge.service.client import ServiceLink, StoreLink
 from tillbridge.service.oauth import App
 from tillbridge.service.types import Store
 from tillbridge.setup.draft import Draft, Finding, done, not_done

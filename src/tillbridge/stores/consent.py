@@ -21,7 +21,7 @@ from tillbridge.core.i18n import _
 from tillbridge.core.log import get_logger
 from tillbridge.ledger.ledger import Ledger
 from tillbridge.ledger.vault import Vault
-from tillbridge.service.link import ServiceLink
+from tillbridge.service.client import ServiceLink
 from tillbridge.service.oauth import (
     SignupAddress,
     SignupRequest,
