@@ -19,6 +19,13 @@ from tillbridge.core.errors import (
     ServiceError,
     Unauthorised,
 )
+from tillbridge.model.community import (
+    ChildOrder,
+    DeliveryAttempt,
+    ParentOrder,
+    Record,
+    Subscription,
+)
 from tillbridge.model.instant import from_iso
 from tillbridge.service import types
 from tillbridge.service.answers import Kind, failure_of, problem_of, retry_after_s
@@ -144,21 +151,67 @@ def test_unknown_fields_are_ignored_and_missing_ones_are_none() -> None:
     assert integration == types.Integration(store_id=None, status="active")
 
 
-@given(
-    st.dictionaries(
-        st.sampled_from([each.name for each in fields(types.Store)] + ["new"]),
-        st.recursive(
-            st.none() | st.booleans() | st.integers() | st.decimals() | st.text(st.characters()),
-            lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner),
-        ),
-    )
+odd_values = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.decimals() | st.text(st.characters()),
+    lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner),
 )
+
+
+def bodies_of(*kinds: type, more: tuple[str, ...] = ("new",)) -> st.SearchStrategy[dict[str, Any]]:
+    """Anything at all in the fields that these kinds of answer have."""
+    names = {each.name for kind in kinds for each in fields(kind)}
+    return st.dictionaries(st.sampled_from(sorted(names | set(more))), odd_values)
+
+
+@given(bodies_of(types.Store))
 def test_whatever_a_service_puts_into_its_fields_only_what_is_needed_can_be_missing(
     body: dict[str, Any],
 ) -> None:
     for kind in (types.Integration, types.TaxConfig, types.MenuStatus, types.BatchResult):
         types.read(kind, body, "x")
     assert types.read(types.Store, {**body, "store_id": 7}, "x").store_id == "7"
+
+
+@given(
+    bodies_of(ParentOrder, Subscription, DeliveryAttempt, more=("new", "child_orders")),
+    bodies_of(ChildOrder),
+)
+def test_whatever_a_service_puts_into_a_communitys_answers_only_ids_can_be_missing(
+    body: dict[str, Any], child: dict[str, Any]
+) -> None:
+    types.read(DeliveryAttempt, body, "x")
+    assert types.read(Subscription, {**body, "webhook_id": 7}, "x").webhook_id == "7"
+    children = [{**child, "order_id": "ord_c"}, None, "odd"]
+    whole = {**body, "order_id": "ord_1", "status": "new", "child_orders": children}
+    order = types.read(ParentOrder, whole, "x")
+    assert (order.order_id, [each.order_id for each in order.children]) == ("ord_1", ["ord_c"])
+    assert order.body == whole
+
+
+@given(st.dictionaries(st.sampled_from(["available", "price", "snoozed_until"]), odd_values))
+def test_a_record_of_a_catalogue_shows_what_can_be_read_and_none_otherwise(
+    body: dict[str, Any],
+) -> None:
+    record = Record("item", "prd_1", "st_1", "Tea", body)
+    assert record.available in {True, False, None}
+    assert record.price is None or record.price == body["price"]
+    assert record.snoozed_until is None or isinstance(record.snoozed_until, str)
+
+
+def test_a_communitys_answer_says_what_it_lacks_and_a_subscription_may_say_id() -> None:
+    assert types.read(Subscription, {"id": "wh_1", "events": ["a", 1]}, "x") == Subscription(
+        "wh_1", events=("a",)
+    )
+    for kind, body, lacks in (
+        (Subscription, {"name": "Till"}, "webhook_id"),
+        (ParentOrder, {"order_id": "ord_1"}, "status"),
+        (ParentOrder, {"order_id": "o", "status": "new", "child_orders": [{}]}, "order_id"),
+        (ParentOrder, {"order_id": None, "status": "new"}, "order_id"),
+    ):
+        with pytest.raises(Refused) as refused:
+            types.read(kind, body, "x")
+        assert f"it has no {lacks}" in str(refused.value)
+        assert refused.value.code == UNREADABLE
 
 
 def test_what_is_missing_is_named_also_deep_inside() -> None:
