@@ -97,7 +97,7 @@ def test_only_what_was_taken_as_wanted_can_have_been_changed_by_others(
     assert changed_elsewhere(plan, taken) == plan.differences
     before = {each.name: getattr(now, each.name) for each in fields(IntegrationRequest)}
     assert changed_elsewhere(plan, before) == ()
-    assert changed_elsewhere(plan, None) == ()
+    assert changed_elsewhere(plan, {}) == ()
 
 
 def test_the_state_is_what_the_store_says() -> None:

@@ -153,7 +153,7 @@ class StoreServices:
     async def connected(self) -> None:
         """Take note of what connecting has changed, here and at every start."""
         self.service_store_id = await self.connected_as()
-        if await self.integrator.repository.removed():
+        if (await self.integrator.repository.facts()).removed:
             self._link.block("removed")
         if self._settled_at is None:
             absent = await self._ledger.read(

@@ -25,7 +25,11 @@ from tillbridge.stores.integration_plan import (
     plan_of,
     state_of,
 )
-from tillbridge.stores.integration_repository import IntegrationRepository, Intent
+from tillbridge.stores.integration_repository import (
+    IntegrationFacts,
+    IntegrationRepository,
+    Intent,
+)
 from tillbridge.stores.link import LinkMonitor
 from tillbridge.stores.reconciler import OnOwnAction
 
@@ -55,6 +59,7 @@ class IntegrationSnapshot:
     now: Integration | None
     wanted: IntegrationRequest
     plan: IntegrationPlan
+    facts: IntegrationFacts
 
 
 async def _ignore(_store: str) -> None:
@@ -176,17 +181,16 @@ class Integrator:
     async def remove(self) -> str:
         """Remove the integration, and let go of the store; return its id."""
         async with self._lock:
-            store_id = await self.repository.store_id() or (await self._chosen()).store_id
+            facts = await self.repository.facts()
+            store_id = facts.store_id or (await self._chosen(facts)).store_id
             await self.repository.begin(Intent("remove"))
             await self._release(store_id)
             return store_id
 
-    async def resume(self) -> bool:
-        """Finish what was cut off; False where nothing was."""
+    async def resume(self) -> None:
+        """Finish what was cut off, if anything was."""
         async with self._lock:
-            begun = await self.repository.intent() is not None
             await self._resume()
-            return begun
 
     async def adopt(self, seen: IntegrationSnapshot) -> None:
         """Note an integration that is ours, where the ledger was lost."""
@@ -199,17 +203,18 @@ class Integrator:
     # -- reading
 
     async def _look(self) -> IntegrationSnapshot:
-        store = await self._chosen()
+        facts = await self.repository.facts()
+        store = await self._chosen(facts)
         state, now, known = state_of(store), None, False
         if state is State.INTEGRATED:
             now = await self._integration_of(store.store_id)
-            known = now is not None and await self.repository.secret_known(now)
+            known = now is not None and facts.secret_known(now)
         plan = plan_of(state, now, self.wanted, secret_known=known)
-        return IntegrationSnapshot(store, now, self.wanted, plan)
+        return IntegrationSnapshot(store, now, self.wanted, plan, facts)
 
-    async def _chosen(self) -> Store:
+    async def _chosen(self, facts: IntegrationFacts | None = None) -> Store:
         """Choose the store, and note its name for what is printed."""
-        chosen = await self.repository.store_id() or ""
+        chosen = (facts or await self.repository.facts()).store_id or ""
         store = choose_store(
             await self._client.stores(),
             self._store,
@@ -390,16 +395,17 @@ class Integrator:
 
     async def _resume(self) -> Integrated | None:
         """Finish what was cut off; return the integration that was made for it, if any."""
-        intent = await self.repository.intent()
+        facts = await self.repository.facts()
+        intent = facts.intent
         if intent is None:
             return None
         log.warning("integration.resumed", store=self._store, begun=intent.kind)
-        store = await self._chosen()
+        store = await self._chosen(facts)
         if intent.kind == "remove":
             await self._release(store.store_id)
             return None
         now = await self._integration_of(store.store_id)
-        ours = now is not None and await self.repository.secret_known(now)
+        ours = now is not None and facts.secret_known(now)
         made = ours and intent.kind != "rotate"
         if now is not None and made and now.integration_id != intent.was:
             # The secret is on disk; only what comes after it was cut off.

@@ -145,11 +145,10 @@ def differences(now: Integration, wanted: IntegrationRequest) -> tuple[Differenc
 
 
 def changed_elsewhere(
-    plan: IntegrationPlan, acknowledged: Mapping[str, Any] | None
+    plan: IntegrationPlan, acknowledged: Mapping[str, Any]
 ) -> tuple[Difference, ...]:
     """Return what somebody else has changed: the service had taken it as it is wanted."""
-    known = acknowledged or {}
-    return tuple(each for each in plan.differences if known.get(each.field) == each.wanted)
+    return tuple(each for each in plan.differences if acknowledged.get(each.field) == each.wanted)
 
 
 def _shown(value: Value) -> str:

@@ -147,13 +147,13 @@ class IntegrationReconciler:
         """
         await self._integrator.resume()
         await self._repository.forget_old_secrets()
-        if await self._repository.removed():
+        if (await self._repository.facts()).removed:
             self._link.block("removed")
             self._report("integration.removed")
             return True
         asked_at = time.monotonic()
         seen = await self._integrator.look()
-        if await self._repository.store_id() is None:
+        if seen.facts.store_id is None:
             return await self._recalled(seen)
         await self._on_read(seen.store, asked_at)
         self._waits = False
@@ -178,13 +178,13 @@ class IntegrationReconciler:
     async def _brought_in_line(self, seen: IntegrationSnapshot) -> IntegrationSnapshot:
         """Apply what may be applied; return how it is then."""
         differs = seen.plan.kind in {Kind.CHANGE, Kind.REINTEGRATE}
-        lately = await self._repository.restored_lately()
+        lately = seen.facts.restored_lately
         if not differs:
             self._report_differences("integration.differs", ())
             if not lately:
                 self._report_differences("integration.changed_elsewhere", ())
             return seen
-        others = changed_elsewhere(seen.plan, await self._repository.acknowledged())
+        others = changed_elsewhere(seen.plan, seen.facts.acknowledged)
         if others:
             self._report_differences("integration.changed_elsewhere", others)
             log.warning(

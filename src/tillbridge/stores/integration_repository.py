@@ -5,7 +5,7 @@ away in between leaves nothing half done: it is taken up again.
 """
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
@@ -15,6 +15,7 @@ from tillbridge.core.context import StoreContext
 from tillbridge.ledger.facts import all_facts, drop_fact, get_fact, put_fact
 from tillbridge.ledger.pushes import INTEGRATION_MADE
 from tillbridge.ledger.vault import (
+    WebhookSecret,
     describe_webhook_secret,
     end_webhook_secrets,
     forget_webhook_secrets,
@@ -41,6 +42,31 @@ class Intent:
     closed: bool = False
 
 
+@dataclass(frozen=True, slots=True)
+class IntegrationFacts:
+    """What is stored of an integration, read at once.
+
+    `intent` was begun and is not finished; `store_id` is the store's at the service, None until it
+    was integrated from here or chosen; `acknowledged` is the integration as the service took it
+    last; `removed` says that a person took the store off this bridge, `restored_lately` that a
+    change made elsewhere was undone within a day. `secret` is the newest one.
+    """
+
+    intent: Intent | None
+    store_id: str | None
+    acknowledged: Mapping[str, Any]
+    removed: bool
+    restored_lately: bool
+    secret: WebhookSecret | None
+
+    def secret_known(self, now: Integration) -> bool:
+        """Whether the secret of this very integration is here."""
+        if self.secret is None or self.secret.ended_ms is not None:
+            return False
+        ours = self.secret.integration_id or self.acknowledged.get("integration_id")
+        return not ours or not now.integration_id or ours == now.integration_id
+
+
 class IntegrationRepository:
     """The integration of one store. Everything is on disk on return; raises LedgerError."""
 
@@ -50,11 +76,24 @@ class IntegrationRepository:
         self._clock = context.bridge.clock
         self._old_secret_s = context.bridge.settings.receiver.old_secret_s
 
-    # -- what is under way
+    async def facts(self) -> IntegrationFacts:
+        """Return what is stored of the integration."""
 
-    async def intent(self) -> Intent | None:
-        """Return what was begun and is not finished."""
-        return await self._ledger.get_fact(self._store, "integration_intent", Intent)
+        def read(db: Connection) -> IntegrationFacts:
+            restored = get_fact(db, self._store, "integration_restored", dict)
+            age_ms = None if restored is None else self._clock.now_ms() - restored["at"]
+            return IntegrationFacts(
+                intent=get_fact(db, self._store, "integration_intent", Intent),
+                store_id=get_fact(db, self._store, "service_store_id", str),
+                acknowledged=get_fact(db, self._store, "integration", dict) or {},
+                removed=get_fact(db, self._store, "integration_removed") is not None,
+                restored_lately=age_ms is not None and 0 <= age_ms < _DAY_MS,
+                secret=next(iter(webhook_secrets(self._ledger.vault, self._store)), None),
+            )
+
+        return await self._ledger.read(read)
+
+    # -- what is under way
 
     async def begin(self, intent: Intent) -> None:
         """Note what is begun; first make sure that a secret could be kept."""
@@ -80,15 +119,6 @@ class IntegrationRepository:
             integration_id=integration.integration_id or "",
             location_id=integration.external_store_id or location_id,
         )
-
-    async def secret_known(self, now: Integration) -> bool:
-        """Whether the secret of this very integration is here."""
-        secrets = webhook_secrets(self._ledger.vault, self._store)
-        if not secrets or secrets[0].ended_ms is not None:
-            return False
-        noted = await self.acknowledged() or {}
-        ours = secrets[0].integration_id or noted.get("integration_id")
-        return not ours or not now.integration_id or ours == now.integration_id
 
     async def forget_old_secrets(self) -> None:
         """Forget secrets that no longer count."""
@@ -172,10 +202,6 @@ class IntegrationRepository:
 
         await self._ledger.write(write)
 
-    async def store_id(self) -> str | None:
-        """Return the store's id at the service; None until it was integrated from here."""
-        return await self._ledger.get_fact(self._store, "service_store_id", str)
-
     async def note_choice(self, store_id: str) -> None:
         """Note which store of the merchant a person chose."""
         await self._put("service_store_id", store_id)
@@ -192,19 +218,6 @@ class IntegrationRepository:
     async def note_store_name(self, name: str) -> None:
         """Note what the service calls the store, for what is printed."""
         await self._put("service_store_name", name)
-
-    async def removed(self) -> bool:
-        """Whether a person took the store off this bridge."""
-        return await self._ledger.get_fact(self._store, "integration_removed") is not None
-
-    async def acknowledged(self) -> dict[str, Any] | None:
-        """Return the integration as the service took it last."""
-        return await self._ledger.get_fact(self._store, "integration", dict)
-
-    async def restored_lately(self) -> bool:
-        """Whether a change made elsewhere was undone within a day."""
-        restored = await self._ledger.get_fact(self._store, "integration_restored", dict)
-        return restored is not None and 0 <= self._clock.now_ms() - restored["at"] < _DAY_MS
 
     async def note_restored(self) -> None:
         """Note that a change made elsewhere was undone now."""
