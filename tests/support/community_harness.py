@@ -7,13 +7,24 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from pydantic import SecretStr
+
 from tests.support.catalogue_harness import WallClock
 from tests.support.sandbox_hall import HALL, SEEDS, Hall, hall_of
 from tillbridge.communities import CommunityContext
 from tillbridge.communities.flow import CommunityFlow
-from tillbridge.communities.hours import Hours
-from tillbridge.config import CommunitySettings, ReceiverSettings
-from tillbridge.config.restaurant import StoreFiles
+from tillbridge.config import (
+    AssumptionSettings,
+    CommunitySettings,
+    ReceiverSettings,
+    ServiceSettings,
+    Settings,
+    StoreSettings,
+)
+from tillbridge.core.context import BridgeContext
+from tillbridge.core.metrics import Metrics
+from tillbridge.core.scheduler import Scheduler
+from tillbridge.core.worker import Supervisor
 from tillbridge.ledger.ledger import Ledger
 from tillbridge.ledger.problems import ProblemTracker
 from tillbridge.receiver.receiver import Receiver
@@ -89,17 +100,43 @@ async def community_harness(
         )
         caller = link.app(audience="communities").caller
         context = CommunityContext(
+            BridgeContext(
+                settings=Settings.model_construct(
+                    service=ServiceSettings.model_construct(
+                        base_url=hall.bridge.running.base_url,
+                        client_id="app_123",
+                        client_secret=SecretStr("sandbox-secret"),
+                    ),
+                    receiver=ReceiverSettings.model_construct(public_url=receiver.url),
+                    assumptions=AssumptionSettings(),
+                    communities={
+                        "hall": CommunitySettings.model_validate(
+                            {"community_id": "com_food_hall", **community}
+                        )
+                    },
+                    stores={
+                        "main": StoreSettings.model_validate(
+                            {
+                                "location_id": "loc-1",
+                                "currency": "USD",
+                                "hours_file": "hours.toml",
+                                "pos": {"adapter": "folder"},
+                            }
+                        )
+                    },
+                ),
+                base_dir=folder,
+                ledger=ledger,
+                problems=tracker,
+                scheduler=Scheduler(clock, Supervisor("", tracker)),
+                metrics=Metrics(),
+                clock=clock,
+            ),
             "hall",
-            CommunitySettings.model_validate({"community_id": "com_food_hall", **community}),
             CommunityCalls(caller, "com_food_hall", secret_field="secret"),
-            ledger,
-            tracker,
-            clock,
             lambda: {"main": "st_main"},
         )
-        files = {"main": StoreFiles(None, folder / "hours.toml", "USD", None)}
-        hours = Hours(context, files, hours_field="")
-        flow = CommunityFlow(context, hours, public_url=receiver.url)
+        flow = CommunityFlow(context)
         flow.subscriber.on_secret = receiver.refresh
         try:
             yield CommunityHarness(hall, flow, ledger, tracker, receiver, woken, clock)

@@ -8,11 +8,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from tillbridge.config import CommunitySettings
-from tillbridge.core.clock import Clock
+from tillbridge.core.context import BridgeContext
 from tillbridge.core.problems import Found, Scope
 from tillbridge.ledger.community import key_of
-from tillbridge.ledger.ledger import Ledger
-from tillbridge.ledger.problems import ProblemTracker
 from tillbridge.service.community_calls import CommunityCalls
 
 # The stores of this bridge by their local names: their ids at the service, None where a store is
@@ -24,13 +22,15 @@ Members = Callable[[], Mapping[str, str | None]]
 class CommunityContext:
     """A community of the configuration; `key` stands in the ledger where a store's name may."""
 
+    bridge: BridgeContext
     name: str
-    settings: CommunitySettings
     calls: CommunityCalls
-    ledger: Ledger
-    tracker: ProblemTracker
-    clock: Clock
     members: Members
+
+    @property
+    def settings(self) -> CommunitySettings:
+        """The community's own settings."""
+        return self.bridge.settings.communities[self.name]
 
     @property
     def key(self) -> str:
@@ -44,8 +44,8 @@ class CommunityContext:
 
     async def fact(self, name: str) -> dict[str, Any]:
         """Return what is stored under this name; {} where nothing is."""
-        return await self.ledger.get_fact(self.key, name, dict) or {}
+        return await self.bridge.ledger.get_fact(self.key, name, dict) or {}
 
     def report(self, code: str, subject: str | None, *found: Found) -> None:
         """Make what is open of a problem exactly what is found; of all its subjects for None."""
-        self.tracker.report(Scope(self.key, frozenset({code}), subject), found)
+        self.bridge.problems.report(Scope(self.key, frozenset({code}), subject), found)

@@ -126,9 +126,9 @@ class CommunityOverrides:
             available=available,
             until=until,
             by=by,
-            at=self._context.clock.now_ms(),
+            at=self._context.bridge.clock.now_ms(),
         )
-        await self._context.ledger.write(partial(put_override, override=override))
+        await self._context.bridge.ledger.write(partial(put_override, override=override))
         log.info(
             "community.override_set",
             community=self._context.name,
@@ -139,7 +139,7 @@ class CommunityOverrides:
     async def all(self) -> dict[str, CommunityOverride]:
         """Return the overrides, by item id."""
         query = partial(community_overrides, community=self._context.key)
-        return await self._context.ledger.read(query)
+        return await self._context.bridge.ledger.read(query)
 
     async def push(self) -> None:
         """Send what the service does not have yet. Raises ServiceError, LedgerError.
@@ -148,9 +148,9 @@ class CommunityOverrides:
         """
         context = self._context
         overrides = (await self.all()).values()
-        for item_id in over(overrides, context.clock.now_ms()):
+        for item_id in over(overrides, context.bridge.clock.now_ms()):
             await self._drop(item_id)
-        for override in to_push(overrides, context.clock.now_ms()):
+        for override in to_push(overrides, context.bridge.clock.now_ms()):
             try:
                 if override.available:
                     await context.calls.restore(override.external_id)
@@ -164,12 +164,12 @@ class CommunityOverrides:
                 )
                 await self._drop(override.external_id)
                 continue
-            at = context.clock.now_ms()
-            await context.ledger.write(partial(settle_override, sent=override, at=at))
+            at = context.bridge.clock.now_ms()
+            await context.bridge.ledger.write(partial(settle_override, sent=override, at=at))
             log.info("community.override_pushed", community=context.name, item=override.external_id)
 
     async def _drop(self, item_id: str) -> None:
-        await self._context.ledger.write(
+        await self._context.bridge.ledger.write(
             partial(
                 drop_overrides,
                 store=self._context.key,
@@ -200,11 +200,11 @@ class Mirror:
         notes are carried over, and the records come from the service again.
         """
         state = await self.state()
-        there = await self._context.ledger.read(
+        there = await self._context.bridge.ledger.read(
             partial(mirrored_counts, community=self._context.key)
         )
         noted = all(state.get(name) == count for name, count in there.items())
-        due = self._context.clock.now_ms() - self._context.settings.full_sync_s * 1000
+        due = self._context.bridge.clock.now_ms() - self._context.settings.full_sync_s * 1000
         if not noted or not state.get("as_of") or (state.get("whole_at") or 0) <= due:
             return await self.whole()
         return await self._read(str(state["as_of"]))
@@ -217,7 +217,7 @@ class Mirror:
         """Read what has changed since then, None: all of it."""
         context = self._context
         async with self._one_at_a_time:
-            asked_at = context.clock.now_ms()
+            asked_at = context.bridge.clock.now_ms()
             answer = await context.calls.catalogue(updated_since=as_of)
 
             def write(connection: Connection) -> dict[str, Any]:
@@ -231,7 +231,7 @@ class Mirror:
                 put_records(connection, context.key, change.put, change.gone)
                 return self._note(connection, answer, asked_at, whole_at=whole_at)
 
-            state = await context.ledger.write(write)
+            state = await context.bridge.ledger.write(write)
         if as_of is None:
             counts = {"stores": state["stores"], "items": state["items"]}
             log.info("community.mirrored", community=context.name, **counts)
@@ -245,7 +245,7 @@ class Mirror:
     ) -> dict[str, Any]:
         """Write down how the mirror is, and drop overrides that no longer hold."""
         context = self._context
-        now = context.clock.now_ms()
+        now = context.bridge.clock.now_ms()
         overrides = community_overrides(connection, context.key).values()
         items = {each.record_id: each for each in answer.records if each.kind == "item"}
         restored = lifted(overrides, items, asked_at=asked_at, now_ms=now)

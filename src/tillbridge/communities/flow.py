@@ -37,26 +37,28 @@ _HOURS_S = 5.0  # a look at when the file was changed; midnight where the store 
 class CommunityFlow:
     """Keeps one community in step: each step has a worker, so that none delays another."""
 
-    def __init__(self, context: CommunityContext, hours: Hours, *, public_url: str) -> None:
+    def __init__(self, context: CommunityContext) -> None:
         settings = context.settings
         self.context = context
         self.mirror = Mirror(context)
         self.overrides = CommunityOverrides(context)
         self.orders = ParentOrders(context)
-        self.hours = hours
-        self.subscriber = Subscriber(context, public_url=public_url)
+        self.hours = Hours(context)
+        self.subscriber = Subscriber(context)
         steps: dict[str, tuple[Step, float]] = {
             "webhook": (self.subscriber.reconcile, settings.check_s),
             # Under this name released versions have stored the step's problem.
             "words": (self.overrides.push, _LONGEST_WAIT_S),
             "catalogue": (self.mirror.round, settings.sync_s),
-            "hours": (hours.round, _HOURS_S),
+            "hours": (self.hours.round, _HOURS_S),
             "children": (self.orders.look_for_children, _CHILDREN_S),
         }
-        supervisor = Supervisor(context.key, context.tracker)
-        self._events = Worker("events", self._process_deliveries, supervisor, context.clock)
+        supervisor = Supervisor(context.key, context.bridge.problems)
+        self._events = Worker("events", self._process_deliveries, supervisor, context.bridge.clock)
         self._workers = {
-            name: Worker(name, partial(self._run_step, name, *each), supervisor, context.clock)
+            name: Worker(
+                name, partial(self._run_step, name, *each), supervisor, context.bridge.clock
+            )
             for name, each in steps.items()
         }
         self._failures = dict.fromkeys(steps, 0)  # in a row, by step

@@ -95,17 +95,17 @@ class StoreHours:
 
 
 class Hours:
-    """Pushes the hours of the member stores in `files`, by their local names.
+    """Pushes the hours of the member stores that have files of their own."""
 
-    `hours_field` is an assumption: the field for a dated override's own hours.
-    """
-
-    def __init__(
-        self, context: CommunityContext, files: Mapping[str, StoreFiles], *, hours_field: str
-    ) -> None:
+    def __init__(self, context: CommunityContext) -> None:
+        shared = context.bridge
         self._context = context
-        self._files = files
-        self._hours_field = hours_field
+        self._files: dict[str, StoreFiles] = {}
+        self._hours_field = shared.settings.assumptions.override_hours_field
+        for store in context.members() if context.settings.push_hours else ():
+            files = StoreFiles.of(shared.settings.stores[store], shared.base_dir)
+            if files.paths():
+                self._files[store] = files
         # By store: what its files said, and in which state of them.
         self._known: dict[str, tuple[_Signature, OpeningHours | None]] = {}
         self._in_vain: dict[str, str] = {}
@@ -165,7 +165,7 @@ class Hours:
     async def _push(self, store: str, service_id: str, body: Mapping[str, Any]) -> None:
         context = self._context
         await context.calls.put_hours(service_id, body)
-        at = context.clock.now_ms()
+        at = context.bridge.clock.now_ms()
         self._in_vain.pop(store, None)
 
         def note(connection: Connection) -> None:
@@ -173,7 +173,7 @@ class Hours:
             known[store] = {"digest": digest(body), "pushed_at": at}
             put_fact(connection, context.key, "hours", known, at=at)
 
-        await context.ledger.write(note)
+        await context.bridge.ledger.write(note)
         context.report(_PROBLEM, store)
         log.info("community.hours_pushed", community=context.name, store=store)
 
@@ -185,7 +185,7 @@ class Hours:
                 _("The hours have no time zone, which a community needs."),
                 fix=_("Set timezone in the store's table, or in its hours file."),
             )
-        today = local_date(hours.timezone, self._context.clock.now_ms())
+        today = local_date(hours.timezone, self._context.bridge.clock.now_ms())
         return hours_body(hours, today, hours_field=self._hours_field)
 
     async def _hours(self, store: str) -> OpeningHours | None:
@@ -193,13 +193,13 @@ class Hours:
         files = self._files[store]
         signature = await asyncio.to_thread(_signature, files)
         if store not in self._known or self._known[store][0] != signature:
-            today = local_date(files.timezone or "", self._context.clock.now_ms())
+            today = local_date(files.timezone or "", self._context.bridge.clock.now_ms())
             read = await asyncio.to_thread(read_store_files, files, today=today)
             self._known[store] = signature, read.hours
         return self._known[store][1]
 
     def _is_being_written(self, store: str) -> bool:
-        now = self._context.clock.now_ms()
+        now = self._context.bridge.clock.now_ms()
         return any(
             0 <= now - at // 1_000_000 < _QUIET_MS
             for _path, at, _size in _signature(self._files[store])

@@ -136,8 +136,8 @@ class ParentOrders:
         """Tell of child orders of our stores that have not arrived. Raises LedgerError."""
         context = self._context
         ours = set(context.service_ids.values())
-        before = context.clock.now_ms() - int(context.settings.child_within_s * 1000)
-        tied = await context.ledger.read(partial(tied_children, community=context.key))
+        before = context.bridge.clock.now_ms() - int(context.settings.child_within_s * 1000)
+        tied = await context.bridge.ledger.read(partial(tied_children, community=context.key))
         missing = {
             each.child.order_id: each.child.parent_id
             for each in tied
@@ -153,7 +153,7 @@ class ParentOrders:
 
     async def _open(self, after: int) -> list[Delivery]:
         query = partial(orders.open_deliveries, limit=_BATCH, store=self._context.key, after=after)
-        return await self._context.ledger.read(query)
+        return await self._context.bridge.ledger.read(query)
 
     async def _handle(self, delivery: Delivery) -> None:
         """Store what the delivery says of an order, and mark it handled."""
@@ -174,7 +174,7 @@ class ParentOrders:
             case Other():
                 kind = delivery.event_type
                 log.info("community.event_kept", community=name, event_type=kind)
-        at = context.clock.now_ms()
+        at = context.bridge.clock.now_ms()
 
         def write(connection: Connection) -> None:
             if order is not None:
@@ -182,7 +182,7 @@ class ParentOrders:
                 put_fact(connection, context.key, "orders", counted(connection, context.key), at=at)
             orders.handled(connection, delivery.id, outcome, at)
 
-        await context.ledger.write(write)
+        await context.bridge.ledger.write(write)
         if order is not None:
             log.info(
                 "community.order",
@@ -197,7 +197,7 @@ class ParentOrders:
         """Return what came of the event, and the order that is to be stored."""
         context, order_id = self._context, event.order.order_id
         query = partial(get_parent, community=context.key, order_id=order_id)
-        known = await context.ledger.read(query)
+        known = await context.bridge.ledger.read(query)
         resolution = settle(known, event, received_at=received_at)
         if resolution is not Resolution.READ:
             return resolution.value, event.order if resolution is Resolution.TAKE else None

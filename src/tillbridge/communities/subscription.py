@@ -100,8 +100,9 @@ class Subscriber:
     `on_secret(key)`, also where there is none after all.
     """
 
-    def __init__(self, context: CommunityContext, *, public_url: str) -> None:
+    def __init__(self, context: CommunityContext) -> None:
         settings = context.settings
+        public_url = context.bridge.settings.receiver.public_url
         self._context = context
         self._one_at_a_time = asyncio.Lock()
         self.on_secret: OnSecret = _nobody
@@ -115,7 +116,7 @@ class Subscriber:
     @property
     def webhook_id(self) -> str | None:
         """The id of the subscription whose secret is in the vault."""
-        secrets = webhook_secrets(self._context.ledger.vault, self._context.key)
+        secrets = webhook_secrets(self._context.bridge.ledger.vault, self._context.key)
         return (secrets[0].webhook_id or None) if secrets else None
 
     async def reconcile(self) -> None:
@@ -175,10 +176,10 @@ class Subscriber:
             webhook_id = made.subscription.webhook_id
             await asyncio.to_thread(
                 store_webhook_secret,
-                context.ledger.vault,
+                context.bridge.ledger.vault,
                 context.key,
                 made.secret,
-                at_ms=context.clock.now_ms(),
+                at_ms=context.bridge.clock.now_ms(),
                 webhook_id=webhook_id,
             )
         finally:
@@ -189,18 +190,20 @@ class Subscriber:
 
     async def _prove(self) -> None:
         context = self._context
-        at_ms = context.clock.now_ms()
-        await asyncio.to_thread(prove_writable, context.ledger.vault, context.key, at_ms=at_ms)
+        at_ms = context.bridge.clock.now_ms()
+        await asyncio.to_thread(
+            prove_writable, context.bridge.ledger.vault, context.key, at_ms=at_ms
+        )
 
     async def _note(self, webhook_id: str) -> None:
-        at = self._context.clock.now_ms()
+        at = self._context.bridge.clock.now_ms()
         fact = {
             "webhook_id": webhook_id,
             "url": self.wanted.url,
             "events": self.wanted.body()["events"],
             "checked_at": at,
         }
-        await self._context.ledger.put_fact(self._context.key, "subscription", fact, at=at)
+        await self._context.bridge.ledger.put_fact(self._context.key, "subscription", fact, at=at)
 
     async def _look(self, webhook_id: str) -> None:
         """See whether events arrive; a failure that may be over is tested before it is reported."""
@@ -223,15 +226,15 @@ class Subscriber:
         before = {each.delivery_id for each in await context.calls.deliveries(webhook_id)}
         sent = await context.calls.test_subscription(webhook_id)
         attempt, arrived = None, False
-        deadline = context.clock.monotonic() + _TEST_S
-        while context.clock.monotonic() < deadline:
+        deadline = context.bridge.clock.monotonic() + _TEST_S
+        while context.bridge.clock.monotonic() < deadline:
             attempts = await context.calls.deliveries(webhook_id)
             fresh = [each for each in attempts if each.delivery_id not in before]
             attempt = next((each for each in fresh if each.delivery_id == sent), None)
             if attempt is None and not sent and fresh:
                 attempt = newest(fresh)  # its id is not known: it is what came since
             if attempt is not None:
-                arrived = await context.ledger.read(
+                arrived = await context.bridge.ledger.read(
                     partial(has_delivery, store=context.key, delivery_id=attempt.delivery_id)
                 )
                 break

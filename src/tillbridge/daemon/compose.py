@@ -17,9 +17,7 @@ from typing import TYPE_CHECKING, Any
 from tillbridge.adapter import AdapterContext
 from tillbridge.communities import CommunityContext
 from tillbridge.communities.flow import CommunityFlow
-from tillbridge.communities.hours import Hours
 from tillbridge.config import LoadedSettings, StoreSettings
-from tillbridge.config.restaurant import StoreFiles
 from tillbridge.config.toml import read_file
 from tillbridge.core.actor import Actor, Role
 from tillbridge.core.clock import Clock
@@ -159,23 +157,14 @@ def _community(name: str, bridge: Bridge) -> CommunityFlow:
         audience=assumed.community_audience,
         on_contact=partial(shared.metrics.called, f"communities/{name}"),
     )
-    context = CommunityContext(
-        name,
-        settings,
-        CommunityCalls(
-            link.caller, settings.community_id, secret_field=assumed.subscription_secret_field
-        ),
-        shared.ledger,
-        shared.problems,
-        shared.clock,
-        lambda: {each: stores[each].service_store_id for each in members},
+    calls = CommunityCalls(
+        link.caller, settings.community_id, secret_field=assumed.subscription_secret_field
     )
-    files = {each: StoreFiles.of(stores[each].settings, shared.base_dir) for each in members}
-    with_files = {each: found for each, found in files.items() if found.paths()}
-    hours = Hours(
-        context, with_files if settings.push_hours else {}, hours_field=assumed.override_hours_field
-    )
-    return CommunityFlow(context, hours, public_url=shared.settings.receiver.public_url)
+
+    def connected() -> dict[str, str | None]:
+        return {each: stores[each].service_store_id for each in members}
+
+    return CommunityFlow(CommunityContext(shared, name, calls, connected))
 
 
 def subject_of(bridge: Bridge, echo: "Echo | None") -> Subject:

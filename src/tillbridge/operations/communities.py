@@ -70,7 +70,7 @@ async def items(
 
     records, overrides = await _records(community), await community.overrides.all()
     stores = {each.record_id: each.name for each in records if each.kind == "store"}
-    now = community.context.clock.now_ms()
+    now = community.context.bridge.clock.now_ms()
     found = [
         {
             "item_id": each.record_id,
@@ -124,7 +124,7 @@ async def availability(_bridge: "Bridge", community: Community) -> Answer:
             "last_told_at": to_iso(max(sent_at)) if sent_at else None,
         }
 
-    return await context.ledger.read(read)
+    return await context.bridge.ledger.read(read)
 
 
 @operation("communities.sync", role=Role.TECHNICIAN, command="community sync")
@@ -167,7 +167,7 @@ async def take_off(
 
     Example: tillbridge community 86 hall B1 --until 18:30
     """
-    if until is not None and until <= community.context.clock.now_ms():
+    if until is not None and until <= community.context.bridge.clock.now_ms():
         raise ConfigError(_("That time is over."), fix=_("Give a time to come, or none at all."))
     record = await _item(community, item)
     by = current_actor().name
@@ -235,7 +235,7 @@ async def orders(
             for parent in latest_parents(connection, key, limit)
         ]
 
-    return {"orders": await community.context.ledger.read(read)}
+    return {"orders": await community.context.bridge.ledger.read(read)}
 
 
 @operation("communities.hours", role=Role.LOOK, reads=True)
@@ -339,7 +339,7 @@ async def _records(community: "CommunityFlow") -> "list[Record]":
 
     if not await community.mirror.state():
         await community.mirror.whole()
-    return await community.context.ledger.read(
+    return await community.context.bridge.ledger.read(
         partial(get_records, community=community.context.key)
     )
 
