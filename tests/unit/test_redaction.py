@@ -10,6 +10,7 @@ from tillbridge.core import redaction
 from tillbridge.core.redaction import (
     MASK,
     learn_secret,
+    leaves,
     masked,
     masked_field,
     masked_traceback,
@@ -132,3 +133,14 @@ def test_an_endless_value_ends() -> None:
     endless: list[object] = []
     endless.append(endless)
     assert masked_value(endless)
+
+
+def test_leaves_have_the_names_around_them_and_no_name_is_lost() -> None:
+    value = {"a": [{"b": 1}, "c"], "d": {}, "e": [None, []]}
+    assert list(leaves(value)) == [
+        (("a", "b"), 1),
+        (("a",), "c"),
+        (("d",), ""),
+        (("e",), None),
+        (("e",), ""),
+    ]

@@ -75,13 +75,15 @@ class EmailChannel:
 
     async def send(self, message: Message) -> None:
         """Send to everybody at once; done when the mail server has taken it for one of them."""
-        password = self._password() if self._password else None
-        await asyncio.to_thread(self._deliver, message, password)
+        await self._talk(message)
 
     async def probe(self) -> None:
         """Sign in at the mail server, and leave. Raises NotSent."""
+        await self._talk(None)
+
+    async def _talk(self, message: Message | None) -> None:
         password = self._password() if self._password else None
-        await asyncio.to_thread(self._sign_in, password)
+        await asyncio.to_thread(self._deliver, message, password)
 
     def _letter(self, message: Message) -> EmailMessage:
         letter = EmailMessage()
@@ -95,26 +97,18 @@ class EmailChannel:
         letter.set_content(message.text)
         return letter
 
-    def _sign_in(self, password: str | None) -> None:
-        try:
-            with self._connected() as server:
-                self._log_in(server, password)
-                server.noop()
-        except (OSError, ValueError) as failure:
-            text, fix = _explain(failure, self._settings)
-            raise NotSent(text, fix=fix) from failure
-
-    def _log_in(self, server: smtplib.SMTP, password: str | None) -> None:
-        if self._settings.username is not None and password is not None:
-            server.login(self._settings.username, password)
-
-    def _deliver(self, message: Message, password: str | None) -> None:
+    def _deliver(self, message: Message | None, password: str | None) -> None:
+        """Sign in, and send the message if there is one."""
         settings = self._settings
         try:
-            letter = self._letter(message)
+            letter = None if message is None else self._letter(message)
             with self._connected() as server:
-                self._log_in(server, password)
-                server.send_message(letter)
+                if settings.username is not None and password is not None:
+                    server.login(settings.username, password)
+                if letter is None:
+                    server.noop()
+                else:
+                    server.send_message(letter)
         except (OSError, ValueError) as failure:  # smtplib's and ssl's failures are OSErrors
             text, fix = _explain(failure, settings)
             raise NotSent(text, fix=fix) from failure

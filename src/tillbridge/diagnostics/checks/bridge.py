@@ -157,23 +157,14 @@ def ports_verdict(ports: list[Port], *, running: bool) -> Finding:
 
 
 def _port(name: str, listen: str) -> Port:
-    trouble = _trouble(listen)
-    return Port(name, listen, trouble, "" if trouble else _holder(host_and_port(listen)[1]))
-
-
-def _holder(port: int) -> str:
-    holder = holder_of(port)
-    return "" if holder is None else f": {holder}"
-
-
-def _trouble(listen: str) -> str:
     host, port = host_and_port(listen)
     reached = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(host, host)  # noqa: S104 -- recognised, not listened on
     try:
         socket.create_connection((reached, port), 2).close()
     except OSError as failure:
-        return trouble_of(failure)
-    return ""
+        return Port(name, listen, trouble_of(failure))
+    holder = holder_of(port)
+    return Port(name, listen, holder="" if holder is None else f": {holder}")
 
 
 async def check_channel(channel: "Channel | HeartbeatProbe") -> Finding:

@@ -6,7 +6,7 @@ import shutil
 import sqlite3
 import time
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from tillbridge.core.compatibility import ledger_schemas
@@ -58,21 +58,14 @@ def look_at_ledger(path: Path, writable: bool | None) -> LedgerFacts:  # noqa: F
     size, wal_size = path.stat().st_size, wal.stat().st_size if wal.exists() else 0
     if writable is None:
         writable = os.access(path, os.W_OK) and os.access(path.parent, os.W_OK)
+    facts = LedgerFacts(size=size, wal_size=wal_size, writable=writable)
     try:
         with contextlib.closing(_opened(path)) as connection:
             sound, faults = _quick_check(connection)
             schema = _schema(connection)
     except sqlite3.Error as failure:
-        return LedgerFacts(failure=str(failure), size=size, wal_size=wal_size, writable=writable)
-    return LedgerFacts(
-        sound=sound,
-        faults=faults,
-        schema=schema,
-        newest=ledger_schemas()[-1],
-        size=size,
-        wal_size=wal_size,
-        writable=writable,
-    )
+        return replace(facts, failure=str(failure))
+    return replace(facts, sound=sound, faults=faults, schema=schema, newest=ledger_schemas()[-1])
 
 
 def ledger_verdict(facts: LedgerFacts, *, running: bool) -> Finding:

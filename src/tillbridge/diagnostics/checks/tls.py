@@ -5,7 +5,6 @@ import socket
 import ssl
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
 
 from tillbridge.core.daemon_threads import in_thread
 from tillbridge.core.i18n import _
@@ -117,8 +116,8 @@ def _seen(host: str, secure: ssl.SSLSocket | socket.socket, refusal: str) -> Han
         refusal=refusal,
         issuer=issuer,
         self_signed=certificate.issuer == certificate.subject,
-        from_ms=_ms(certificate.not_valid_before_utc),
-        ends_ms=_ms(certificate.not_valid_after_utc),
+        from_ms=int(certificate.not_valid_before_utc.timestamp() * 1000),
+        ends_ms=int(certificate.not_valid_after_utc.timestamp() * 1000),
         version=(secure.version() or "") if isinstance(secure, ssl.SSLSocket) else "",
     )
 
@@ -236,7 +235,3 @@ def _plain(seen: Handshake, role: Role) -> Finding:
             plain=True,
         )
     return skipped(_("base_url is plain http: nothing is encrypted."), plain=True)
-
-
-def _ms(moment: datetime) -> int:
-    return int((moment - datetime(1970, 1, 1, tzinfo=UTC)).total_seconds() * 1000)
