@@ -88,7 +88,21 @@ def _folder_json(folder: Path, items: Sequence[Item]) -> _Made:
         {"external_id": item.external_id, "name": item.name, "price": item.price, "available": True}
         for item in items
     ]
-    menu = {"external_id": "m", "name": "Menu", "items": rows}
+    return _folder_menu(path, rows)
+
+
+def _folder_json_with_bad(folder: Path, items: Sequence[Item]) -> _Made:
+    """Export an item that stays bad, too, and a group that offers an item."""
+    path, _options = _folder_json(folder, items)
+    rows = json.loads(path.read_bytes())["menus"][0]["items"]
+    rows[1]["product_type"] = "addon"
+    rows.append({"external_id": "bad", "name": "Bad", "price": "?"})
+    group = {"external_id": "g", "name": "Group", "add_ons": [rows[1]["external_id"]]}
+    return _folder_menu(path, rows, addon_groups=[group])
+
+
+def _folder_menu(path: Path, rows: Sequence[object], **more: object) -> _Made:
+    menu = {"external_id": "m", "name": "Menu", "items": rows, **more}
     path.write_text(json.dumps({"menus": [menu]}), "utf-8")
     return path, {"menu": path.name}
 
@@ -157,6 +171,7 @@ def _dbf(path: Path) -> object:
 _FORMATS = (
     _Format("folder", "CSV", _csv, _by_rig("folder")),
     _Format("folder", "JSON", _json, _folder_json),
+    _Format("folder", "JSON with a bad item", _json, _folder_json_with_bad),
     _Format("loyverse", "CSV", _csv, _by_rig("loyverse")),
     _Format("square", "CSV", _csv, _square_csv),
     _Format("square", "JSON", _json, _square_json),

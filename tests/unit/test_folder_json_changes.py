@@ -127,6 +127,45 @@ def test_a_bad_item_below_a_known_one_of_its_id_stands_for_none(tmp_path: Path) 
     assert not changes.fresh.items
 
 
+def test_a_bad_item_above_a_known_one_of_its_id_stands_for_it(tmp_path: Path) -> None:
+    body = {"items": [item("2"), item("1", price="?"), item("1")]}
+    told = followed(tmp_path, body)
+    changes = till(tmp_path, body).read_changes(told.known)
+    assert [row.external_id for row in changes.fresh.bad_rows] == ["1"]
+
+
+@pytest.mark.parametrize("addon_is_first", [True, False])
+def test_a_group_is_offered_the_first_item_of_an_id(tmp_path: Path, addon_is_first: bool) -> None:
+    """Be it a known one or a new one."""
+    groups = [{"external_id": "g", "name": "Milk", "add_ons": ["oat"]}]
+    known = item("oat", product_type="addon")
+    both = [known, item("oat")] if addon_is_first else [item("oat"), known]
+    told = followed(tmp_path, {"addon_groups": groups, "items": [known]})
+    changes = till(tmp_path, {"addon_groups": groups, "items": both}).read_changes(told.known)
+    assert bool(changes.fresh.addon_groups) == addon_is_first
+
+
+@pytest.mark.parametrize(
+    "odd",
+    [
+        {"items": [item("1"), item("2"), item("bad", price="?")]},
+        {"items": [item("1"), item("2"), item("2", price="?")]},
+        {"items": [item("1"), item("2"), item("1")]},
+        {
+            "addon_groups": [{"external_id": "g", "name": "Milk", "add_ons": ["oat", "gone"]}],
+            "items": [item("1"), item("2"), item("oat", product_type="addon")],
+        },
+    ],
+    ids=["a bad item", "a bad item with a known id", "an item twice", "a group of add-on items"],
+)
+def test_known_items_are_not_read_for_what_stays_odd(tmp_path: Path, odd: Json) -> None:
+    told = followed(tmp_path, odd)
+    body = {**odd, "items": [*odd["items"], item("new")]}
+    changes = till(tmp_path, body).read_changes(told.known)
+    assert not changes.unseen
+    assert changes.fresh.source.places.keys() == {"new"}
+
+
 def test_a_misspelt_field_is_told_at_every_reading(tmp_path: Path) -> None:
     body = {"items": [item("1"), item("2", descripton="Hot")]}
     told = followed(tmp_path, body)

@@ -32,8 +32,8 @@ _comma = re.compile(r"[ \t\n\r]*,[ \t\n\r]*")
 KNOWN = object()
 """Stands for an item that is known, in place of what it says."""
 
-IsKnown = Callable[[int], bool]
-"""Whether the item whose text has this digest is known."""
+IsKnown = Callable[[int, int], bool]
+"""Whether the item is known whose text has this digest and begins there."""
 
 OnMenu = Callable[[Mapping[str, Any] | None], IsKnown | None]
 """What tells the known items of a menu, by its members so far: None for the body itself."""
@@ -44,11 +44,15 @@ class NeedsWholeReading(Exception):
 
 
 class Elements(list[Any]):
-    """A list of items, `KNOWN` for those that are; beside it the digest of the text of each."""
+    """A list of items, `KNOWN` for those that are; beside it the text of each.
+
+    `digests` has the digest of each text, `begins` where it begins.
+    """
 
     def __init__(self) -> None:
         super().__init__()
         self.digests = array("Q")
+        self.begins = array("Q")
 
 
 def json_text(path: Path, encoding: str | None) -> str:
@@ -90,6 +94,11 @@ def parse(text: str, on_menu: OnMenu | None = None) -> Any:  # noqa: ANN401 -- a
     if end != len(text):
         raise json.JSONDecodeError("Extra data", text, end)
     return value
+
+
+def value_at(text: str, begin: int) -> Any:  # noqa: ANN401 -- any JSON value
+    """Return the one value that begins there, in a text that was parsed before."""
+    return _decoder.raw_decode(text, begin)[0]
 
 
 def _no_number(name: str) -> object:
@@ -169,15 +178,16 @@ class _Pieces:
             element: Any = KNOWN
             end = text.find("}", at) + 1
             digest = _digest(text[at:end])
-            if is_known is None or not is_known(digest):
+            if is_known is None or not is_known(digest, at):
                 shorter = end
                 element, end = decode(text, at)
                 if end != shorter:  # it has objects in it
                     digest = _digest(text[at:end])
-                    if is_known is not None and is_known(digest):
+                    if is_known is not None and is_known(digest, at):
                         element = KNOWN
             elements.append(element)
             elements.digests.append(digest)
+            elements.begins.append(at)
             if match := comma(text, end):
                 at = match.end()
                 continue

@@ -9,7 +9,7 @@ from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from difflib import get_close_matches
-from functools import lru_cache, partial
+from functools import cached_property, lru_cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -40,6 +40,7 @@ from tillbridge.pos.folder.json_pieces import (
     NeedsWholeReading,
     json_text,
     parsed_json,
+    value_at,
 )
 from tillbridge.pos.folder.mapping import format_hint
 from tillbridge.pos.folder.options import FolderOptions
@@ -254,19 +255,19 @@ class PlainJson:
     def read_changes(self, known: AbstractSet[int]) -> CatalogueChanges:
         """Return the menu's difference from the items whose fingerprints are `known`.
 
-        What is known is not read, unless what is new has to do with it: then all is read, and
-        what is known is dropped at the end. Raises ExportUnreadable.
+        What is known is not read, unless what is new has to do with it. Raises ExportUnreadable.
         """
         try:
-            return self._read(_KnownItems(known))
+            return self._read(known, skip=True)
         except NeedsWholeReading:
-            return self._read(_KnownItems(known, are_read=True))
+            return self._read(known, skip=False)
 
-    def _read(self, known: "_KnownItems") -> CatalogueChanges:
+    def _read(self, fingerprints: AbstractSet[int], *, skip: bool) -> CatalogueChanges:
         path = self._path
         with reading_whole(path):
             text = json_text(path, self._options.encoding)
-            body = parsed_json(path.name, text, None if known.are_read else known.on_menu)
+            known = _KnownItems(fingerprints, text)
+            body = parsed_json(path.name, text, known.on_menu if skip else None)
         menu = _Body(path.name, known)
         try:
             menu.take(body, self._options.menu_name)
@@ -279,7 +280,7 @@ class PlainJson:
                 fix=hint or bad.fix,
             ) from bad
         fresh = menu.fresh()
-        items_read = known.count - len(known.unseen) + len(fresh.items)
+        items_read = len(fingerprints) - len(known.unseen) + len(fresh.items)
         return CatalogueChanges(fresh, frozenset(known.unseen), items_read)
 
 
@@ -287,36 +288,48 @@ class _KnownItems:
     """The fingerprints of a reading: of the text of each item, and the menus it is on.
 
     An item with odd fields, which are reported, has a fingerprint by which it is not known before
-    it is read. `are_read` is whether known items are read like others.
+    it is read.
     """
 
-    def __init__(self, known: AbstractSet[int], *, are_read: bool = False) -> None:
-        self.count = len(known)
-        self.unseen = set(known)
-        self.are_read = are_read
-        self._skipped: set[int] = set()  # digests
+    def __init__(self, fingerprints: AbstractSet[int], text: str) -> None:
+        self._fingerprints = fingerprints
+        self._text = text
+        self._skipped: dict[int, int] = {}  # digest of an item -> where its text begins
+        self.unseen = set(fingerprints)
 
     def on_menu(self, members: Mapping[str, Any] | None) -> IsKnown | None:
         """Return what tells known items, None on a menu that does not tell its id (yet)."""
         menu_id = FLAT_MENU_ID if members is None else _id_if_any(members)
         if not menu_id:
             return None
-        seed, unseen, skip = _seed((menu_id,), odd=False), self.unseen, self._skipped.add
+        seed, known = _seed((menu_id,), odd=False), self._fingerprints
+        see, skip = self.unseen.discard, self._skipped.setdefault
 
-        def is_known(digest: int) -> bool:
+        def is_known(digest: int, begin: int) -> bool:
             fingerprint = (digest ^ seed) - _TO_SIGNED
-            if fingerprint not in unseen:
+            if fingerprint not in known:
                 return False
-            unseen.remove(fingerprint)
-            skip(digest)
+            see(fingerprint)
+            skip(digest, begin)
             return True
 
         return is_known
 
-    def need(self, digest: int | None = None) -> None:
-        """Raise NeedsWholeReading if known items were skipped: any, or one of this text."""
-        if self._skipped and (digest is None or digest in self._skipped):
-            raise NeedsWholeReading
+    def has_skipped(self, digest: int) -> bool:
+        """Return whether an item of this text was skipped."""
+        return digest in self._skipped
+
+    @cached_property
+    def begins(self) -> Mapping[str, int]:
+        """Where skipped items begin, by id. It takes its time, and few exports need it."""
+        begins: dict[str, int] = {}
+        for begin in self._skipped.values():
+            begins.setdefault(_id_if_any(value_at(self._text, begin)), begin)
+        return begins
+
+    def product_type(self, external_id: str) -> str:
+        """Return that of a skipped item."""
+        return _line(value_at(self._text, self.begins[external_id]), "product_type")
 
 
 @lru_cache(maxsize=1024)
@@ -326,8 +339,9 @@ def _seed(menus: tuple[str, ...], *, odd: bool) -> int:
 
 @dataclass(slots=True)
 class _Read:
-    """What an item was read from: the digest of its text, what it says, and where it stands."""
+    """What an item was read from: its text, what it says, and where it stands."""
 
+    begin: int
     digest: int
     thing: _Thing
     place: str
@@ -401,10 +415,11 @@ class _Body:
         self._take_parts(menu, where)
         items = _list(menu, "items")
         if isinstance(items, Elements):  # else there are none
-            for number, (each, digest) in enumerate(zip(items, items.digests, strict=True), 1):
+            for number, each in enumerate(items):
                 if each is not KNOWN:
-                    place = f"{self.file}, item {number}{where}"
-                    self._take_item(each, digest, place, about.external_id)
+                    place = f"{self.file}, item {number + 1}{where}"
+                    begin, digest = items.begins[number], items.digests[number]
+                    self._take_item(each, begin, digest, place, about.external_id)
 
     def _take_parts(self, menu: _Thing, where: str) -> None:
         for name, kind in _PARTS.items():
@@ -420,22 +435,25 @@ class _Body:
                 except BadCell as bad:
                     self._bad_rows.append(bad.at(place))
 
-    def _take_item(self, each: object, digest: int, place: str, menu_id: str) -> None:
-        self.known.need(digest)  # it stands on another menu, too
+    def _take_item(self, each: object, begin: int, digest: int, place: str, menu_id: str) -> None:
+        if self.known.has_skipped(digest):
+            raise NeedsWholeReading  # it stands on another menu, too
         try:
             thing = _object("item", each)
             is_odd = self._is_odd(_ITEM, thing, place)
             item: Item = _ITEM.read(thing, menus=(menu_id,))
         except BadCell as bad:
-            if external_id := _id_if_any(each):
-                self.known.need()  # the first with this id may be a known one
-            affected_id = "" if external_id in self._read else external_id
+            affected_id = _id_if_any(each)
+            if affected_id and (
+                affected_id in self._read or self.known.begins.get(affected_id, begin) < begin
+            ):
+                affected_id = ""  # the one above counts
             self._bad_rows.append(bad.at(place, external_id=affected_id))
             return
         first = self._items.get(item.external_id)
         if first is None:
             self._items[item.external_id] = item
-            self._read[item.external_id] = _Read(digest, thing, place, is_odd)
+            self._read[item.external_id] = _Read(begin, digest, thing, place, is_odd)
             return
         menus = tuple(dict.fromkeys((*first.menus, menu_id)))
         self._items[item.external_id] = replace(first, menus=menus)
@@ -461,9 +479,10 @@ class _Body:
     def _is_add_on(self, external_id: str) -> bool:
         if external_id in self._parts["add_ons"]:
             return True
-        self.known.need()  # a known item may be one
-        item = self._items.get(external_id)
-        return item is not None and item.product_type == "addon"
+        read, begin = self._read.get(external_id), self.known.begins.get(external_id)
+        if begin is not None and (read is None or begin < read.begin):
+            return self.known.product_type(external_id) == "addon"
+        return read is not None and self._items[external_id].product_type == "addon"
 
     def _is_odd(self, kind: _Kind, thing: _Thing, place: str) -> bool:
         """Return whether it has a field that is not ours.
