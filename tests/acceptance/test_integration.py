@@ -227,7 +227,7 @@ async def test_a_rotation_cut_off_by_a_power_cut_is_finished_at_the_next_start(
 
 async def test_the_old_secret_ends_without_a_restart(world: World) -> None:
     world.write_config(top="reintegrate_quiet_s = 0")
-    rewrite(world, "public_url =", "old_secret_s = 3\npublic_url =")
+    rewrite(world, "public_url =", "old_secret_s = 6\npublic_url =")
     await shop_of(world)
     old = (await link(world))["webhook_secret"]
     assert (await asked(world, "rotate-secret", "main", "--yes"))["ok"]
