@@ -5,6 +5,7 @@ import asyncio
 import pytest
 
 from tests.support.service_link import HandClock, MemoryTokens
+from tillbridge import service
 from tillbridge.core.errors import ConsentLost, LedgerUnwritable, ServiceDown
 from tillbridge.service.tokens import AccessGrant, StoreTokens
 from tillbridge.service.types import Tokens
@@ -218,3 +219,7 @@ async def test_closing_ends_a_refresh_nobody_waits_for() -> None:
     await bench.keeper.close()
     with pytest.raises(asyncio.CancelledError):
         await caller
+
+
+def test_the_old_name_still_leads_to_the_tokens_of_a_store() -> None:
+    assert service.TokenKeeper is service.StoreTokens

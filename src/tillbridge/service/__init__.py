@@ -37,7 +37,13 @@ if TYPE_CHECKING:
         new_state,
         same_state,
     )
-    from tillbridge.service.tokens import AppTokenStore, MemoryTokens, StoreTokens, TokenStore
+    from tillbridge.service.tokens import (
+        AppTokenStore,
+        MemoryTokens,
+        StoreTokens,
+        TokenKeeper,
+        TokenStore,
+    )
     from tillbridge.service.types import Integration, IntegrationRequest, Store, Tokens
 
 # In the order of their imports; each holds names of `__all__`.
@@ -76,6 +82,7 @@ __all__ = [
     "Store",
     "StoreLink",
     "StoreTokens",
+    "TokenKeeper",
     "TokenStore",
     "Tokens",
     "Unauthorised",

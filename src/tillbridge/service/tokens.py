@@ -349,3 +349,6 @@ class AppToken(CachedToken):
 def _retrieved(task: asyncio.Task[str]) -> None:
     if not task.cancelled():
         task.exception()  # raised to whoever waited; if nobody did, it is no news for the loop
+
+
+TokenKeeper = StoreTokens  # its name before
