@@ -17,7 +17,7 @@ import pytest
 if TYPE_CHECKING:
     from tillbridge.adapter.conformance import CheckResult, Rig
     from tillbridge.pos.kit import Kit
-    from tillbridge.pos.verdict import PlannedCheck
+    from tillbridge.pos.verdict import KitVerdict, PlannedCheck
 
 _PROPERTY = "tillbridge"
 _KITS = pytest.StashKey["dict[str, Kit]"]()
@@ -153,7 +153,7 @@ class _Results:
             terminalreporter.section(f"tillbridge: {verdict.report.adapter}")
             for result in verdict.report.results:
                 text = (verdict.exemption(result.check) or result.text).partition("\n")[0]
-                line = f"{verdict.standing(result):<10} {result.title}: {text}"
+                line = f"{verdict.shown_outcome(result):<10} {result.title}: {text}"
                 terminalreporter.line(line[:_WIDEST])
             in_part = "" if verdict.whole else " (not all was tried)"
             terminalreporter.line(f"level: {verdict.level}{in_part}")
@@ -165,7 +165,7 @@ class _Results:
             Path(path).write_text(text, "utf-8")
 
 
-def _verdict(kit: "Kit", reports: list[dict[str, Any]]) -> Any:  # noqa: ANN401 -- a KitVerdict, imported late
+def _verdict(kit: "Kit", reports: list[dict[str, Any]]) -> "KitVerdict":
     from tillbridge.adapter.conformance import CheckResult, Outcome  # noqa: PLC0415 -- (as above)
     from tillbridge.pos.verdict import planned_checks, verdict_of  # noqa: PLC0415 -- (as above)
 

@@ -525,7 +525,7 @@ async def test_what_must_answer_at_once_holds_nobody_up_for_long(
 async def test_an_adapter_that_does_not_let_go_is_left_behind(
     run: Run, faults: Faults, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("tillbridge.pos.runner._LET_GO_S", 0.05)
+    monkeypatch.setattr("tillbridge.pos.runner._END_WITHIN_S", 0.05)
     go_on = threading.Event()
 
     class Holds(Till):
