@@ -25,7 +25,8 @@ _PATTERNS = (
     (re.compile(r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d(:\d\d(\.\d+)?)?(Z|[+-]\d\d:?\d\d)?"), "<time>"),
     (re.compile(r"\b\d{4}-\d\d-\d\d\b"), "<day>"),
     (re.compile(r"\b1[78]\d{11}\b"), "<ms>"),
-    (re.compile(r"\b[0-2]\d:[0-5]\d\b(?!\")"), "<clock>"),
+    # In the evening two hours later is another day, and has its date before it.
+    (re.compile(r"\b(\d\d [A-Z][a-z]{2} (\d{4} )?)?[0-2]\d:[0-5]\d\b(?!\")"), "<clock>"),
     (re.compile(r"127\.0\.0\.1:\d{4,5}"), "127.0.0.1:<port>"),
     (re.compile(r"\b[0-9a-f]{16,}\b"), "<hash>"),
     (re.compile(r"\b\d+(\.\d+)? ?(ms|s|seconds?|minutes?|h)\b"), "<span>"),
