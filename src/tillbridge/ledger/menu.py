@@ -49,7 +49,6 @@ _KINDS = {
     "addon_groups": "addon_group",
     "menus": "menu",
 }
-_Keyed = MenuItem | MenuPart | RefusedItem | MenuPrice | PastItem
 _GONE = ""  # the body of an item that the service did not have
 
 

@@ -19,11 +19,6 @@ LATEST_MS = 4_102_444_800_000  # 2100-01-01
 """No end of anything lies outside of these: what does is in another unit, or a word for never."""
 
 
-def is_plausible(at_ms: int) -> bool:
-    """Whether the instant is of this century: outside, it was given in seconds or microseconds."""
-    return EARLIEST_MS <= at_ms <= LATEST_MS
-
-
 def is_never(at_ms: int) -> bool:
     """Whether the instant stands for no end at all: after this century, up to the year 9999.
 
