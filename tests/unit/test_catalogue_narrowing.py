@@ -3,7 +3,7 @@
 from tests.support.catalogues import dishes
 from tillbridge.ledger.menu_codec import Parts
 from tillbridge.menu.plan import Step
-from tillbridge.menu.push import Sent, divide, lacking_in, named_in
+from tillbridge.menu.verdict import Sent, divide, lacking_in, named_in
 from tillbridge.model.catalogue import Menu
 
 ITEMS = tuple(dishes(8).items.values())

@@ -2,7 +2,7 @@
 
 from tests.support.catalogues import dishes
 from tillbridge.menu.plan import Step
-from tillbridge.menu.push import Reply, accepted_part, judge
+from tillbridge.menu.verdict import Reply, accepted_part, judge
 
 STEP = Step("batch", tuple(dishes(4).items.values()))
 
