@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import ConfigDict, Field, field_validator
 
-from tillbridge.config.values import Percent, Seconds, Section, TimeOfDay
+from tillbridge.config.values import CurrencyCode, Percent, Seconds, Section, TimeOfDay
 from tillbridge.model.order import ReasonCode
 
 MenuSyncDirection = Literal["none", "quiqqy_to_pos", "pos_to_quiqqy", "bidirectional"]
@@ -133,7 +133,7 @@ class StoreSettings(Section):
     """The store's id at the service; where the merchant has one store it is found."""
     location_id: str = Field(min_length=1)
     """Your own id of the location; sent as external_store_id."""
-    currency: str = Field(pattern=r"^[A-Z]{3}$")
+    currency: CurrencyCode
     """ISO 4217 code of the store's currency."""
     timezone: str | None = None
     """IANA name of the store's time zone; else this machine's."""

@@ -272,7 +272,6 @@ _PATTERNS: Mapping[str, str] = {
         'must be a plain e-mail address, for example "anna@example.com".'
     ),
     r"^(|/[A-Za-z0-9._~/-]+)$": _('must be the end of an address, for example "/fail", or "".'),
-    r"^[A-Z]{3}$": _('must be the three capital letters of a currency, for example "EUR".'),
     r"^[a-z0-9][a-z0-9_-]{0,62}$": _(
         "cannot be a name here: it stands in the webhook's address. "
         "Use small letters, digits, - and _, for example [stores.main]."

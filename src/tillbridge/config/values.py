@@ -7,6 +7,9 @@ from urllib.parse import urlsplit
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstraints
 from pydantic_core import PydanticCustomError
 
+from tillbridge.core.i18n import _
+from tillbridge.model.currencies import currency_like, is_currency
+
 
 def _http_url(text: str) -> str:
     parts = urlsplit(text)
@@ -98,6 +101,21 @@ def invalid(text: str, fix: str) -> PydanticCustomError:
     return PydanticCustomError(INVALID, "{text}", {"text": text, "fix": fix})
 
 
+def currency_fix(text: str) -> str:
+    """Return what to write instead of a currency that is none; "" for the code of one."""
+    if is_currency(text):
+        return ""
+    if meant := currency_like(text):
+        return _('Did you mean "{code}" ({name})?').format(code=meant.code, name=meant.name)
+    return _('Write the code of the money that guests pay with, for example "USD".')
+
+
+def _currency(text: str) -> str:
+    if fix := currency_fix(text):
+        raise invalid(_("must be the three-letter code of a currency (ISO 4217)."), fix)
+    return text
+
+
 Text = Annotated[str, StringConstraints(strip_whitespace=True)]
 FilledText = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1)]
 HttpUrl = Annotated[str, AfterValidator(_http_url)]
@@ -105,6 +123,9 @@ HeartbeatUrl = Annotated[str, AfterValidator(_heartbeat_url)]
 QuietHours = Annotated[str, AfterValidator(_quiet_hours)]
 Listener = Annotated[str, AfterValidator(_listener)]
 TimeOfDay = Annotated[str, AfterValidator(_time_of_day)]
+CurrencyCode = Annotated[
+    str, AfterValidator(_currency), Field(json_schema_extra={"pattern": "^[A-Z]{3}$"})
+]
 Seconds = Annotated[float, Field(gt=0)]
 Percent = Annotated[float, Field(ge=0, le=100)]
 

@@ -207,6 +207,11 @@ def _shown_sign(text: str, currency: str) -> DecimalSign:
     return "" if parts is None or parts.whole_if is not None else parts.sign
 
 
+def currencies_of_sign(sign: str) -> frozenset[str]:
+    """Return the codes of the currencies that a sign or word beside an amount can mean."""
+    return _CURRENCIES.get(sign.casefold(), frozenset())
+
+
 def _number(text: str, currency: str) -> tuple[bool, str]:
     """Return whether there is a minus, and the number without the currency beside it."""
     if len(text) > _LONGEST:

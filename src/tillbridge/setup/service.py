@@ -14,7 +14,7 @@ from pydantic import SecretStr, TypeAdapter, ValidationError
 
 from tillbridge.config import AssumptionSettings, Secret, SecretSource, is_loopback, origin_of
 from tillbridge.config.secrets import resolve_secret
-from tillbridge.config.values import HttpUrl
+from tillbridge.config.values import HttpUrl, currency_fix
 from tillbridge.core.clock import Clock
 from tillbridge.core.daemon_threads import in_thread
 from tillbridge.core.errors import BridgeError, ConfigError, Refused
@@ -236,7 +236,6 @@ class SignIn:
 
 _WITHIN_S = 10.0
 _NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,62}")
-_CURRENCY = re.compile(r"[A-Z]{3}")
 _SOMETHING = re.compile(r".{1,200}")
 
 
@@ -296,12 +295,14 @@ def _check(draft: Draft) -> None:
     """Raise ConfigError where what was said of the store cannot stand in the file."""
     checks = (
         (_NAME, draft.store, _("The local name takes small letters, digits, - and _.")),
-        (_CURRENCY, draft.currency, _("The currency is three letters, for example EUR.")),
         (_SOMETHING, draft.location_id, _("Your own id of the location is missing.")),
     )
     for pattern, text, message in checks:
         if not pattern.fullmatch(text):
             raise ConfigError(message, fix=_("Correct it."))
+    if fix := currency_fix(draft.currency):
+        text = _("{currency} is not the code of a currency.")
+        raise ConfigError(text.format(currency=draft.currency or "?"), fix=fix)
 
 
 _MOST_TRIES = 25  # items that need a choice are not to be had without one
