@@ -56,7 +56,7 @@ def test_an_adapter_is_tried_without_a_line_of_code(package: Path) -> None:
     assert "level: silver" in out
     said = report_of(package / "r.json")
     assert (said["adapter"], said["passed"], said["level"]) == ("corner_shop", True, "silver")
-    assert len(said["checks"]) == 27
+    assert len(said["checks"]) == 31
 
 
 def test_it_is_tried_at_each_run_where_the_configuration_says_so(package: Path) -> None:
@@ -144,7 +144,7 @@ def test_the_command_writes_the_same_report_and_junit(package: Path) -> None:
     suite = ET.parse(package / "j.xml").getroot().find("testsuite")
     assert suite is not None
     assert suite.get("tests") == str(len(said["checks"]))
-    assert (suite.get("failures"), suite.get("skipped")) == ("0", "10")
+    assert (suite.get("failures"), suite.get("skipped")) == ("0", "13")
     code, out = run(
         *("adapter", "check", ".", "--only", "readme", "--report", "no/where.json"),
         cwd=package,

@@ -152,6 +152,7 @@ _SECTIONS: tuple[tuple[str, str, str, tuple[str, ...]], ...] = (
         (
             "Rig",
             "RigTicket",
+            "TicketLine",
             "CannotDo",
             "conformance_tests",
             "case_tests",

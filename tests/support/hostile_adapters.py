@@ -26,7 +26,9 @@ from tillbridge.adapter import (
     TablesReading,
     Ticket,
     TicketUpdate,
+    Variant,
 )
+from tillbridge.model.order import parse_order
 
 _runs = itertools.count()
 
@@ -68,12 +70,13 @@ class CountsRows(PaperAdapter):
         items = sorted(super().read_catalogue().items.values(), key=lambda item: item.name)
         whole = super().read_catalogue()
         renamed = any(item.name == "Another name" for item in items)
-        return Catalogue.of(
+        found = Catalogue.of(
             replace(item, external_id=f"{item.external_id}-renamed")
             if renamed and item.name == "Another name"
             else item
             for item in whole.items.values()
         )
+        return replace(whole, items=found.items)
 
 
 class TellsNoNewNames(PaperAdapter):
@@ -83,7 +86,8 @@ class TellsNoNewNames(PaperAdapter):
 
 class ReadsOnePage(PaperAdapter):
     def read_catalogue(self) -> Catalogue:
-        return Catalogue.of(list(super().read_catalogue().items.values())[:1000])
+        whole = super().read_catalogue()
+        return replace(whole, items=dict(list(whole.items.items())[:1000]))
 
 
 class BelievesHalf(PaperAdapter):
@@ -95,6 +99,28 @@ class BelievesHalf(PaperAdapter):
             except ValueError:
                 continue
         return Catalogue.of(items)
+
+
+class PricesVariantsInMajorUnits(PaperAdapter):
+    def variant(self, key: str, name: str, price: str) -> Variant:
+        return Variant(key, name, self.minor(price) // 100)
+
+
+class ForgetsGroups(PaperAdapter):
+    def item(self, row: dict[str, Any]) -> Item:
+        return replace(super().item(row), addon_groups=())
+
+
+class SellsOnePieceOfEach(PaperAdapter):
+    def write_ticket(self, order: Order, key: str) -> Ticket:
+        lines = [{**line, "quantity": 1} for line in order.payload["items"]]
+        return super().write_ticket(parse_order({**order.payload, "items": lines}), key)
+
+
+class TakesSecondsForMilliseconds(PaperAdapter):
+    def until(self, at: str | None) -> int | None:
+        until = super().until(at)
+        return None if until is None else until // 1000
 
 
 class NeverSoldOut(PaperAdapter):
@@ -113,15 +139,13 @@ class WritesIntoATillThatLooksAtNoKey(PaperAdapter):
     def write_ticket(self, order: Order, key: str) -> Ticket:
         if (found := self.find_ticket(key)) is not None:
             return found
-        lines = {line.external_id or "": line.quantity for line in order.lines}
-        return Ticket(self._ask(lambda: self.till.add_another(key, lines)))
+        return Ticket(self._ask(lambda: self.till.add_another(key, order.payload)))
 
 
 class WritesWithoutLooking(PaperAdapter):
     def write_ticket(self, order: Order, key: str) -> Ticket:
-        lines = {line.external_id or "": line.quantity for line in order.lines}
         self._refuse(order)
-        return Ticket(self._ask(lambda: self.till.add_another(key, lines)))
+        return Ticket(self._ask(lambda: self.till.add_another(key, order.payload)))
 
     def _refuse(self, order: Order) -> None:
         now = self.till.remembered()
@@ -158,11 +182,10 @@ class NotesTheKeyAfterwards(WritesWithoutLooking):
 
 class CallsALostAnswerOffline(PaperAdapter):
     def write_ticket(self, order: Order, key: str) -> Ticket:
-        lines = {line.external_id or "": line.quantity for line in order.lines}
 
         def add() -> str:
             try:
-                return self.till.add(key, lines, self.patience_s)
+                return self.till.add(key, order.payload, self.patience_s)
             except AnswerLost as lost:
                 raise PosOffline("The till does not answer.") from lost
 
@@ -272,15 +295,30 @@ HOSTILE = (
         NotesWhenItWasRead,
         also=("half_export", "changes"),
     ),
-    Hostile("unicode", "Crème", KeepsAsciiOnly),
-    Hostile("rounding", "the adapter reads", CalculatesWithFloats, also=("three_decimals",)),
+    Hostile("unicode", "Crème", KeepsAsciiOnly, also=("variants",)),
+    Hostile(
+        "rounding",
+        "the adapter reads",
+        CalculatesWithFloats,
+        also=("three_decimals", "variants", "add_ons"),
+    ),
     Hostile("no_decimals", "the adapter reads", ThinksInCents),
     Hostile("three_decimals", "the adapter reads", KnowsTwoDecimals),
     Hostile("identity", "Exported again with a new name, the ids differ", CountsRows),
     Hostile("large_menu", "The till sells 5000 items, the adapter reads 1000", ReadsOnePage),
     Hostile("changes", "By its changes the item sku-1 is", TellsNoNewNames),
-    Hostile("half_export", "loses", BelievesHalf),
-    Hostile("sold_out", "the adapter says nothing", NeverSoldOut),
+    Hostile("half_export", "loses", BelievesHalf, also=("add_ons",)),
+    Hostile("sold_out", "the adapter says nothing", NeverSoldOut, also=("sold_out_until",)),
+    Hostile("variants", "sku-pizza-l 'Large' at 12)", PricesVariantsInMajorUnits),
+    Hostile(
+        "add_ons", "What goes with sku-pizza: the till has grp-extras; the adapter", ForgetsGroups
+    ),
+    Hostile(
+        "content",
+        "line 2 ('Борщ 寿司', sku-soup): quantity: ordered 3, on the ticket 1",
+        SellsOnePieceOfEach,
+    ),
+    Hostile("sold_out_until", "It is in seconds.", TakesSecondsForMilliseconds),
     Hostile("tables", "the adapter reads t1", LosesTables),
     Hostile(
         "same_order_twice",

@@ -9,11 +9,13 @@ import json
 import os
 import time
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from datetime import datetime
 from pathlib import Path
 from typing import Any, ClassVar
 
 from tests.support.paper_adapter import ADAPTER
-from tillbridge.adapter import Adapter, Item, RejectReason, Table, TicketStatus
+from tillbridge.adapter import Adapter, Catalogue, Item, RejectReason, Table, TicketStatus
 from tillbridge.adapter.conformance import Rig, RigTicket
 from tillbridge.model.money import to_major
 
@@ -43,7 +45,7 @@ class PaperTill:
         self._memory = folder / "till.json"
 
     def remembered(self) -> dict[str, Any]:
-        empty: dict[str, Any] = {"tickets": {}, "news": [], "sold_out": [], "tables": []}
+        empty: dict[str, Any] = {"tickets": {}, "news": [], "sold_out": {}, "tables": []}
         try:
             return {**empty, **json.loads(self._memory.read_text("utf-8"))}
         except FileNotFoundError:
@@ -63,52 +65,53 @@ class PaperTill:
     def ping(self, patience_s: float) -> None:
         self._answers(patience_s)
 
-    def add(self, key: str, lines: Mapping[str, int], patience_s: float) -> str:
+    def add(self, key: str, order: Mapping[str, Any], patience_s: float) -> str:
         """Write an order with its key in one step; the number it got, also the second time."""
         now = self._answers(patience_s)
         if now.get("closed"):
             raise TillSays("closed")
         if now.get("items") is not None:
-            strange = [each for each in lines if each not in now["items"]]
+            asked = [line["external_id"] for line in order["items"]]
+            strange = [each for each in asked if each not in now["items"]]
             if strange:
                 raise TillSays("unknown", strange)
         if now.get("hanging"):
-            self._wait("once", key, lines)
+            self._wait("once", key, order)
         with self.memory() as memory:
             found = memory["tickets"].setdefault(
-                key, {"number": f"T{len(memory['tickets']) + 1}", "lines": [dict(lines)]}
+                key, {"number": f"T{len(memory['tickets']) + 1}", "orders": [dict(order)]}
             )
             lost = memory.pop("lose_next", False)
         if lost:
             raise AnswerLost
         return str(found["number"])
 
-    def add_another(self, key: str, lines: Mapping[str, int]) -> str:
+    def add_another(self, key: str, order: Mapping[str, Any]) -> str:
         """Write an order as a till does that looks at no key."""
         if self.remembered().get("hanging"):
-            self._wait("again", key, lines)
+            self._wait("again", key, order)
         with self.memory() as memory:
-            found = memory["tickets"].setdefault(key, {"number": f"T-{key}", "lines": []})
-            found["lines"].append(dict(lines))
+            found = memory["tickets"].setdefault(key, {"number": f"T-{key}", "orders": []})
+            found["orders"].append(dict(order))
             lost = memory.pop("lose_next", False)
         if lost:
             raise AnswerLost
-        return f"{found['number']}/{len(found['lines'])}"
+        return f"{found['number']}/{len(found['orders'])}"
 
-    def _wait(self, how: str, key: str, lines: Mapping[str, int]) -> None:
+    def _wait(self, how: str, key: str, order: Mapping[str, Any]) -> None:
         """Keep a write for later; whoever asked for it gets no answer."""
         with self.memory() as memory:
-            memory["waiting"] = [*memory.get("waiting", []), [how, key, dict(lines)]]
+            memory["waiting"] = [*memory.get("waiting", []), [how, key, dict(order)]]
         raise AnswerLost
 
     def carry_out(self) -> None:
         with self.memory() as memory:
             waiting, memory["hanging"], memory["waiting"] = memory.get("waiting", []), False, []
-        for how, key, lines in waiting:
+        for how, key, order in waiting:
             if how == "once":
-                self.add(key, lines, patience_s=1)
+                self.add(key, order, patience_s=1)
             else:
-                self.add_another(key, lines)
+                self.add_another(key, order)
 
     def number_of(self, key: str, patience_s: float) -> str | None:
         found = self._answers(patience_s)["tickets"].get(key)
@@ -131,8 +134,9 @@ class PaperTill:
         with self.memory() as memory:
             memory["news"] = [each for each in memory["news"] if each["key"] != key]
 
-    def sold_out(self) -> list[str]:
-        return list(self._answers(1)["sold_out"])
+    def sold_out(self) -> dict[str, str | None]:
+        """The ids, and until when: a time in UTC that does not say so, as tills have it."""
+        return dict(self._answers(1)["sold_out"])
 
     def tables(self) -> list[list[Any]]:
         return list(self._answers(1)["tables"])
@@ -160,18 +164,40 @@ class PaperRig(Rig):
         return {"menu": "menu.jsonl"}
 
     def sell(self, items: Sequence[Item], currency: str) -> Sequence[Item]:
+        return list(self.sell_menu(Catalogue.of(items), currency).items.values())
+
+    def sell_menu(self, menu: Catalogue, currency: str) -> Catalogue:
         rows = [
             {
                 "id": item.external_id,
                 "name": item.name,
                 "price": to_major(item.price, currency),
+                "sizes": [
+                    [each.external_id, each.variant_name, to_major(each.price, currency)]
+                    for each in item.variants
+                ],
+                "extras": {
+                    key: [
+                        menu.addon_groups[key].name,
+                        menu.addon_groups[key].max_select,
+                        [
+                            [
+                                each,
+                                menu.add_ons[each].name,
+                                to_major(menu.add_ons[each].price, currency),
+                            ]
+                            for each in menu.addon_groups[key].add_ons
+                        ],
+                    ]
+                    for key in item.addon_groups
+                },
             }
-            for item in items
+            for item in menu.items.values()
         ]
         self._export(rows)
         with self.till.memory() as memory:
-            memory["items"] = [item.external_id for item in items]
-        return items
+            memory["items"] = list(menu.items)
+        return menu
 
     def rename(self, external_id: str, name: str) -> None:
         self._export(
@@ -183,7 +209,11 @@ class PaperRig(Rig):
 
     def sell_out(self, external_id: str) -> None:
         with self.till.memory() as memory:
-            memory["sold_out"] = [external_id]
+            memory["sold_out"] = {external_id: None}
+
+    def sell_out_until(self, external_id: str, until: datetime) -> None:
+        with self.till.memory() as memory:
+            memory["sold_out"] = {external_id: f"{until:%Y-%m-%d %H:%M}"}
 
     def exports(self) -> Sequence[Path]:
         return [self.till.menu]
@@ -197,9 +227,9 @@ class PaperRig(Rig):
 
     def tickets(self) -> Sequence[RigTicket]:
         return [
-            RigTicket(key, tuple(lines.items()), cancelled=bool(ticket.get("cancelled")))
+            replace(RigTicket.of(order, cancelled=bool(ticket.get("cancelled"))), key=key)
             for key, ticket in self.till.remembered()["tickets"].items()
-            for lines in ticket["lines"]
+            for order in ticket["orders"]
         ]
 
     def tell(
@@ -241,9 +271,9 @@ class PaperRig(Rig):
         with self.till.memory() as memory:
             memory[name] = value
 
-    def _rows(self) -> list[dict[str, str]]:
+    def _rows(self) -> list[dict[str, Any]]:
         return [json.loads(line) for line in self.till.menu.read_text("utf-8").splitlines()]
 
-    def _export(self, rows: Sequence[Mapping[str, str]]) -> None:
+    def _export(self, rows: Sequence[Mapping[str, Any]]) -> None:
         text = "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows)
         self.till.menu.write_text(text, "utf-8")

@@ -262,7 +262,7 @@ class RigKitchen:
             while True:
                 for ticket in await asyncio.to_thread(self._rig.tickets):
                     if ticket.key not in self.tickets:
-                        self.tickets[ticket.key] = [external_id for external_id, _n in ticket.lines]
+                        self.tickets[ticket.key] = [key for key, _count in ticket.counts]
                         kitchen.create_task(self._cook(ticket.key))
                 await asyncio.sleep(_LOOK_EVERY_S)
 

@@ -204,7 +204,7 @@ def planned_checks(kit: Kit) -> tuple[PlannedCheck, ...]:
     quality = kit.quality
     looks: list[tuple[str, str, Callable[[], CheckResult]]] = []
     if kit.rig is not None:
-        subject = Subject(kit.rig, None if quality is None else quality.capabilities)
+        subject = Subject(kit.rig) if quality is None else quality.subject(kit.rig)
         looks = [(each.name, each.title, partial(run_check, each, subject)) for each in CHECKS]
     for name, title, look in _AROUND:
         looks.append((name, title, partial(judged, name, title, partial(_look_at, kit, look))))

@@ -1,6 +1,7 @@
 import json
 from collections.abc import Callable, Sequence
 from collections.abc import Set as AbstractSet
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -8,6 +9,8 @@ from tillbridge.adapter import (
     Adapter,
     AdapterContext,
     AdapterOptions,
+    AddOn,
+    AddOnGroup,
     Availability,
     AvailabilityReading,
     Catalogue,
@@ -27,6 +30,7 @@ from tillbridge.adapter import (
     TicketOutcomeUnknown,
     TicketStatus,
     TicketUpdate,
+    Variant,
 )
 from tillbridge.adapter.known_records import KnownRecords
 from tillbridge.model.money import to_minor
@@ -58,7 +62,20 @@ class PaperAdapter:
             raise ExportUnreadable(f"The menu cannot be read: {failure}.") from failure
         if not text.endswith("\n"):
             raise ExportUnreadable("The menu ends in the middle of a line.")
-        return Catalogue.of([self.item(json.loads(line)) for line in text.splitlines()])
+        rows = [json.loads(line) for line in text.splitlines()]
+        groups = {key: group for row in rows for key, group in row["extras"].items()}
+        return Catalogue.of(
+            [self.item(row) for row in rows],
+            add_ons=[
+                AddOn(key, name, self.minor(price))
+                for _name, _most, extras in groups.values()
+                for key, name, price in extras
+            ],
+            addon_groups=[
+                AddOnGroup(key, name, max_select=most, add_ons=tuple(each[0] for each in extras))
+                for key, (name, most, extras) in groups.items()
+            ],
+        )
 
     def read_changes(self, known: AbstractSet[int]) -> CatalogueChanges:
         records = KnownRecords(known)
@@ -73,21 +90,36 @@ class PaperAdapter:
         return (item.external_id, item.name, str(item.price))
 
     def item(self, row: dict[str, Any]) -> Item:
-        return Item(row["id"], row["name"], self.minor(row["price"]))
+        return Item(
+            row["id"],
+            row["name"],
+            self.minor(row["price"]),
+            addon_groups=tuple(row["extras"]),
+            variants=tuple(self.variant(*each) for each in row["sizes"]),
+        )
+
+    def variant(self, key: str, name: str, price: str) -> Variant:
+        return Variant(key, name, self.minor(price))
 
     def minor(self, price: str) -> int:
         return to_minor(price, self.currency)
 
     def read_availability(self) -> AvailabilityReading:
         gone = self._ask(self.till.sold_out)
-        return AvailabilityReading({each: Availability(available=False) for each in gone})
+        return AvailabilityReading(
+            {key: Availability(available=False, until=self.until(at)) for key, at in gone.items()}
+        )
+
+    def until(self, at: str | None) -> int | None:
+        if at is None:
+            return None
+        return int(datetime.fromisoformat(at).replace(tzinfo=UTC).timestamp() * 1000)
 
     def read_tables(self) -> TablesReading:
         return TablesReading(tuple(Table(*row) for row in self._ask(self.till.tables)))
 
     def write_ticket(self, order: Order, key: str) -> Ticket:
-        lines = {line.external_id or "": line.quantity for line in order.lines}
-        return Ticket(self._ask(lambda: self.till.add(key, lines, self.patience_s)))
+        return Ticket(self._ask(lambda: self.till.add(key, order.payload, self.patience_s)))
 
     def find_ticket(self, key: str) -> Ticket | None:
         number = self._ask(lambda: self.till.number_of(key, self.patience_s))

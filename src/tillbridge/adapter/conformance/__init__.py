@@ -8,7 +8,7 @@ In a vendor's tests, with `RIG` being the till for tests that stands beside the 
 """
 
 from tillbridge.adapter.conformance.cases import Case, case_folders, run_case
-from tillbridge.adapter.conformance.rig import CannotDo, Rig, RigTicket
+from tillbridge.adapter.conformance.rig import CannotDo, Rig, RigTicket, TicketLine
 from tillbridge.adapter.conformance.subject import (
     CAPABILITIES,
     CheckResult,
@@ -44,6 +44,7 @@ __all__ = [
     "Report",
     "Rig",
     "RigTicket",
+    "TicketLine",
     "Violation",
     "capabilities_of",
     "case_folders",

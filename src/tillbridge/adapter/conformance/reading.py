@@ -1,23 +1,24 @@
 """Checks of what an adapter reads."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
+from tillbridge.adapter.conformance.content import SAMPLE_MENU
+from tillbridge.adapter.conformance.rig import CannotDo
 from tillbridge.adapter.conformance.subject import (
     NAMES,
     ODD_PRICES,
     Subject,
     Violation,
     able,
-    can,
     named_items,
     plain_items,
     priced_items,
     reader,
 )
 from tillbridge.adapter.failures import ExportUnreadable, PosFailure
-from tillbridge.adapter.protocols import ReadsAvailability, ReadsTables
-from tillbridge.model.catalogue import Catalogue, Item
+from tillbridge.adapter.protocols import ReadsTables
+from tillbridge.model.catalogue import AddOn, Catalogue, Item
 from tillbridge.model.restaurant import Table
 
 MANY = 5000
@@ -62,6 +63,52 @@ def knows_currencies_with_three_decimals(subject: Subject) -> str:
     return _prices(subject, (0, 1, 5, 250, 1500, 12_345), "KWD")
 
 
+def reads_variants(subject: Subject) -> str:
+    """Read items with variants: each with its id, name and price."""
+    with subject.till() as rig:
+        sold = rig.sell_menu(SAMPLE_MENU, "EUR")
+        count = sum(len(item.variants) for item in sold.items.values())
+        if not count:
+            raise CannotDo("This till has no variants.")
+        _same(list(sold.items.values()), reader(rig, rig.open())())
+        return f"{count} variants"
+
+
+def reads_add_ons(subject: Subject) -> str:
+    """Read what goes with items: the groups of add-ons, and the price of each add-on."""
+    with subject.till() as rig:
+        sold = rig.sell_menu(SAMPLE_MENU, "EUR")
+        if not sold.add_ons:
+            raise CannotDo("This till has no add-ons.")
+        wanted, found = (_choices(each) for each in (sold, reader(rig, rig.open())()))
+        for name in (*wanted, *(each for each in found if each not in wanted)):
+            if wanted.get(name) != found.get(name):
+                raise Violation(
+                    f"{name}: the till has {wanted.get(name, 'no such thing')}; the adapter reads"
+                    f" {found.get(name, 'no such thing')}.",
+                    fix="Read add-ons, their groups, and which items each group goes with.",
+                )
+        return f"{len(sold.add_ons)} add-ons"
+
+
+def _choices(menu: Catalogue) -> Mapping[str, str]:
+    """Return in words what can be chosen, by what it is."""
+    extras: list[AddOn | Item] = list(menu.add_ons.values())
+    extras += [item for item in menu.items.values() if item.product_type == "addon"]
+    found = {
+        f"The add-on {each.external_id}": f"{each.name!r} at {_price(each.price)}"
+        for each in extras
+    }
+    for group in menu.addon_groups.values():
+        offers = ", ".join(group.add_ons)
+        least, most = max(group.min_select, int(group.required)), group.max_select
+        found[f"The group {group.external_id}"] = f"{group.name!r}, {least} to {most} of {offers}"
+    for item in menu.items.values():
+        if item.addon_groups:
+            found[f"What goes with {item.external_id}"] = ", ".join(item.addon_groups)
+    return found
+
+
 def keeps_ids(subject: Subject) -> str:
     """Export the same again, in another order and with a new name: every id stays."""
     with subject.till() as rig:
@@ -88,29 +135,6 @@ def reads_five_thousand_items(subject: Subject) -> str:
         sold = rig.sell(plain_items(MANY), "EUR")
         _same(sold, reader(rig, rig.open())())
         return f"{len(sold)} items"
-
-
-def tells_what_is_sold_out(subject: Subject) -> str:
-    """Sell out an item: the next reading says so, and says nothing else."""
-    with subject.till() as rig:
-        sold = rig.sell(plain_items(), "EUR")
-        gone = sold[1].external_id
-        pos = rig.open()
-        read = reader(rig, pos) if can(pos, "catalogue") else None
-        rig.sell_out(gone)
-        if read is None:
-            off = set()
-        else:
-            off = {key for key, item in read().items.items() if not item.available}
-        if can(pos, "availability"):
-            availability = able(pos, ReadsAvailability).read_availability().items
-            off |= {key for key, state in availability.items() if not state.available}
-        if off != {gone}:
-            raise Violation(
-                f"Sold out is {gone}; the adapter says {', '.join(sorted(off)) or 'nothing'}.",
-                fix="Read the till's own mark of what is sold out, by external id.",
-            )
-        return "one item off, the others on"
 
 
 def distrusts_half_an_export(subject: Subject) -> str:
@@ -182,16 +206,24 @@ def _same(sold: Sequence[Item], found: Catalogue) -> None:
     )
 
 
-_Essence = tuple[str, str, int, bool, tuple[tuple[str, str, int], ...]]
+_Essence = tuple[str, str, str, bool, tuple[tuple[str, str, str], ...]]
 
 
 def _essence(item: Item) -> _Essence:
-    variants = tuple((each.external_id, each.variant_name, each.price) for each in item.variants)
-    return (item.external_id, item.name, item.price, item.available, variants)
+    variants = tuple(
+        (each.external_id, each.variant_name, _price(each.price)) for each in item.variants
+    )
+    return (item.external_id, item.name, _price(item.price), item.available, variants)
+
+
+def _price(price: object) -> str:
+    return str(price) if type(price) is int else f"{price!r} (a {type(price).__name__})"
 
 
 def _described(essence: _Essence) -> str:
-    return f"{essence[0]} {essence[1]!r} at {essence[2]}"
+    sizes = ", ".join(f"{each[0]} {each[1]!r} at {each[2]}" for each in essence[4])
+    off = "" if essence[3] else ", sold out"
+    return f"{essence[0]} {essence[1]!r} at {essence[2]}{off}" + (f" ({sizes})" if sizes else "")
 
 
 def _tables(tables: Sequence[Table]) -> str:

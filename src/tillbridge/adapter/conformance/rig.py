@@ -8,15 +8,16 @@ that needs it is then not tried, and says why.
 import hashlib
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from datetime import datetime
 from pathlib import Path
 from typing import Any, ClassVar
 
 from tillbridge.adapter.protocols import Closes
 from tillbridge.adapter.registration import Adapter, AdapterContext
 from tillbridge.adapter.values import RejectReason, TicketStatus
-from tillbridge.model.catalogue import Item
-from tillbridge.model.order import Order
+from tillbridge.model.catalogue import Catalogue, Item
+from tillbridge.model.order import Order, parse_order
 from tillbridge.model.restaurant import Table
 
 
@@ -29,17 +30,73 @@ class CannotDo(Exception):
 
 
 @dataclass(frozen=True, slots=True)
+class TicketLine:
+    """What the till holds of one line that was ordered, in the order's own ids.
+
+    `options` has the quantity of each add-on by its external id, for one piece of the line.
+    `unit_price` is of one piece without its add-ons, in minor units. Lines that the till adds by
+    itself (a delivery fee, a discount) are left out.
+    """
+
+    external_id: str
+    quantity: int
+    variant_external_id: str | None = None
+    options: Mapping[str, int] = field(default_factory=dict)
+    unit_price: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class RigTicket:
     """An order as it stands in the till, found without the adapter.
 
-    `key` is what the adapter was given to find it by; `lines` are (external id, quantity).
+    `key` is what the adapter was given to find it by; `lines` are `TicketLine`s. (Rigs written
+    before have (external id, quantity) there: what else is on the ticket is then not compared.)
     `possible_duplicate` tells that it says so of itself, for a person to read.
+
+    `note` is where the guest's instructions stand, whatever stands around them; `order_type` is the
+    order's own word ("delivery", "pickup", "dine_in"); `total` and `tax` are minor units. What a
+    till does not keep is None, and named with the reason under [not_kept] in quality.toml.
     """
 
     key: str
-    lines: tuple[tuple[str, int], ...]
+    lines: tuple[TicketLine | tuple[str, int], ...]
     cancelled: bool = False
     possible_duplicate: bool = False
+    note: str | None = None
+    order_type: str | None = None
+    total: int | None = None
+    tax: int | None = None
+
+    @property
+    def counts(self) -> tuple[tuple[str, int], ...]:
+        """The external id and quantity of each line."""
+        return tuple(
+            (each.external_id, each.quantity) if isinstance(each, TicketLine) else each
+            for each in self.lines
+        )
+
+    @classmethod
+    def of(cls, data: Mapping[str, Any], *, cancelled: bool = False) -> "RigTicket":
+        """Return the ticket of a till that keeps the order's JSON as the service sent it."""
+        order, tax = parse_order(data), data.get("tax")
+        return cls(
+            key=order.id,
+            lines=tuple(
+                TicketLine(
+                    line.external_id or "",
+                    line.quantity,
+                    line.variant_external_id,
+                    {each.external_id or "": each.quantity for each in line.options},
+                    line.unit_price,
+                )
+                for line in order.lines
+            ),
+            cancelled=cancelled,
+            note=order.special_instructions,
+            order_type=order.order_type,
+            total=order.total_amount,
+            tax=tax if isinstance(tax, int) else None,
+        )
 
 
 class Rig(ABC):
@@ -70,6 +127,15 @@ class Rig(ABC):
         """
         raise CannotDo("This rig sells nothing.")
 
+    def sell_menu(self, menu: Catalogue, currency: str) -> Catalogue:
+        """Make the till sell just this menu: items with variants, and with groups of add-ons.
+
+        Return what a right adapter reads: the same, with the external ids that the till has given,
+        and without the kinds of things that it has not (variants, add-ons). Of groups and add-ons
+        ids, names, prices and what belongs to what are compared.
+        """
+        raise CannotDo("This rig sells plain items only: write sell_menu, for sizes and add-ons.")
+
     def rename(self, external_id: str, name: str) -> None:
         """Give an item another name, and export it again."""
         raise CannotDo("This rig renames nothing.")
@@ -81,6 +147,10 @@ class Rig(ABC):
     def sell_out(self, external_id: str) -> None:
         """Take an item off sale, in whatever way the till has."""
         raise CannotDo("This till cannot sell out an item.")
+
+    def sell_out_until(self, external_id: str, until: datetime) -> None:
+        """Take an item off sale until an instant (aware, UTC, a whole minute)."""
+        raise CannotDo("This rig sells out without an end: write sell_out_until, if the till can.")
 
     def exports(self) -> Sequence[Path]:
         """Return the files the menu is read from; the suite cuts them."""

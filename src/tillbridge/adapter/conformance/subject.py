@@ -4,8 +4,9 @@ import contextlib
 import shutil
 import tempfile
 import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from collections import Counter
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
 from enum import StrEnum
 from pathlib import Path
 from typing import Any, TypeVar
@@ -110,10 +111,15 @@ K = TypeVar("K")
 
 @dataclass(frozen=True, slots=True)
 class Subject:
-    """The kind of till under test; `declared` are the capabilities that quality.toml names."""
+    """The kind of till under test, and what quality.toml says of it.
+
+    `declared` are the capabilities that it names, `not_kept` what the till does not keep of an
+    order, with the reason.
+    """
 
     rig: type[Rig]
     declared: frozenset[str] | None = None
+    not_kept: Mapping[str, str] = field(default_factory=dict)
 
     @contextlib.contextmanager
     def till(self) -> Iterator[Rig]:
@@ -196,16 +202,24 @@ def tickets_of(rig: Rig, key: str) -> Sequence[RigTicket]:
     return [ticket for ticket in rig.tickets() if ticket.key == key]
 
 
-def one_ticket(rig: Rig, key: str, after: str, *, fix: str) -> RigTicket:
-    """Return the one ticket that must be in the till.
+def one_ticket(
+    rig: Rig, key: str, after: str, *, fix: str, also: Collection[str] = ()
+) -> RigTicket:
+    """Return the one ticket that must be in the till, beside those with the keys in `also`.
 
     More of them may be on paper where nobody can look, as long as each of those says so.
     """
-    found = tickets_of(rig, key)
+    there = [each for each in rig.tickets() if each.key == key or each.key not in also]
+    found = [ticket for ticket in there if ticket.key == key]
     plain = [ticket for ticket in found if not ticket.possible_duplicate]
-    if len(plain) > 1 or not found:
+    if len(plain) > 1 or not found or len(found) != len(there):
+        counts = Counter(ticket.key for ticket in there)
+        under = ", ".join(f"{count} under {name or 'no key'}" for name, count in counts.items())
+        tickets = "1 ticket" if len(there) == 1 else f"{len(there)} tickets"
         raise Violation(
-            f"After {after} the till has {len(plain) or len(found)} tickets of the order.", fix=fix
+            f"After {after} the till has {tickets} of the order {key}"
+            + (f": {under}." if found != there else "."),
+            fix=fix,
         )
     return (plain or found)[0]
 

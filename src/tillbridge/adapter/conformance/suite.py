@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from tillbridge.adapter.conformance import changes, reading, running, writing
+from tillbridge.adapter.conformance import availability, changes, content, reading, running, writing
 from tillbridge.adapter.conformance.cases import Case, case_folders, run_case
 from tillbridge.adapter.conformance.rig import CannotDo, Rig
 from tillbridge.adapter.conformance.subject import (
@@ -43,13 +43,17 @@ CHECKS = (
     Check("rounding", "keeps prices exact", reading.keeps_prices_exact),
     Check("no_decimals", "reads yen", reading.knows_currencies_without_decimals),
     Check("three_decimals", "reads dinars", reading.knows_currencies_with_three_decimals),
+    Check("variants", "reads variants with their prices", reading.reads_variants),
+    Check("add_ons", "reads add-ons with their prices", reading.reads_add_ons),
     Check("identity", "keeps ids when the till exports again", reading.keeps_ids),
     Check("large_menu", "reads 5,000 items", reading.reads_five_thousand_items),
     Check("changes", "tells the same by changes", changes.tells_the_same_by_changes),
     Check("half_export", "distrusts half an export", reading.distrusts_half_an_export),
-    Check("sold_out", "tells what is sold out", reading.tells_what_is_sold_out),
+    Check("sold_out", "tells what is sold out", availability.tells_what_is_sold_out),
+    Check("sold_out_until", "tells until when", availability.tells_until_when),
     Check("tables", "reads tables", reading.reads_tables),
     Check("same_order_twice", "same order twice, one ticket", writing.writes_one_ticket),
+    Check("content", "writes all that was ordered", content.writes_what_was_ordered),
     Check("killed", "killed while writing, one ticket", writing.survives_being_killed),
     Check("lost_answer", "timed out but applied, one ticket", writing.survives_a_lost_answer),
     Check("late_write", "hung while writing, one ticket left", writing.survives_hanging_writes),
@@ -102,7 +106,9 @@ LEVELS: Mapping[str, tuple[str, ...]] = {
 # Rules about files that only a source checkout has; the suite cannot see them in a wheel.
 DOCUMENTS = frozenset({"readme", "sample", "cases"})
 # Checks that no level asks for: a new one is tried and shown for one minor release first.
-OF_NO_LEVEL = frozenset({"changes", "late_write", "lists"})
+OF_NO_LEVEL = frozenset(
+    {"changes", "late_write", "lists", "content", "variants", "add_ons", "sold_out_until"}
+)
 NO_LEVEL = "none"
 
 
@@ -112,13 +118,17 @@ class QualityError(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Quality:
-    """What quality.toml says: `exempt` has the reason for each rule that does not apply."""
+    """What quality.toml says: `exempt` has the reason for each rule that does not apply.
+
+    `not_kept` has the reason for each part of an order that the till does not keep.
+    """
 
     adapter: str
     capabilities: frozenset[str]
     level: str
     done: frozenset[str]
     exempt: Mapping[str, str] = field(default_factory=dict)
+    not_kept: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def reached(self) -> str:
@@ -129,6 +139,10 @@ class Quality:
                 break
             reached = level
         return reached
+
+    def subject(self, rig: type[Rig]) -> Subject:
+        """Return what the checks work on."""
+        return Subject(rig, self.capabilities, self.not_kept)
 
     def missing(self, level: str) -> tuple[str, ...]:
         """Return the rules between this adapter and a level."""
@@ -149,7 +163,7 @@ def read_quality(path: Path) -> Quality:
 
 def quality_of(table: Mapping[str, Any], place: str) -> Quality:
     """Return what a parsed quality.toml says. Raises QualityError."""
-    strange = sorted(table.keys() - {"adapter", "capabilities", "level", "rules"})
+    strange = sorted(table.keys() - {"adapter", "capabilities", "level", "rules", "not_kept"})
     if strange:
         raise QualityError(f"{place}: {strange[0]} is nothing that quality.toml knows.")
     level = table.get("level")
@@ -161,7 +175,14 @@ def quality_of(table: Mapping[str, Any], place: str) -> Quality:
             f"{place}: {odd[0]} is no capability; there are {', '.join(CAPABILITIES)}."
         )
     done, exempt = _rules(table.get("rules", {}), place)
-    quality = Quality(str(table.get("adapter", "")), capabilities, str(level), done, exempt)
+    quality = Quality(
+        str(table.get("adapter", "")),
+        capabilities,
+        str(level),
+        done,
+        exempt,
+        _not_kept(table, place),
+    )
     if quality.reached != level:
         raise QualityError(
             f"{place}: it claims the level {level}, and its rules reach {quality.reached}"
@@ -180,6 +201,24 @@ def broken_promise(quality: Quality, result: CheckResult) -> str:
     return ""
 
 
+def _not_kept(table: Mapping[str, Any], place: str) -> Mapping[str, str]:
+    reasons = table.get("not_kept", {})
+    for name, reason in reasons.items():
+        if name not in content.KEPT:
+            raise QualityError(
+                f"{place}: {name} cannot be under [not_kept]; there are {', '.join(content.KEPT)}."
+            )
+        if not _is_reason(reason):
+            raise QualityError(
+                f'{place}: {name} must be the reason: {name} = "why it is not kept".'
+            )
+    return dict(reasons)
+
+
+def _is_reason(text: object) -> bool:
+    return isinstance(text, str) and len(text.split()) > 2
+
+
 def _rules(table: Mapping[str, Any], place: str) -> tuple[frozenset[str], Mapping[str, str]]:
     known = {rule for rules in LEVELS.values() for rule in rules}
     done, exempt = set(), {}
@@ -191,7 +230,7 @@ def _rules(table: Mapping[str, Any], place: str) -> tuple[frozenset[str], Mappin
                 done.add(rule)
             case "todo":
                 pass
-            case {"exempt": str(reason)} if len(reason.split()) > 2:
+            case {"exempt": reason} if _is_reason(reason):
                 exempt[rule] = reason
             case _:
                 raise QualityError(
@@ -249,7 +288,7 @@ def conformance_tests(rig: type[Rig], quality: Quality | None = None) -> Callabl
     """
     import pytest  # noqa: PLC0415 -- only a vendor's tests have pytest
 
-    subject = Subject(rig, None if quality is None else quality.capabilities)
+    subject = Subject(rig) if quality is None else quality.subject(rig)
 
     @pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.name)
     def test_conformance(check: Check, record_property: Callable[[str, object], None]) -> None:

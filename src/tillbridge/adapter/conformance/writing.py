@@ -69,9 +69,9 @@ def writes_one_ticket(subject: Subject) -> str:
                 fix="Return the ticket that is there already.",
             )
         wanted = sorted((item.external_id, 1) for item in sold)
-        if sorted(ticket.lines) != wanted:
+        if sorted(ticket.counts) != wanted:
             raise Violation(
-                f"The order has the lines {wanted}, the ticket {sorted(ticket.lines)}.",
+                f"The order has the lines {wanted}, the ticket {sorted(ticket.counts)}.",
                 fix="Write every line with its quantity.",
             )
         found = writer(rig.open()).find_ticket(order.id)
@@ -99,6 +99,7 @@ def survives_being_killed(subject: Subject) -> str:
             raise CannotDo("The adapter's code could not be run in a process of its own.")
         deaths = tuple(Death(order_of(f"ord_killed_{line}", sold), line) for line in moments(lines))
         die(Work(work.adapter, work.options, work.context, deaths))
+        keys = [f"ord_killed_{line}" for line in range(lines + 1)]
         for death in deaths:
             _take_up(rig, death.order)
             one_ticket(
@@ -106,11 +107,12 @@ def survives_being_killed(subject: Subject) -> str:
                 death.order.id,
                 f"being killed at line {death.line} of {lines} and taking the order up again",
                 fix=_FIND_FIRST,
+                also=keys,
             )
-        return f"killed {len(deaths) + _kill_its_program(rig, sold)} times"
+        return f"killed {len(deaths) + _kill_its_program(rig, sold, keys)} times"
 
 
-def _kill_its_program(rig: Rig, sold: Sequence[Item]) -> int:
+def _kill_its_program(rig: Rig, sold: Sequence[Item], keys: Sequence[str]) -> int:
     orders = [order_of(f"ord_ended_{number}", sold) for number in range(_ENDINGS)]
     try:
         count = rig.kill_writing(orders)
@@ -123,6 +125,7 @@ def _kill_its_program(rig: Rig, sold: Sequence[Item]) -> int:
             order.id,
             "its program was ended while writing, and taking the order up again",
             fix=_FIND_FIRST,
+            also=[*keys, *(each.id for each in orders)],
         )
     return count
 

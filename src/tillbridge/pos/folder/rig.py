@@ -5,15 +5,27 @@ import io
 import json
 import os
 from collections.abc import Mapping, Sequence
+from datetime import datetime
 from pathlib import Path
 from typing import Any, ClassVar
 
-from tillbridge.adapter import Adapter, Item, RejectReason, Table, TicketStatus
+from tillbridge.adapter import (
+    Adapter,
+    Catalogue,
+    Item,
+    RejectReason,
+    Table,
+    TicketStatus,
+    Variant,
+)
 from tillbridge.adapter.conformance import Rig, RigTicket
 from tillbridge.model.money import to_major
 from tillbridge.pos.folder.adapter import ADAPTER
 
 _SECOND_NS = 1_000_000_000
+_MENU = ["external_id", "name", "price", "parent_id", "addon_groups"]
+_ADD_ONS = ["group_id", "group_name", "max_select", "external_id", "name", "price"]
+_SOLD_OUT = ["external_id", "available", "snooze_until"]
 
 
 class FolderRig(Rig):
@@ -28,14 +40,16 @@ class FolderRig(Rig):
         self._orders = self._share / "orders"
         self._updates = self._share / "updates"
         self._news_at = 0
-        self._write("menu.csv", ["external_id", "name", "price"], [])
-        self._write("sold-out.csv", ["external_id", "available"], [])
+        self._write("menu.csv", _MENU, [])
+        self._write("addons.csv", _ADD_ONS, [])
+        self._write("sold-out.csv", _SOLD_OUT, [])
         self._write("tables.csv", ["external_id", "name", "seats", "zone"], [])
 
     def options(self) -> Mapping[str, Any]:
         """Name all files there are."""
         return {
             "menu": "share/menu.csv",
+            "addons": "share/addons.csv",
             "availability": "share/sold-out.csv",
             "tables": "share/tables.csv",
             "orders_dir": "share/orders",
@@ -44,9 +58,36 @@ class FolderRig(Rig):
 
     def sell(self, items: Sequence[Item], currency: str) -> Sequence[Item]:
         """Export the items; ids are what the export says."""
-        rows = [[item.external_id, item.name, to_major(item.price, currency)] for item in items]
-        self._write("menu.csv", ["external_id", "name", "price"], rows)
-        return items
+        return list(self.sell_menu(Catalogue.of(items), currency).items.values())
+
+    def sell_menu(self, menu: Catalogue, currency: str) -> Catalogue:
+        """Export the items with their variants as rows below them; add-ons in a file of theirs."""
+
+        def row(each: Item | Variant, name: str, parent: str = "", groups: str = "") -> list[str]:
+            return [each.external_id, name, to_major(each.price, currency), parent, groups]
+
+        rows = []
+        for item in menu.items.values():
+            rows.append(row(item, item.name, groups="|".join(item.addon_groups)))
+            rows += [row(each, each.variant_name, item.external_id) for each in item.variants]
+        self._write("menu.csv", _MENU, rows)
+        self._write(
+            "addons.csv",
+            _ADD_ONS,
+            [
+                [
+                    group.external_id,
+                    group.name,
+                    str(group.max_select),
+                    key,
+                    menu.add_ons[key].name,
+                    to_major(menu.add_ons[key].price, currency),
+                ]
+                for group in menu.addon_groups.values()
+                for key in group.add_ons
+            ],
+        )
+        return menu
 
     def rename(self, external_id: str, name: str) -> None:
         """Export another name."""
@@ -61,7 +102,11 @@ class FolderRig(Rig):
 
     def sell_out(self, external_id: str) -> None:
         """Write it into the file of what is sold out."""
-        self._write("sold-out.csv", ["external_id", "available"], [[external_id, "no"]])
+        self._write("sold-out.csv", _SOLD_OUT, [[external_id, "no", ""]])
+
+    def sell_out_until(self, external_id: str, until: datetime) -> None:
+        """Write it with its end."""
+        self._write("sold-out.csv", _SOLD_OUT, [[external_id, "no", until.isoformat()]])
 
     def exports(self) -> Sequence[Path]:
         """Return the menu."""
@@ -107,8 +152,7 @@ class FolderRig(Rig):
 
     def _ticket(self, path: Path, cancelled: set[str]) -> RigTicket:
         order = json.loads(path.read_text("utf-8"))
-        lines = tuple((line["external_id"], line["quantity"]) for line in order["items"])
-        return RigTicket(order["id"], lines, cancelled=path.name in cancelled)
+        return RigTicket.of(order, cancelled=path.name in cancelled)
 
     def _rows(self) -> list[list[str]]:
         text = (self._share / "menu.csv").read_text("utf-8")
