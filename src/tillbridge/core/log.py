@@ -18,16 +18,15 @@ import os
 import re
 import sys
 import threading
+import time
 from collections.abc import Callable, Iterator
-from functools import partial
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Literal, TextIO, cast
 
 import structlog
-from structlog.typing import EventDict, FilteringBoundLogger, Processor, WrappedLogger
+from structlog.typing import FilteringBoundLogger, Processor
 
-from tillbridge.core.clock import Clock
 from tillbridge.core.journal import goes_to_journal, with_priority
 from tillbridge.core.redaction import learn_secret, masked_value
 from tillbridge.model.instant import to_iso
@@ -51,27 +50,25 @@ def configure(
     level: Level = "info",
     *,
     stream: TextIO | None = None,
-    clock: Clock | None = None,
     on_line: Callable[[str], None] | None = None,
 ) -> None:
     """Set up logs for this process, those of libraries and of threads that die included.
 
-    `keep` is given each line as JSON, with its secrets masked.
+    `on_line` is given each line as JSON, with its secrets masked.
     """
     target = stream or sys.stderr
     console = log_format == "console" or (log_format == "auto" and _is_terminal(target))
+    output = _Output(target, console=console, on_line=on_line)
     processors: list[Processor] = [
+        structlog.processors.add_log_level,
         structlog.processors.format_exc_info,  # a traceback without the values of variables
-        partial(_masked, clock or Clock()),
-        _renderer(target, console=console, on_line=on_line),
     ]
-    lines = _Lines(target)
     structlog.configure(
         processors=[structlog.contextvars.merge_contextvars, *processors],
-        logger_factory=lambda *_: lines,
+        logger_factory=lambda *_: output,
         cache_logger_on_first_use=False,
     )
-    logging.getLogger().handlers = [_Handler(processors, lines)]
+    logging.getLogger().handlers = [_Handler(processors, output)]
     logging.getLogger("watchfiles").setLevel(logging.WARNING)  # a line for every change
     logging.captureWarnings(capture=True)
     set_level(level)
@@ -89,78 +86,67 @@ def set_level(level: Level) -> None:
     )
 
 
-class _Lines:
-    """Writes lines. A log that cannot be written (closed pipe, full disk) stops nothing else."""
+class _Output:
+    """Masks an event, and writes it as a line: to the stream, and as JSON to `on_line`."""
 
-    def __init__(self, stream: TextIO) -> None:
+    def __init__(
+        self, stream: TextIO, *, console: bool, on_line: Callable[[str], None] | None
+    ) -> None:
         self._stream = stream
+        self._on_line = on_line
+        self._to_journal = goes_to_journal(stream)
+        # ASCII, because the stream's encoding is the system's affair.
+        self._as_json = structlog.processors.JSONRenderer(default=str)
+        self._for_people = console and structlog.dev.ConsoleRenderer(
+            colors=_is_terminal(stream),
+            exception_formatter=structlog.dev.plain_traceback,
+            timestamp_key="at",
+            sort_keys=False,
+        )
 
-    def msg(self, line: str) -> None:
-        try:
+    def write(self, /, **event: Any) -> None:  # noqa: ANN401 -- fields of any type
+        """Write one line. One that cannot be written (closed pipe, full disk) stops nothing."""
+        shown, level = masked_value(event), event["level"]
+        at = to_iso(time.time_ns() // 1_000_000)
+        shown = {"event": shown.pop("event", ""), "level": level, "at": at, **shown}
+        line = str(self._as_json(None, level, shown))
+        if self._on_line is not None:
+            self._on_line(line)
+        if self._for_people:
+            safe = {
+                name: _CONTROL.sub(_escaped, value)
+                if isinstance(value, str) and name != "exception"
+                else value
+                for name, value in shown.items()
+            }
+            line = self._for_people(None, level, safe)
+        if self._to_journal:
+            line = with_priority(level, line)
+        with contextlib.suppress(OSError, ValueError):
             self._stream.write(line + "\n")
             self._stream.flush()
-        except (OSError, ValueError):
-            return
 
-    debug = info = warning = error = critical = log = fatal = exception = msg
+    debug = info = warning = error = critical = fatal = exception = write
 
 
 class _Handler(logging.Handler):
-    """Sends the lines of libraries through the same pipe."""
+    """Sends the lines of libraries to the same output."""
 
-    def __init__(self, processors: list[Processor], lines: _Lines) -> None:
+    def __init__(self, processors: list[Processor], output: _Output) -> None:
         super().__init__()
         self._processors = processors
-        self._lines = lines
+        self._output = output
 
     def emit(self, record: logging.LogRecord) -> None:
-        method = record.levelname.lower()
         try:
             event: Any = {"event": record.getMessage(), "logger": record.name}
             if record.exc_info:
                 event["exc_info"] = record.exc_info
             for processor in self._processors:
-                event = processor(None, method, event)
+                event = processor(None, record.levelname.lower(), event)
+            self._output.write(**event)
         except Exception:  # noqa: BLE001 -- a library's malformed line must not break its caller
             self.handleError(record)
-            return
-        self._lines.msg(event)
-
-
-def _masked(clock: Clock, _logger: WrappedLogger, method: str, event: EventDict) -> EventDict:
-    """Return the event without secrets: what happened, how severe it is and when come first."""
-    name, level = event.pop("event", ""), "error" if method == "exception" else method
-    shown = masked_value({"event": name, **event})
-    return {"event": shown.pop("event"), "level": level, "at": to_iso(clock.now_ms()), **shown}
-
-
-def _renderer(stream: TextIO, *, console: bool, on_line: Callable[[str], None] | None) -> Processor:
-    """Return what makes a line of an event, and gives it to `keep` as JSON."""
-    # ASCII, because the stream's encoding is the system's affair.
-    as_json = structlog.processors.JSONRenderer(default=str)
-    for_people = structlog.dev.ConsoleRenderer(
-        colors=_is_terminal(stream),
-        exception_formatter=structlog.dev.plain_traceback,
-        timestamp_key="at",
-        sort_keys=False,
-    )
-    to_journal = goes_to_journal(stream)
-
-    def render(logger: WrappedLogger, method: str, event: EventDict) -> str:
-        line = str(as_json(logger, method, event))
-        if on_line is not None:
-            on_line(line)
-        if console:
-            safe = {
-                name: _CONTROL.sub(_escaped, value)
-                if isinstance(value, str) and name != "exception"
-                else value
-                for name, value in event.items()
-            }
-            line = for_people(logger, method, safe)
-        return with_priority(method, line) if to_journal else line
-
-    return render
 
 
 def _escaped(found: re.Match[str]) -> str:

@@ -97,28 +97,19 @@ class KnownTexts:
 
     def replaced(self, text: str) -> str:
         """Return a text with the others in the place of what is known."""
-        pieces, done = [], 0
-        for begin, end, other in self._found(text) if self._forms else ():
-            pieces += [text[done:begin], other]
-            done = end
-        return "".join([*pieces, text[done:]]) if pieces else text
-
-    def first_in(self, text: str) -> str:
-        """Return the first that stands in a text; "" where none does."""
-        return next((text[begin:end] for begin, end, _other in self._found(text)), "")
-
-    def _found(self, text: str) -> Iterator[tuple[int, int, str]]:
-        low, forms, place = lowered(text), self._forms, 0
-        last = len(low) - _KEY
+        pieces, done, place = [], 0, 0
+        low, forms = lowered(text), self._forms
+        last = len(low) - _KEY if forms else -1
         while place <= last:
             for form, other, anywhere in forms.get(low[place : place + _KEY], ()):
                 end = place + len(form)
                 if low.startswith(form, place) and (anywhere or _is_word(low, place, end)):
-                    yield place, end, other
-                    place = end
+                    pieces += [text[done:place], other]
+                    place = done = end
                     break
             else:
                 place += 1
+        return "".join([*pieces, text[done:]]) if pieces else text
 
 
 def quoted_forms(text: str) -> list[str]:
@@ -203,11 +194,6 @@ def masked_field(name: str, value: object) -> object:
     return MASK if _is_secret(name, value) else masked_value(value)
 
 
-def masked_value(value: object) -> Any:  # noqa: ANN401 -- a mapping remains one, a list a list
-    """Return a value without the secrets in it; what JSON does not know becomes text."""
-    return redacted(value, masked, hides=_is_secret)
-
-
 def _is_secret(name: str, value: object) -> bool:
     """Whether a field is secret by its name, whatever it holds."""
     if isinstance(value, bool | int | float) or value is None:
@@ -265,6 +251,10 @@ def leaves(value: object, names: tuple[str, ...] = ()) -> Iterator[tuple[tuple[s
         yield names, value
     if isinstance(value, Mapping | list | tuple | AbstractSet) and not value:
         yield names, ""
+
+
+# A value without the secrets in it; what JSON does not know becomes text.
+masked_value: Callable[[object], Any] = partial(redacted, text=masked, hides=_is_secret)
 
 
 def masked_traceback(failure: BaseException) -> str:
