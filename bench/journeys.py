@@ -21,7 +21,7 @@ _TRACER = """
 import json, os, sys, threading, time
 ON, SEEN = os.environ["TRACE_ON"], os.environ["TRACE_SEEN"]
 entered, counts, recording = set(), {}, False
-LEDGER = {"Ledger.write": "writes", "Ledger.deliver": "writes", "Ledger.read": "reads"}
+LEDGER = {"Ledger.write": "writes", "Ledger.read": "reads"}
 
 def note(frame, event, _argument):
     if recording and event == "call":

@@ -60,7 +60,7 @@ async def filled(data_dir: Path) -> Path:
             lambda connection: facts.put_fact(connection, "main", "service_store_id", "st_1", at=1)
         )
         for number in range(20):
-            await ledger.deliver(delivery(f"evt_{number}", body=b"b" * 500))
+            await ledger.write(delivery(f"evt_{number}", body=b"b" * 500))
     return data_dir / LEDGER_FILE
 
 
@@ -118,7 +118,7 @@ async def test_a_damaged_file_is_set_aside_and_a_new_one_begun(
         assert tickets <= {"writing", "written"}, "the POS is asked before any order is written"
         rebuilt = await ledger.read(lambda connection: facts.get_fact(connection, "", "rebuilt"))
         assert rebuilt == {"at_ms": clock.at_ms, "set_aside": ledger.rebuilt_from.name}
-        assert await ledger.deliver(delivery())
+        assert await ledger.write(delivery())
         tracker = await ProblemTracker.start(ledger, clock=clock)
         assert [each.code for each in tracker.current()] == ["ledger.rebuilt"]
         assert ledger.rebuilt_from.name in tracker.current()[0].text
@@ -196,7 +196,7 @@ async def test_an_empty_file_is_a_new_ledger(tmp_path: Path) -> None:
     (tmp_path / LEDGER_FILE).touch()
     async with opened(tmp_path) as ledger:
         assert ledger.rebuilt_from is None
-        assert await ledger.deliver(delivery())
+        assert await ledger.write(delivery())
 
 
 class _Disk:

@@ -57,7 +57,7 @@ async def test_waiting_orders_come_oldest_first(tmp_path: Path) -> None:
             order("gone", 0.2, ticket=TicketState.WAITING, desired_state=OrderState.CANCELLED),
         ):
             await ledger.write(partial(insert_order, row=row))
-        await ledger.deliver(delivery(received_at=NOW - 5))
+        await ledger.write(delivery(received_at=NOW - 5))
         day = await ledger.read(lambda db: read_day(db, NOW))
     assert [(each.order_id, each.attempts, each.failure) for each in day.waiting] == [
         ("old", 3, "offline"),

@@ -93,7 +93,7 @@ async def test_an_older_ledger_keeps_what_was_in_it(dump: Path, tmp_path: Path) 
     assert all(before[name] for name in metadata.tables if name in before), "the dump has a gap"
     async with opened(tmp_path) as ledger:
         assert ledger.rebuilt_from is None
-        assert await ledger.deliver(delivery())
+        assert await ledger.write(delivery())
     with closing(sqlite3.connect(tmp_path / LEDGER_FILE)) as connection:
         after = rows_of(connection)
     for name, rows in before.items():

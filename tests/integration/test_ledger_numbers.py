@@ -83,7 +83,7 @@ def fill(connection: Connection) -> None:
 async def test_the_numbers_are_the_same_with_and_without_a_daemon(tmp_path: Path) -> None:
     async with opened(tmp_path) as ledger:
         await ledger.write(fill)
-        await ledger.deliver(delivery())
+        await ledger.write(delivery())
         running = await ledger.read(take_snapshot)
         assert read_snapshot(tmp_path / LEDGER_FILE) == running
     stopped = read_snapshot(tmp_path / LEDGER_FILE)
@@ -178,7 +178,7 @@ async def test_personal_data_goes_first_and_history_later(tmp_path: Path) -> Non
     before = CutOffs(personal_data=50, history=10)
     async with opened(tmp_path) as ledger:
         for _ in range(4):
-            await ledger.deliver(delivery(event_type="unheard.of", body=b"planted"))
+            await ledger.write(delivery(event_type="unheard.of", body=b"planted"))
         waiting = await ledger.read(lambda connection: open_deliveries(connection, 10))
         for each, at in zip(waiting, (5, 40, 90), strict=False):
             await ledger.write(partial(handled, delivery=each.id, outcome="", at=at))
@@ -199,7 +199,7 @@ async def test_personal_data_goes_first_and_history_later(tmp_path: Path) -> Non
             lambda connection: list(connection.scalars(select(col(Delivery.body))))
         )
         assert sorted(map(bytes, bodies)) == [b"", b"planted", b"planted"]
-        assert await ledger.deliver(delivery(waiting[1].event_id)) is False
+        assert await ledger.write(delivery(waiting[1].event_id)) is False
 
 
 async def test_a_communitys_orders_lose_their_customers_and_then_go_with_their_parts(

@@ -116,7 +116,7 @@ async def test_a_full_disk_is_told_and_forgotten_when_there_is_room(tmp_path: Pa
         refused = 0
         for _ in range(100):
             results = await asyncio.gather(
-                *(ledger.deliver(delivery(body=b"b" * 4000)) for _ in range(5)),
+                *(ledger.write(delivery(body=b"b" * 4000)) for _ in range(5)),
                 return_exceptions=True,
             )
             refused += sum(isinstance(result, LedgerUnwritable) for result in results)
@@ -130,12 +130,12 @@ async def test_a_full_disk_is_told_and_forgotten_when_there_is_room(tmp_path: Pa
         again.clear()
         raise_limit = ledger.write(lambda connection: None)
         with pytest.raises(LedgerUnwritable):
-            await asyncio.gather(ledger.deliver(delivery(body=b"b" * 100_000)), raise_limit)
+            await asyncio.gather(ledger.write(delivery(body=b"b" * 100_000)), raise_limit)
         await set_most_pages(ledger.write, 1_000_000)
         await asyncio.wait_for(again.wait(), 20)
         assert ledger.writable
         assert tracker.current() == ()
-        assert await ledger.deliver(delivery(body=b"b" * 100_000))
+        assert await ledger.write(delivery(body=b"b" * 100_000))
 
 
 async def set_most_pages(write: Callable, pages: int) -> None:

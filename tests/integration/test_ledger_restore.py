@@ -48,7 +48,7 @@ async def backed_up(data_dir: Path) -> Path:
     async with opened(data_dir) as ledger:
         await ledger.write(lambda connection: add(connection, order(1, "waiting")))
         await ledger.write(lambda connection: add(connection, order(2, "written")))
-        await ledger.deliver(delivery("evt_1"))
+        await ledger.write(delivery("evt_1"))
         item = {"store": "main", "external_id": "i1", "body": "{}", "pos_available": True}
         job = {"store": "main", "kind": "full", "started_at": 1, "state": "running"}
 
@@ -101,7 +101,7 @@ async def test_what_the_present_ledger_knows_of_orders_is_carried_over(tmp_path:
 
     async with opened(tmp_path) as ledger:
         await ledger.write(go_on)
-        await ledger.deliver(delivery("evt_2"))
+        await ledger.write(delivery("evt_2"))
     done = restore(tmp_path, saved, at=AT, who="command:anna")
     assert done.to_ask == 1
     async with opened(tmp_path) as ledger:

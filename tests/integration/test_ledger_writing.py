@@ -26,29 +26,29 @@ def commits(connection: Connection) -> int:
 
 async def test_a_delivery_is_new_once_and_known_after_that(tmp_path: Path) -> None:
     async with opened(tmp_path) as ledger:
-        assert await ledger.deliver(delivery("evt_1")) is True
-        assert await ledger.deliver(delivery("evt_1")) is False
+        assert await ledger.write(delivery("evt_1")) is True
+        assert await ledger.write(delivery("evt_1")) is False
         assert await ledger.read(count) == 1
 
 
 async def test_the_same_event_twice_in_one_commit_is_new_once(tmp_path: Path) -> None:
     async with opened(tmp_path) as ledger:
-        news = await asyncio.gather(*(ledger.deliver(delivery("evt_1")) for _ in range(5)))
+        news = await asyncio.gather(*(ledger.write(delivery("evt_1")) for _ in range(5)))
         assert sorted(news) == [False, False, False, False, True]
         assert await ledger.read(count) == 1
 
 
 async def test_two_stores_may_have_an_event_of_the_same_id(tmp_path: Path) -> None:
     async with opened(tmp_path) as ledger:
-        assert await ledger.deliver(delivery("evt_1", store="a"))
-        assert await ledger.deliver(delivery("evt_1", store="b"))
+        assert await ledger.write(delivery("evt_1", store="a"))
+        assert await ledger.write(delivery("evt_1", store="b"))
 
 
 async def test_another_event_under_a_known_delivery_id_is_kept(tmp_path: Path) -> None:
     """The delivery id is not signed: losing an order for it would be worse than asking twice."""
     async with opened(tmp_path) as ledger:
-        assert await ledger.deliver(delivery("evt_1", delivery_id="dlv"))
-        assert await ledger.deliver(delivery("evt_2", delivery_id="dlv"))
+        assert await ledger.write(delivery("evt_1", delivery_id="dlv"))
+        assert await ledger.write(delivery("evt_2", delivery_id="dlv"))
 
 
 @settings(max_examples=25)
@@ -65,7 +65,7 @@ def test_whatever_comes_together_each_event_is_new_exactly_once(
             new: list[tuple[str, int]] = []
             for asked in rounds:
                 made = [delivery(f"evt_{number}", store=store) for store, number in asked]
-                news = await asyncio.gather(*map(ledger.deliver, made))
+                news = await asyncio.gather(*map(ledger.write, made))
                 new += [key for key, is_new in zip(asked, news, strict=True) if is_new]
             assert sorted(new) == sorted({key for asked in rounds for key in asked})
             assert await ledger.read(count) == len(new)
@@ -75,7 +75,7 @@ def test_whatever_comes_together_each_event_is_new_exactly_once(
 
 async def test_jobs_and_deliveries_of_one_commit_see_each_other(tmp_path: Path) -> None:
     async with opened(tmp_path) as ledger:
-        _, seen = await asyncio.gather(ledger.deliver(delivery()), ledger.write(count))
+        _, seen = await asyncio.gather(ledger.write(delivery()), ledger.write(count))
         assert seen == 1
 
 
@@ -92,7 +92,7 @@ async def test_a_job_that_raises_is_undone_alone(tmp_path: Path) -> None:
         failed, done, new = await asyncio.gather(
             ledger.write(fail),
             ledger.write(work),
-            ledger.deliver(delivery()),
+            ledger.write(delivery()),
             return_exceptions=True,
         )
         assert isinstance(failed, ZeroDivisionError)
@@ -103,19 +103,19 @@ async def test_a_job_that_raises_is_undone_alone(tmp_path: Path) -> None:
 async def test_a_delivery_no_database_takes_costs_its_neighbours_nothing(tmp_path: Path) -> None:
     async with opened(tmp_path) as ledger:
         good, bad = await asyncio.gather(
-            ledger.deliver(delivery()),
-            ledger.deliver(delivery("half a pair \ud800")),
+            ledger.write(delivery()),
+            ledger.write(delivery("half a pair \ud800")),
             return_exceptions=True,
         )
         assert good is True
         assert isinstance(bad, LedgerError)
-        assert await ledger.deliver(delivery())
+        assert await ledger.write(delivery())
         assert ledger.writable
 
 
 async def test_a_caller_who_is_cancelled_undoes_nothing(tmp_path: Path) -> None:
     async with opened(tmp_path) as ledger:
-        waiting = [asyncio.ensure_future(ledger.deliver(delivery())) for _ in range(10)]
+        waiting = [asyncio.ensure_future(ledger.write(delivery())) for _ in range(10)]
         await asyncio.sleep(0)
         for each in waiting[::2]:
             each.cancel()
@@ -125,7 +125,7 @@ async def test_a_caller_who_is_cancelled_undoes_nothing(tmp_path: Path) -> None:
 
 async def test_closing_writes_what_was_asked_for(tmp_path: Path) -> None:
     async with opened(tmp_path) as ledger:
-        waiting = [asyncio.ensure_future(ledger.deliver(delivery())) for _ in range(200)]
+        waiting = [asyncio.ensure_future(ledger.write(delivery())) for _ in range(200)]
         await asyncio.sleep(0)
         await ledger.close()
         assert all(await asyncio.gather(*waiting))
@@ -147,7 +147,7 @@ async def test_open_deliveries_come_in_order_until_they_are_handled(tmp_path: Pa
     async with opened(tmp_path) as ledger:
         sent: list[Delivery] = [delivery(body=b'{"n": %d}' % number) for number in range(5)]
         for each in sent:
-            await ledger.deliver(each)
+            await ledger.write(each)
         waiting = await ledger.read(lambda connection: orders.open_deliveries(connection, 3))
         assert [each.event_id for each in waiting] == [each.event_id for each in sent[:3]]
         await ledger.write(
@@ -160,10 +160,10 @@ async def test_open_deliveries_come_in_order_until_they_are_handled(tmp_path: Pa
 async def test_concurrent_deliveries_share_commits(tmp_path: Path) -> None:
     """A WAL frame that ends a commit names the size of the database: count those."""
     async with opened(tmp_path) as ledger:
-        await ledger.deliver(delivery())
+        await ledger.write(delivery())
         wal = tmp_path / "ledger.db-wal"
         before = committed(wal)
-        await asyncio.gather(*(ledger.deliver(delivery()) for _ in range(64)))
+        await asyncio.gather(*(ledger.write(delivery()) for _ in range(64)))
         assert committed(wal) - before <= 3
 
 

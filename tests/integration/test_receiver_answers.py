@@ -209,7 +209,7 @@ async def test_nothing_is_acknowledged_that_is_not_committed(
             raise LedgerUnwritable("the disk is full")
 
         with monkeypatch.context() as patch:
-            patch.setattr(harness.ledger, "deliver", refuse)
+            patch.setattr(harness.ledger, "write", refuse)
             given = await harness.send(event())
         assert given.status == 503
         assert "disk" not in repr(given)

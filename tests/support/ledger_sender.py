@@ -32,7 +32,7 @@ async def main() -> None:
                 body=b"b" * 2000,
             )
             try:
-                await ledger.deliver(delivery)
+                await ledger.write(delivery)
                 sys.stdout.write(f"{event}\n")
             except LedgerUnwritable:
                 sys.stdout.write(f"-{event}\n")

@@ -300,7 +300,7 @@ class Life:
     task: asyncio.Task[None]
 
     async def deliver(self, event_type: str, data: object, event_id: str = "") -> bool:
-        new = await self.ledger.deliver(self.harness.delivery(event_type, data, event_id))
+        new = await self.ledger.write(self.harness.delivery(event_type, data, event_id))
         self.flow.deliveries_arrived()
         return new
 

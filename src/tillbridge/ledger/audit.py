@@ -14,8 +14,9 @@ from sqlalchemy import Connection, insert, select
 from sqlmodel import Session, col
 
 from tillbridge.core.i18n import _
+from tillbridge.ledger.database import all_rows
 from tillbridge.ledger.facts import get_fact, put_fact
-from tillbridge.ledger.models import AuditEntry, all_rows
+from tillbridge.ledger.models import AuditEntry
 
 FIRST = "0" * 64  # what the first entry follows
 _HEAD = "audit_head"

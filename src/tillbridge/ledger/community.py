@@ -9,15 +9,8 @@ from sqlalchemy import Connection, and_, delete, func, select
 from sqlalchemy.dialects.sqlite import insert
 from sqlmodel import Session, col
 
-from tillbridge.ledger.models import (
-    CommunityChild,
-    CommunityOrder,
-    CommunityRecord,
-    OrderRow,
-    all_rows,
-    first_row,
-    upsert,
-)
+from tillbridge.ledger.database import all_rows, first_row, upsert
+from tillbridge.ledger.models import CommunityChild, CommunityOrder, CommunityRecord, OrderRow
 from tillbridge.model.community import FINAL, ParentOrder, Record
 
 

@@ -1,22 +1,40 @@
-"""Connections to the ledger's file: how each is set up, and what its failures mean."""
+"""Connections to the ledger's file, what their failures mean, and how rows are read."""
 
 import contextlib
+import json
 import os
 import sqlite3
 import stat
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from functools import partial
 from pathlib import Path
-from typing import Any, Self, cast
+from typing import Any, Self, TypeVar, cast
 
 from filelock import FileLock, Timeout
-from sqlalchemy import Connection, Engine, NullPool, Pool, QueuePool, create_engine
+from sqlalchemy import (
+    Connection,
+    Engine,
+    NullPool,
+    Pool,
+    QueuePool,
+    Select,
+    create_engine,
+    func,
+    inspect,
+    select,
+)
+from sqlalchemy.dialects.sqlite import Insert, insert
 from sqlalchemy.exc import DBAPIError
+from sqlalchemy.orm import Session
+from sqlalchemy.sql import ColumnElement
+from sqlalchemy.sql.elements import SQLCoreOperations
 
 from tillbridge.core.errors import LedgerError, LedgerLocked
 from tillbridge.core.files import create_new, sync_folder
 from tillbridge.core.i18n import _
+
+T = TypeVar("T")
 
 LEDGER_FILE = "ledger.db"
 VAULT_FILE = "ledger.vault"
@@ -121,6 +139,36 @@ def _primary_code(failure: BaseException) -> int:
     error = driver_error(failure)
     code = getattr(error, "sqlite_errorcode", None)  # absent where the driver itself complains
     return code & 0xFF if isinstance(code, int) else -1
+
+
+# -- queries of any table
+
+
+def all_rows(connection: Connection, query: Select[T]) -> list[T]:
+    """Return the rows that are found, detached: a change of them changes nothing in the ledger."""
+    with Session(connection) as session:
+        return list(session.scalars(query))
+
+
+def first_row(connection: Connection, query: Select[T]) -> T | None:
+    """Return the first row that is found, detached; None where there is none."""
+    with Session(connection) as session:
+        return session.scalars(query).first()
+
+
+def among(column: SQLCoreOperations[Any], values: Collection[Any]) -> ColumnElement[bool]:
+    """Return whether the column has one of these values: one parameter, however many they are."""
+    listed = func.json_each(json.dumps(list(values))).table_valued("value")
+    return column.in_(select(listed.c.value))
+
+
+def upsert(table: type[object], *columns: str) -> Insert:
+    """Return an insert that, where a row has that key already, sets these columns of it."""
+    statement = insert(table)
+    return statement.on_conflict_do_update(
+        index_elements=list(inspect(table).primary_key),
+        set_={name: statement.excluded[name] for name in columns},
+    )
 
 
 # -- files that survive a power cut: whole as they were, or whole as they are to be

@@ -10,7 +10,8 @@ from pydantic_core import to_jsonable_python
 from sqlalchemy import Connection, delete, func, select
 from sqlmodel import col
 
-from tillbridge.ledger.models import Fact, upsert
+from tillbridge.ledger.database import upsert
+from tillbridge.ledger.models import Fact
 
 T = TypeVar("T")
 

@@ -1,4 +1,4 @@
-"""The ledger as the rest of the bridge sees it: open, write, read, deliver, close.
+"""The ledger as the rest of the bridge sees it: open, write, read, close.
 
 One thread has the write connection, and groups commits (invariant 7). Whoever wants something
 written leaves it in the queue and waits. The idle writer takes all that has gathered: deliveries go
@@ -126,6 +126,7 @@ class Ledger:
         self.writing_since: float | None = None
         self._lock = opened.lock
         self._connection = opened.connection  # of the writer's thread
+        self._events = published(opened.connection)
         self._loop = asyncio.get_running_loop()
         self._storage_watchers: list[Callable[[Storage], None]] = []
         self._commit_watchers: list[Callable[[], None]] = []
@@ -166,21 +167,32 @@ class Ledger:
         self._reader.dispose()
         self._lock.release()
 
-    def write(self, job: Callable[[Connection], T]) -> asyncio.Future[T]:
-        """Run `job` in the writer's thread; return its value after the commit that holds it.
+    @overload
+    def write(self, work: Delivery) -> asyncio.Future[bool]: ...
 
-        Concurrent jobs share a commit, each in a savepoint: one that raises is undone alone, and
-        what it raised comes back here. Raises LedgerUnwritable where nothing was committed. A
-        caller that is cancelled undoes nothing. The value must not be an unread result.
+    @overload
+    def write(self, work: Callable[[Connection], T]) -> asyncio.Future[T]: ...
+
+    def write(self, work: Delivery | Job) -> asyncio.Future[Any]:
+        """Store a delivery, or run a job in the writer's thread; done after the commit of it.
+
+        Of a delivery it returns True if it is new, False if its event is known; both are on disk.
+        Of a job it returns its value, which must not be an unread result. Concurrent writes share a
+        commit, each job in a savepoint: one that raises is undone alone, and what it raised comes
+        back here. Raises LedgerUnwritable where nothing was committed. A caller that is cancelled
+        undoes nothing.
         """
-        return self._queue(job)
-
-    def deliver(self, delivery: Delivery) -> asyncio.Future[bool]:
-        """Store a delivery: True if it is new, False if its event is known. Both are on disk.
-
-        Raises LedgerUnwritable.
-        """
-        return self._queue(delivery)
+        if self._closed:
+            raise LedgerError(_("The ledger is closed."))
+        waiter: asyncio.Future[Any] = self._loop.create_future()
+        self._gathered.append(_Request(work, waiter))
+        self._quiet_turns = 0
+        if self.writing_since is None:
+            if self._last_size == 1:
+                self._submit()
+            elif self._gathering_since is None:
+                self._gather()
+        return waiter
 
     async def read(self, query: Callable[[Connection], T]) -> T:
         """Run `query` in a reader's thread, on one committed state.
@@ -237,19 +249,6 @@ class Ledger:
         self._listeners.append(callback)
 
     # -- gathering, and answering
-
-    def _queue(self, work: Delivery | Job) -> asyncio.Future[Any]:
-        if self._closed:
-            raise LedgerError(_("The ledger is closed."))
-        waiter: asyncio.Future[Any] = self._loop.create_future()
-        self._gathered.append(_Request(work, waiter))
-        self._quiet_turns = 0
-        if self.writing_since is None:
-            if self._last_size == 1:
-                self._submit()
-            elif self._gathering_since is None:
-                self._gather()
-        return waiter
 
     def _gather(self) -> None:
         """Count turns of the event loop until requests pause, then hand them over."""
@@ -337,8 +336,8 @@ class Ledger:
         self._connection.engine.dispose()
 
     def _commit(self, batch: Sequence[_Request]) -> _Done:
-        sql, events = self._connection.exec_driver_sql, published(self._connection)
-        events.clear()
+        sql = self._connection.exec_driver_sql
+        self._events.clear()
         deliveries = [each.work for each in batch if isinstance(each.work, Delivery)]
         alone = bool(batch) and len(deliveries) == len(batch)  # one statement is a transaction
         try:
@@ -371,16 +370,15 @@ class Ledger:
             storage = Storage(str(driver_error(failure) or failure), is_damage(failure))
             unwritten = [_Answer(each.waiter, failure=_unwritable(failure)) for each in batch]
             return _Done(unwritten, (), storage)
-        return _Done(answers, tuple(events), Storage())
+        return _Done(answers, tuple(self._events), Storage())
 
     def _run_job(self, job: Job, waiter: asyncio.Future[Any]) -> _Answer:
-        sql, events = self._connection.exec_driver_sql, published(self._connection)
-        before = len(events)
+        sql, before = self._connection.exec_driver_sql, len(self._events)
         sql("SAVEPOINT job")
         try:
             value = job(self._connection)
         except Exception as failure:
-            del events[before:]
+            del self._events[before:]
             if is_storage_failure(failure):
                 raise  # SQLite may have rolled back all of it
             sql("ROLLBACK TO job")

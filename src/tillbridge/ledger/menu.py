@@ -18,6 +18,7 @@ from sqlalchemy.dialects.sqlite import insert
 from sqlalchemy.sql import ColumnElement
 from sqlmodel import col
 
+from tillbridge.ledger.database import among, upsert
 from tillbridge.ledger.facts import get_fact, put_fact
 from tillbridge.ledger.menu_codec import (
     PARTS,
@@ -30,15 +31,7 @@ from tillbridge.ledger.menu_codec import (
     part_from,
     part_text,
 )
-from tillbridge.ledger.models import (
-    MenuItem,
-    MenuPart,
-    MenuPrice,
-    PastItem,
-    RefusedItem,
-    among,
-    upsert,
-)
+from tillbridge.ledger.models import MenuItem, MenuPart, MenuPrice, PastItem, RefusedItem
 from tillbridge.ledger.overrides import mark_sent
 from tillbridge.model.catalogue import Item
 

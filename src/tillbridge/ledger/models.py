@@ -6,38 +6,28 @@ Where an attribute has another name than its column, the column's is that of rel
 """
 
 import json
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from dataclasses import asdict
 from enum import StrEnum
-from typing import Annotated, Any, Self, TypeVar
+from typing import Annotated, Any, Self
 
 import xxhash
 from sqlalchemy import (
     Column,
-    Connection,
     Index,
     Integer,
-    Select,
     Text,
     TypeDecorator,
     UniqueConstraint,
     false,
-    func,
-    inspect,
-    select,
     text,
 )
-from sqlalchemy.dialects.sqlite import Insert, insert
 from sqlalchemy.engine import Dialect
 from sqlalchemy.orm import registry
-from sqlalchemy.sql import ColumnElement
-from sqlalchemy.sql.elements import SQLCoreOperations
-from sqlmodel import Field, Session, SQLModel
+from sqlmodel import Field, SQLModel
 
 from tillbridge.model.order import OrderState, ReasonCode
 from tillbridge.model.restaurant import Table
-
-T = TypeVar("T")
 
 
 class Row(SQLModel, registry=registry()):
@@ -51,38 +41,11 @@ class Row(SQLModel, registry=registry()):
 metadata = Row.metadata
 
 
-def all_rows(connection: Connection, query: Select[T]) -> list[T]:
-    """Return the rows that are found, detached: a change of them changes nothing in the ledger."""
-    with Session(connection) as session:
-        return list(session.scalars(query))
-
-
-def first_row(connection: Connection, query: Select[T]) -> T | None:
-    """Return the first row that is found, detached; None where there is none."""
-    with Session(connection) as session:
-        return session.scalars(query).first()
-
-
-def among(column: SQLCoreOperations[Any], values: Collection[Any]) -> ColumnElement[bool]:
-    """Return whether the column has one of these values: one parameter, however many they are."""
-    listed = func.json_each(json.dumps(list(values))).table_valued("value")
-    return column.in_(select(listed.c.value))
-
-
-def upsert(table: type[Row], *columns: str) -> Insert:
-    """Return an insert that, where a row has that key already, sets these columns of it."""
-    statement = insert(table)
-    return statement.on_conflict_do_update(
-        index_elements=list(inspect(table).primary_key),
-        set_={name: statement.excluded[name] for name in columns},
-    )
-
-
 # -- types of columns
 
 
 class _Enumerated(TypeDecorator[StrEnum]):
-    """A text column with the values of an enumeration. ValueError for any other text."""
+    """A text column that is read as an enumeration. ValueError for any other text."""
 
     impl = Text
     cache_ok = True
@@ -90,10 +53,6 @@ class _Enumerated(TypeDecorator[StrEnum]):
     def __init__(self, kind: type[StrEnum]) -> None:
         super().__init__()
         self.kind = kind
-
-    def process_bind_param(self, value: StrEnum | None, dialect: Dialect) -> str | None:
-        del dialect
-        return None if value is None else self.kind(value).value
 
     def process_result_value(self, value: str | None, dialect: Dialect) -> StrEnum | None:
         del dialect

@@ -14,16 +14,8 @@ from sqlalchemy.dialects.sqlite import insert
 from sqlalchemy.sql import ColumnElement
 from sqlmodel import col
 
-from tillbridge.ledger.database import driver_of
-from tillbridge.ledger.models import (
-    Delivery,
-    LogEntry,
-    OrderRow,
-    TicketState,
-    all_rows,
-    among,
-    first_row,
-)
+from tillbridge.ledger.database import all_rows, among, driver_of, first_row
+from tillbridge.ledger.models import Delivery, LogEntry, OrderRow, TicketState
 from tillbridge.model.order import OrderState
 
 # -- deliveries

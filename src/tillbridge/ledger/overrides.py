@@ -6,7 +6,8 @@ from typing import TypeVar
 from sqlalchemy import Connection, delete, select, update
 from sqlmodel import col
 
-from tillbridge.ledger.models import CommunityOverride, StoreOverride, all_rows, upsert
+from tillbridge.ledger.database import all_rows, upsert
+from tillbridge.ledger.models import CommunityOverride, StoreOverride
 from tillbridge.model.catalogue import Item
 from tillbridge.model.instant import end_or_never
 

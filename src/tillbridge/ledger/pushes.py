@@ -16,18 +16,9 @@ from sqlalchemy import Connection, delete, func, select, update
 from sqlalchemy.dialects.sqlite import insert
 from sqlmodel import col
 
+from tillbridge.ledger.database import all_rows, first_row, upsert
 from tillbridge.ledger.facts import drop_fact, get_fact, put_fact
-from tillbridge.ledger.models import (
-    AcceptedTable,
-    Hold,
-    MenuPart,
-    Push,
-    RefusedItem,
-    StoreOverride,
-    all_rows,
-    first_row,
-    upsert,
-)
+from tillbridge.ledger.models import AcceptedTable, Hold, MenuPart, Push, RefusedItem, StoreOverride
 
 
 def begin_push(

@@ -301,7 +301,7 @@ class Deliveries:
             return self._refused("", _Refused(404, "no_such_store"))
         try:
             delivery = await self._check(request, store, endpoint)
-            new = await self.ledger.deliver(delivery)
+            new = await self.ledger.write(delivery)
         except _Refused as refused:
             return self._refused(store, refused)
         except LedgerError as failure:
