@@ -15,7 +15,7 @@ from tillbridge.ledger.models import OrderRow
 from tillbridge.ledger.orders import find_called
 from tillbridge.ledger.problems import open_problems
 from tillbridge.model.order import OrderState, ReasonCode
-from tillbridge.orders.repository import commit, insert
+from tillbridge.orders.repository import commit, save
 from tillbridge.orders.state import CancelWanted, Change, ServiceKnows
 
 NOW = 1_800_000_000_000
@@ -66,7 +66,7 @@ def fill(connection: Connection) -> None:
             desired_state=OrderState.CREATED,
             service_state=OrderState.CREATED,
         )
-        insert(connection, Change(None, row.replace(order_number=number)), at)
+        save(connection, Change(None, row.replace(order_number=number)), at)
     lost = CancelWanted(ReasonCode.POS_OFFLINE, "gone", "offline")
     for order_id in ("ord_b", "ord_c"):
         commit(connection, "main", order_id, lost, NOW)

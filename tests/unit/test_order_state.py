@@ -26,10 +26,10 @@ from tillbridge.orders.repository import (
     OF_ONE,
     OF_SEVERAL,
     commit,
-    insert,
     problems_of,
     problems_of_several,
     report_all,
+    save,
     see,
 )
 from tillbridge.orders.state import (
@@ -136,7 +136,7 @@ def test_what_is_open_is_what_follows_from_the_orders_after_every_step(
     with ledger() as connection:
         for order_id in ("a", "b"):
             row = new(order_id, order_number="7", unseen=unseen)
-            insert(connection, Change(None, row), 500)
+            save(connection, Change(None, row), 500)
         for step, (order_id, event) in enumerate(history):
             commit(connection, STORE, order_id, event, 1000 + step)
             rows = [get_order(connection, STORE, each) for each in ("a", "b")]
@@ -265,7 +265,7 @@ def test_a_refused_cancel_is_tried_again_by_either_command() -> None:
 
 def test_what_two_calls_were_refused_for_reads_the_same_after_a_restart() -> None:
     with ledger() as connection:
-        insert(connection, Change(None, accepted_by_pos()), 1)
+        save(connection, Change(None, accepted_by_pos()), 1)
         for call, words in ((Call.READY, "late (400)"), (Call.ACCEPT, "no (403)")):
             commit(connection, STORE, "ord_1", CallRefused(call, words), 2)
         before = open_problems(connection)
@@ -282,7 +282,7 @@ def test_a_cancel_of_the_bridge_stays_until_it_is_seen_and_one_of_a_person_does_
         payload = '{"id": "o", "total_amount": 1840, "currency": "USD"}'
         for number in (1003, 1004, 1005, 1006):
             row = new(f"ord_{number}", order_number=str(number), payload=payload)
-            insert(connection, Change(None, row), 500)
+            save(connection, Change(None, row), 500)
         away = CancelWanted(ReasonCode.POS_OFFLINE, "gone", "offline")
         said_no = CancelWanted(ReasonCode.CAPACITY, "nobody here", "capacity")
         commit(connection, STORE, "ord_1003", away, 1000)

@@ -220,11 +220,6 @@ def last_at(connection: Connection, store: str, order_id: str, event: str) -> in
     return connection.scalar(found.order_by(col(LogEntry.id).desc()).limit(1))
 
 
-def has_event(connection: Connection, store: str, order_id: str, event: str) -> bool:
-    """Return whether `event` has happened to the order."""
-    return last_at(connection, store, order_id, event) is not None
-
-
 # -- pages of orders
 
 PER_PAGE = 50

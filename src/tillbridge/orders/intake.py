@@ -38,7 +38,7 @@ from tillbridge.model.order import (
     unclear_quantities,
 )
 from tillbridge.orders.reasons import ChecksFailed, cancellation
-from tillbridge.orders.repository import OrderRepository, SetAside, commit, insert
+from tillbridge.orders.repository import OrderRepository, SetAside, commit, save
 from tillbridge.orders.state import Change, Delivered, decide
 
 log = get_logger()
@@ -337,7 +337,7 @@ def _created(
     received = {"lines": len(order.lines), "event_id": delivery.event_id}
     begun, entries = Change(row, row), [("order.received", received)]
     outcome, logged = "order", {}
-    if orders.has_event(connection, store, order.id, "order.completed"):
+    if orders.last_at(connection, store, order.id, "order.completed") is not None:
         outcome, logged = "delivered_before", {"order": order.id}
         begun = replace(decide(row, Delivered(), now_ms), entries=())
         entries.append(("order.not_written", {"why": "completed before it arrived"}))
@@ -360,7 +360,7 @@ def _created(
             begun = Change(row, row)
     entries += begun.entries
     change = Change(None, begun.after, tuple(entries), begun.event, for_ticket(order))
-    if not insert(connection, change, now_ms):
+    if not save(connection, change, now_ms):
         return IntakeResult("duplicate", delivery.event_type, logged={"order": order.id})
     return IntakeResult(outcome, delivery.event_type, change, logged)
 

@@ -256,24 +256,21 @@ class ServiceNotifier:
             return
         started = self._clock.monotonic()
         try:
-            await self._call(call, row)
+            match call:
+                case Call.ACCEPT:
+                    await self._service.accept(row.order_id)
+                case Call.PREPARING:
+                    await self._service.set_preparing(row.order_id)
+                case Call.READY:
+                    await self._service.ready(row.order_id)
+                case Call.CANCEL:
+                    code = row.reason_code or ReasonCode.OTHER
+                    await self._service.cancel(row.order_id, customer_text(code), code, row.message)
         except ServiceError as failure:
             await self._after_failure(report, row, call, failure)
         else:
             took_ms = round((self._clock.monotonic() - started) * 1000)
             await self._service_has(report, row, call, after_answer(call), ms=took_ms)
-
-    async def _call(self, call: Call, row: OrderRow) -> None:
-        match call:
-            case Call.ACCEPT:
-                await self._service.accept(row.order_id)
-            case Call.PREPARING:
-                await self._service.set_preparing(row.order_id)
-            case Call.READY:
-                await self._service.ready(row.order_id)
-            case Call.CANCEL:
-                code = row.reason_code or ReasonCode.OTHER
-                await self._service.cancel(row.order_id, customer_text(code), code, row.message)
 
     async def _service_has(
         self, report: _Report, row: OrderRow, call: Call, estimate: StateEstimate, **detail: object

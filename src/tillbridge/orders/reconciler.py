@@ -225,7 +225,7 @@ def commit_update(
         report(connection, Scope(store, frozenset({UNKNOWN}), order_id), [found], now_ms)
         return None
     name = f"ticket.{update.status}"
-    news = not orders.has_event(connection, store, order_id, name)
+    news = orders.last_at(connection, store, order_id, name) is None
     if news:
         why = {"reason": update.reason, "message": update.message} if update.reason else {}
         orders.log_event(connection, store, order_id, name, now_ms, **why)
@@ -488,7 +488,7 @@ class TicketReconciler:
 
     async def _left_in_pos(self, row: OrderRow, failure: PosFailure | None = None) -> None:
         """Report it to a person, once: whoever has seen it does not hear of it again."""
-        if not await self._orders.read(orders.has_event, row.order_id, "ticket.left"):
+        if await self._orders.read(orders.last_at, row.order_id, "ticket.left") is None:
             event = (
                 state.TicketLeft(failure.message, failure.fix) if failure else state.TicketLeft()
             )

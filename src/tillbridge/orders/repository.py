@@ -103,35 +103,35 @@ def commit(
     if row is None:
         return None
     change = decide(row, event, now_ms)
-    differs = {name: value for name, value in change.after if value != getattr(row, name)}
-    if differs:
-        orders.update_order(connection, store, order_id, now_ms, **differs)
-    _write_rest(connection, change, now_ms)
+    save(connection, change, now_ms)
     return change
 
 
-def insert(connection: Connection, change: Change, now_ms: int) -> bool:
-    """Insert a new order; False where there is one with that id: it stays."""
-    if not orders.insert_order(connection, change.after):
-        return False
-    _write_rest(connection, change, now_ms)
-    return True
+def save(connection: Connection, change: Change, now_ms: int) -> bool:
+    """Write the row of a change, its log and its problems.
 
-
-def _write_rest(connection: Connection, change: Change, now_ms: int) -> None:
-    """Write the log of the change and its problems; most changes of a row change no problem."""
+    False where a new order has the id of one that is there: that one stays as it is. Most changes
+    of a row change no problem.
+    """
     before, after = change.before, change.after
+    store, order_id = after.store, after.order_id
+    if before is None:
+        if not orders.insert_order(connection, after):
+            return False
+    elif differs := {name: value for name, value in after if value != getattr(before, name)}:
+        orders.update_order(connection, store, order_id, now_ms, **differs)
     for name, detail in change.entries:
-        orders.log_event(connection, after.store, after.order_id, name, now_ms, **detail)
+        orders.log_event(connection, store, order_id, name, now_ms, **detail)
     found = problems_of(after)
     if before is None or found != problems_of(before):
-        report(connection, Scope(after.store, _OF_NEW, after.order_id), found, now_ms)
+        report(connection, Scope(store, _OF_NEW, order_id), found, now_ms)
     unseen, unseen_before = (
         {code: row.unseen[code] for code in OF_SEVERAL & row.unseen.keys()} if row else {}
         for row in (after, before)
     )
     if unseen != unseen_before:
-        _report_several(connection, after.store, now_ms)
+        _report_several(connection, store, now_ms)
+    return True
 
 
 def _report_several(connection: Connection, store: str, now_ms: int) -> None:

@@ -50,16 +50,21 @@ _COMMUNITY_SIGNATURE = "community.bad_signature"
 # -- signatures (specification: Events, Transport, X-Service-Signature)
 
 
-def matches(body: bytes, signature: str, secrets: Iterable[bytes]) -> list[bool]:
-    """For each of `secrets`: whether `signature` is the lowercase hex HMAC-SHA256 of the raw body.
+def signer_of(
+    body: bytes, signature: str, secrets: Iterable[WebhookSecret]
+) -> WebhookSecret | None:
+    """Return the secret of which `signature` is the lowercase hex HMAC-SHA256 of the raw body.
 
-    Takes the same time whichever bytes differ; whatever else stands in the header is False.
+    Takes the same time whichever bytes differ, and whichever secret it is; None for whatever else
+    stands in the header.
     """
     given = signature.encode("ascii") if signature.isascii() else b""
-    return [
-        hmac.compare_digest(hmac.digest(secret, body, "sha256").hex().encode("ascii"), given)
-        for secret in secrets
-    ]
+    found = None
+    for each in secrets:
+        right = hmac.digest(each.secret.encode(), body, "sha256").hex().encode("ascii")
+        if hmac.compare_digest(right, given):
+            found = found or each
+    return found
 
 
 # -- envelopes (specification: Events, POS envelope and Community envelope)
@@ -331,15 +336,17 @@ class Deliveries:
     async def _check(self, request: web.BaseRequest, store: str, endpoint: Endpoint) -> Delivery:
         body = await self._body(request)
         headers = request.headers
-        now = self.clock.now_ms()
+        now, old_secret_s = self.clock.now_ms(), self.settings.old_secret_s
         signature = headers.get("X-Service-Signature", "")
-        signer = self._signer(endpoint, body, signature)
+        secrets = counting(endpoint.secrets, now, old_secret_s=old_secret_s)
+        signer = signer_of(body, signature, secrets)
         if signer is None and store in self._expected:
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(_PATIENCE_S):
                     await self._expected[store].wait()
             endpoint = self._endpoints[store]
-            signer = self._signer(endpoint, body, signature)
+            secrets = counting(endpoint.secrets, self.clock.now_ms(), old_secret_s=old_secret_s)
+            signer = signer_of(body, signature, secrets)
         if signer is None:
             self.refusals.bad_signature(store, looks_real=_looks_real(body, endpoint))
             raise _Refused(401, "signature" if endpoint.secrets else "no_secret_yet")
@@ -366,12 +373,6 @@ class Deliveries:
             received_at=now,
             body=body,
         )
-
-    def _signer(self, endpoint: Endpoint, body: bytes, signature: str) -> WebhookSecret | None:
-        old_secret_s = self.settings.old_secret_s
-        secrets = counting(endpoint.secrets, self.clock.now_ms(), old_secret_s=old_secret_s)
-        found = matches(body, signature, [each.secret.encode() for each in secrets])
-        return next((each for each, match in zip(secrets, found, strict=True) if match), None)
 
     async def _body(self, request: web.BaseRequest) -> bytes:
         """Return the body; whose it is, only its signature says."""
