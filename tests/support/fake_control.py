@@ -16,8 +16,9 @@ from tillbridge.ledger.snapshot import StoreSnapshot
 from tillbridge.model.instant import to_iso
 from tillbridge.model.order import OrderState
 from tillbridge.orders.views import log_view, order_view, possible_actions
-from tillbridge.status.document import BridgeFacts, StatusDocument, document
+from tillbridge.status.document import BridgeFacts, document
 from tillbridge.status.overview import Overview, overview
+from tillbridge.status.views import StatusDocument
 
 if TYPE_CHECKING:
     from tillbridge.operations.bridge import Bridge

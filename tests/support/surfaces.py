@@ -17,7 +17,7 @@ from tillbridge.core.problems import OpenProblem
 from tillbridge.diagnostics.check import Check
 from tillbridge.diagnostics.checkup import Checkup
 from tillbridge.ledger.snapshot import ACKNOWLEDGED, acknowledgement
-from tillbridge.status.document import StatusDocument
+from tillbridge.status.views import StatusDocument
 
 HEADINGS = {"All is well": "ok", "Needs a look": "warning", "Needs help now": "down"}
 

@@ -12,7 +12,7 @@ from tillbridge.operations import items
 if TYPE_CHECKING:
     from tillbridge.config import LoadedSettings
     from tillbridge.operations.integration import IntegrationView
-    from tillbridge.status.document import ProblemView
+    from tillbridge.status.views import ProblemView
 
 # What a person agrees to before an operation, nothing where nobody need be asked. It is given how
 # to ask the bridge about the same store.

@@ -20,12 +20,7 @@ from tillbridge.operations.communities import CommunityName
 
 if TYPE_CHECKING:
     from tillbridge.config import LoadedSettings
-    from tillbridge.status.document import (
-        CommunityView,
-        ProblemView,
-        StatusDocument,
-        StoreView,
-    )
+    from tillbridge.status.views import CommunityView, ProblemView, StatusDocument, StoreView
 
     class ShownCommunity(CommunityView):
         """A community with its open problems."""

@@ -130,11 +130,8 @@ class _Daemon:
     def _new_receiver(self) -> Receiver:
         bridge, settings = self._bridge, self._bridge.settings
         communities = {each.context.key: each for each in bridge.communities.values()}
-
-        def deliveries_arrived(key: str) -> None:
-            found = communities[key] if key in communities else bridge.stores[key].orders
-            found.deliveries_arrived()
-
+        arrived = {name: each.orders.deliveries_arrived for name, each in bridge.stores.items()}
+        arrived |= {key: each.deliveries_arrived for key, each in communities.items()}
         receiver = Receiver(
             receiver_settings(bridge.loaded),
             {name: store.location_id for name, store in settings.stores.items()}
@@ -143,7 +140,7 @@ class _Daemon:
             bridge.problems,
             clock=bridge.clock,
             metrics=bridge.context.metrics,
-            wake=deliveries_arrived,
+            wake=lambda path: arrived[path](),
             success_status=settings.assumptions.delivery_success_status,
         )
         for store in bridge.stores.values():

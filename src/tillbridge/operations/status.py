@@ -13,8 +13,9 @@ if TYPE_CHECKING:
     from tillbridge.ledger.ledger import Ledger
     from tillbridge.ledger.snapshot import StoreFigures
     from tillbridge.operations.bridge import Bridge
-    from tillbridge.status.document import BridgeFacts, StatusDocument
+    from tillbridge.status.document import BridgeFacts
     from tillbridge.status.overview import Overview
+    from tillbridge.status.views import StatusDocument
 
 _LEDGER_FILES = ("", "-wal", "-shm")
 _LEAST_S, _MOST_S = 1.0, 60.0

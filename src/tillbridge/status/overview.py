@@ -8,7 +8,8 @@ from tillbridge.core.i18n import _, ngettext
 from tillbridge.core.problems import OpenProblem
 from tillbridge.ledger.day import Day, WaitingOrder
 from tillbridge.model.instant import to_iso
-from tillbridge.status.document import BridgeFacts, Evidence, StatusDocument, StoreView
+from tillbridge.status.document import BridgeFacts, Evidence
+from tillbridge.status.views import StatusDocument, StoreView
 
 # While one of these is open, no order can go that way: the strip shows it.
 _SPANS = (

@@ -14,7 +14,8 @@ from tillbridge.ledger.snapshot import (
     read_figures,
     read_snapshot,
 )
-from tillbridge.status.document import BridgeFacts, StatusDocument, document
+from tillbridge.status.document import BridgeFacts, document
+from tillbridge.status.views import StatusDocument
 
 
 def status_from_ledger(data_dir: Path, configured: Mapping[str, Any]) -> StatusDocument:

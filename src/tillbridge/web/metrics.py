@@ -18,7 +18,7 @@ from prometheus_client.registry import Collector
 from tillbridge.core.metrics import Metrics
 from tillbridge.core.problems import Severity
 from tillbridge.operations.status import Measures
-from tillbridge.status.document import StoreView
+from tillbridge.status.views import StoreView
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 

@@ -12,7 +12,7 @@ from aiohttp import web
 from tillbridge import operations
 from tillbridge.core.actor import Actor, Role
 from tillbridge.core.operation import Dispatcher
-from tillbridge.status.document import StatusDocument
+from tillbridge.status.views import StatusDocument
 from tillbridge.web.authenticator import Visitor
 
 _PART = re.compile(r"\{([a-z_]+)\}")

@@ -6,8 +6,8 @@ from datetime import datetime
 
 from tillbridge.core.i18n import _
 from tillbridge.core.problems import PROBLEMS
-from tillbridge.status.document import ProblemView
 from tillbridge.status.overview import DayView, Overview, Span
+from tillbridge.status.views import ProblemView
 from tillbridge.web.site.book import Done, Filled, Page, Question, Visit, performs, subject
 from tillbridge.web.site.store import blocks
 
