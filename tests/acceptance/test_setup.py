@@ -162,7 +162,7 @@ async def test_a_bridge_that_cannot_start_with_it_has_its_file_back(wizard: Wiza
         squatter.bind(("127.0.0.1", wizard.fresh.receiver_port))
         squatter.listen()
         await wizard.write()
-        await wizard.fresh.bridge.logged("bridge.taken_back")
+        await wizard.fresh.bridge.logged("bridge.configuration_reverted")
         page = await wizard.page()
     assert "The bridge could not start with what was written" in page
     assert "The receiver cannot listen" in page

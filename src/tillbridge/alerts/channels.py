@@ -450,9 +450,9 @@ class Heartbeat:
         if (not failure) is not self._delivered:
             self._delivered = not failure
             if failure:
-                log.warning("heartbeat.not_heard", detail=failure)
+                log.warning("heartbeat.failed", detail=failure)
             else:
-                log.info("heartbeat.heard")
+                log.info("heartbeat.delivered")
 
     def _session(self) -> aiohttp.ClientSession:
         if self._tls is None:

@@ -41,7 +41,7 @@ _ENDS = {
     ),
     Ends.HANDLED: _("when somebody has seen to the order and says so: tillbridge orders done"),
     Ends.SETTLED: _(
-        "when the order is settled: the service takes the call after all, the order is cancelled "
+        "when the order is settled: the service accepts the call after all, the order is cancelled "
         "or completed, or somebody has seen to it and says so: tillbridge orders done"
     ),
     Ends.NOTE: _("when somebody acknowledges it: tillbridge problems ack {code}"),

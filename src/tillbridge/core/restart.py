@@ -71,11 +71,11 @@ class RestartController:
         self._undo = None
 
     def undo(self, failure: BridgeError) -> bool:
-        """Take back what made a run impossible; False where there is nothing to take back."""
+        """Undo what made a run impossible; False where there is nothing to undo."""
         undo, self._undo = self._undo, None
         if undo is None:
             return False
-        log.error("bridge.taken_back", error=failure.text)
+        log.error("bridge.configuration_reverted", error=failure.text)
         self.refused = failure
         self.to_connect = ""
         undo(failure)

@@ -1,6 +1,6 @@
 """What happens because something happened: workers, and the supervisor that contains failures.
 
-A worker is woken and takes its next step. What fails unexpectedly in one store's flow stops that
+A worker is woken and runs its next step. What fails unexpectedly in one store's flow stops that
 step of that store only: it is reported as a problem, tried again with back-off, and its problem
 closes by itself once it works again. What the whole bridge depends on (ledger, receiver, page) is
 run by `daemon.run`.
@@ -149,9 +149,9 @@ _CRASH_PAUSE_S = 15.0  # at most so long does a step that raised ignore who wake
 
 
 class Worker:
-    """Takes `step` whenever it is woken, and never twice at a time. Used from the event loop.
+    """Runs `step` whenever it is woken, and never twice at a time. Used from the event loop.
 
-    A step that raises is reported to the supervisor and taken again with back-off. What wakes the
+    A step that raises is reported to the supervisor and run again with back-off. What wakes the
     worker while it works counts for the next step.
     """
 
@@ -170,21 +170,21 @@ class Worker:
         self._crashes = 0
         self._failures = 0
         self._drained = False
-        # Since when (monotonic, s) the step that is being taken goes on; None: it waits.
+        # Since when (monotonic, s) the step that is running goes on; None: it waits.
         self.busy_since: float | None = None
 
     def wake(self) -> None:
-        """Take a step as soon as may be."""
+        """Run a step as soon as may be."""
         self._wake_requested = True
         self._stirred.set()
 
     def wake_in(self, seconds: float) -> None:
-        """Take a step after so many seconds, unless one is taken before."""
+        """Run a step after so many seconds, unless one is run before."""
         self._due = min(self._due, self._clock.monotonic() + seconds)
         self._stirred.set()
 
     def wake_at(self, at_ms: int | None) -> None:
-        """Take a step at that instant, in place of another instant; None for none."""
+        """Run a step at that instant, in place of another instant; None for none."""
         self._due_at_ms = at_ms
         self._stirred.set()
 
@@ -199,7 +199,7 @@ class Worker:
         self._failures = 0
 
     async def drain(self) -> None:
-        """Take no more steps, and return once none is under way."""
+        """Run no more steps, and return once none is under way."""
         self._drained = True
         await self._idle.wait()
 

@@ -67,7 +67,7 @@ async def _about(bridge: Bridge, store: str) -> About:
 
 
 async def _is_well(bridge: Bridge, receiver_url: Callable[[], str]) -> bool:
-    """Return whether deliveries are taken: the ledger writes, and the receiver answers itself."""
+    """Whether deliveries are accepted: the ledger writes, and the receiver answers itself."""
     if not bridge.ledger.writable:
         return False
     parts = urlsplit(receiver_url())

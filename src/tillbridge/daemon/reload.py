@@ -91,7 +91,7 @@ class Reloader:
         tracker.report(_FILE, ())  # the last run's: this one has read the file
 
     async def read(self) -> None:
-        """Read the file, and take up what can be taken up."""
+        """Read the file, and apply what can be applied."""
         try:
             fresh = await asyncio.to_thread(load, self._path)
             change = compare(self._counts.settings, fresh.settings)

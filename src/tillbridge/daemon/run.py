@@ -1,8 +1,8 @@
 """The daemon: start the listeners, run the flows, and end in order.
 
-Deliveries are taken first and last: the receiver listens before anything else runs, and on SIGTERM
-it stops before the flows do, so that what was acknowledged is on disk and nothing more comes in.
-Before anything is set up it is the same daemon, with no store and no receiver.
+Deliveries are accepted first and last: the receiver listens before anything else runs, and on
+SIGTERM it stops before the flows do, so that what was acknowledged is on disk and nothing more
+comes in. Before anything is set up it is the same daemon, with no store and no receiver.
 """
 
 import asyncio
@@ -290,7 +290,7 @@ class _Daemon:
                 stores = self._bridge.stores.values()
                 await asyncio.gather(*(found.orders.drain() for found in stores))
         except TimeoutError:
-            # What is cut off now is taken up at the next start.
+            # What is cut off now is resumed at the next start.
             log.warning("bridge.drain_cut_off", after_s=drain_s)
 
     async def note_running(self, *, stopped: bool) -> None:

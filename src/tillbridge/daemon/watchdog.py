@@ -1,7 +1,7 @@
 """The watchdog: the service manager hears from the bridge as long as everything makes progress.
 
 It runs by a timer of the event loop, so a loop that hangs is silent. Beside that it checks what the
-loop alone does not show: a writer whose thread is stuck in the disk, an inbox that nobody takes up,
+loop alone does not show: a writer whose thread is stuck in the disk, an inbox that nobody works on,
 a scheduler that begins nothing. A disk that refuses is no reason: the bridge goes on without it,
 and a new start would find the same disk.
 """
@@ -88,7 +88,7 @@ class ServiceManager:
                 talk.settimeout(0)
                 talk.sendto(text, address)
         except OSError as failure:
-            log.warning("service_manager.not_told", said=lines[0], detail=str(failure))
+            log.warning("service_manager.notify_failed", state=lines[0], detail=str(failure))
 
 
 def _line(text: str) -> str:
@@ -165,7 +165,7 @@ def watchdog_of(manager: ServiceManager, bridge: Bridge) -> Watchdog:
         nonlocal unwritable_at
         if not bridge.ledger.writable:
             unwritable_at = time.monotonic()
-        # The time in which nothing could be taken in, because the disk refused, does not count.
+        # The time in which nothing could be processed, because the disk refused, does not count.
         behind = {
             name: None if since is None else max(since, unwritable_at)
             for name, store in bridge.stores.items()

@@ -101,7 +101,7 @@ def delivery_of(connection: Connection, store: str, event_id: str) -> Delivery |
 
 UNWRITTEN = frozenset({TicketState.WAITING, TicketState.WRITING})
 
-# How the reference of a ticket begins that was printed because the till could not take it.
+# How the reference of a ticket begins that was printed because the till could not accept it.
 ON_PAPER = "not in till"
 PERHAPS_ON_PAPER_ONLY = "perhaps not in till"  # the till did not say whether it has it too
 BY_HAND = "by hand"  # the reference of a ticket that a person typed

@@ -75,7 +75,7 @@ def mark_sent(connection: Connection, store: str, items: Collection[Item], *, at
 
 
 def settle_override(connection: Connection, sent: CommunityOverride, *, at: int) -> None:
-    """Note that the service has taken this very override; one that puts on sale is done with."""
+    """Note that the service has accepted this very override; one that puts on sale is done with."""
     same = {name: getattr(sent, name) for name in ("store", "external_id", "at", "available")}
     if sent.available:
         connection.execute(delete(CommunityOverride).filter_by(**same))

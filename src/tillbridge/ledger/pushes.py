@@ -250,7 +250,7 @@ def is_whole_due(connection: Connection, store: str) -> bool:
 
 
 def whole_is_done(connection: Connection, store: str) -> None:
-    """Note that a full push was taken."""
+    """Note that a full push was accepted."""
     drop_fact(connection, store, WHOLE_DUE)
 
 

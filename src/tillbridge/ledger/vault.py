@@ -285,7 +285,7 @@ def counting(
     """Return those that count: the newest, and older ones for `old_secret_s` after their end.
 
     A secret that was replaced, or ended with its integration, still counts for a while, so that
-    deliveries signed with it, and their retries, are taken.
+    deliveries signed with it, and their retries, are accepted.
     """
     found = []
     replaced_ms: int | None = None

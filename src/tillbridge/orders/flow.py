@@ -3,7 +3,7 @@
     inbox ─ intake ─▶ orders ─ writer ─▶ POS ─ updates ─▶ orders ─ notifier ─▶ service
 
 Each worker leaves what it knows in the ledger before it does the next thing, so that any of them
-can be cut off anywhere; `run` first takes up all that is open. What a worker has to do next it
+can be cut off anywhere; `run` first resumes all that is open. What a worker has to do next it
 takes from the changes that are committed, and from nothing else.
 """
 
@@ -96,11 +96,11 @@ class OrdersFlow:
 
     @property
     def behind_since(self) -> float | None:
-        """Since when (monotonic, s) the inbox holds what is not taken in; None: nothing waits."""
+        """Since when (monotonic, s) the inbox holds what is not processed; None: nothing waits."""
         return self._intake.behind_since
 
     async def run(self) -> None:
-        """Take up what is open, then work until cancelled. One step that fails stops no other."""
+        """Resume what is open, then work until cancelled. One step that fails stops no other."""
         attempt = self._orders.supervisor.attempt
         await attempt("presence", self._presence.probe)
         if self._reads_updates:
@@ -121,8 +121,8 @@ class OrdersFlow:
     async def drain(self) -> None:
         """Begin nothing more; return once no call to the POS or the service is under way.
 
-        The caller bounds the wait, and cancels `run` afterwards. Whatever is cut off is taken up
-        at the next start.
+        The caller bounds the wait, and cancels `run` afterwards. Whatever is cut off is resumed at
+        the next start.
         """
         calling = (self._writer.worker, *self._notifier.workers)
         await asyncio.gather(*(each.drain() for each in calling))
@@ -159,7 +159,7 @@ class OrdersFlow:
             # The process may have ended before the menu was synchronised: rather twice than never.
             await self._effects.price_mismatch()
         if rows:
-            log.info("orders.taken_up", store=self._orders.store, count=len(rows))
+            log.info("orders.resumed", store=self._orders.store, count=len(rows))
 
     def _processed(self, result: IntakeResult) -> None:
         self._results.append(result)
@@ -181,7 +181,7 @@ class OrdersFlow:
     # -- what a person asks for
 
     async def retry(self, order_id: str, *, by: str = "staff") -> str:
-        """Try at once what is left to do for the order; one that was given up is taken up again.
+        """Try at once what is left to do for the order; one that was given up is begun again.
 
         A call that the service refused is made again. Returns a sentence for whoever asked. Raises
         BridgeError where there is nothing to try.

@@ -1,4 +1,4 @@
-"""Takes deliveries out of the inbox and makes orders of them, each in a write of its own.
+"""Processes the deliveries of the inbox: makes orders of them, each in a write of its own.
 
 The receiver has verified the signature and that the body is an envelope of this store; here only
 `data` is read. Specification: Events, POS envelope. It does not show the data of order.delivered:
@@ -386,7 +386,7 @@ _LOGGED = {
 
 
 class Intake:
-    """Takes in what the receiver has committed; `on_processed` gets what came of each delivery."""
+    """Processes what the receiver has committed; `on_processed` gets what came of each delivery."""
 
     def __init__(
         self,
@@ -400,7 +400,7 @@ class Intake:
         self._aside = SetAside("intake", repository)  # by the delivery's row id
         self.worker = Worker("intake", self._step, repository.supervisor, repository.clock)
         self.worker.wake()  # what was committed before this start of the process
-        # Since when (monotonic, s) something waits and nothing of it was taken in; None: all is in.
+        # Since when (monotonic, s) something waits and none of it is processed; None: nothing is.
         self.behind_since: float | None = time.monotonic()
 
     def deliveries_arrived(self) -> None:
@@ -410,9 +410,9 @@ class Intake:
         self.worker.wake()
 
     async def _step(self) -> float | None:
-        """Take in what has been delivered, the oldest first; return when the next try is due.
+        """Process what has been delivered, the oldest first; return when the next try is due.
 
-        A delivery that cannot be taken in is set aside, and tried again later; the others go on.
+        A delivery that cannot be processed is set aside, and tried again later; the others go on.
         The writes of a batch share a commit.
         """
         if self.behind_since is None:

@@ -40,7 +40,7 @@ class _FailureKind:
     may_pass: bool = False
 
 
-# A POS that is off, or did not answer, may take the order yet; one that said no has decided.
+# A POS that is off, or did not answer, may accept the order yet; one that said no has decided.
 # Failures an adapter should not have (the runner says which) never come here: they are tried again.
 _FAILURES = (
     _FailureKind(ItemUnavailable, "item_unavailable", ReasonCode.ITEM_OUT_OF_STOCK, is_answer=True),
@@ -86,7 +86,7 @@ CAUSES = {
     "price": _("the till has another price"),
     "unknown_item": _("something was ordered that is not on the menu"),
     "price_differs": _("a price was not that of the menu"),
-    "other": _("they could not be taken"),
+    "other": _("they could not be accepted"),
 }
 # Those of which the till's own words say more.
 EXPLAINED_BY_TILL = frozenset({"refused", "sold_out", "closed", "capacity", "price"})
@@ -160,7 +160,9 @@ def cancellation(cause: Cause, *, pos_has_none: bool = False) -> CancelWanted:
             message = _("The POS could not be reached in time.")
         case Lapsed(lapse=Lapse.NOT_WRITTEN):
             code, name = ReasonCode.OTHER, "not_written"
-            message = cause.note.partition(": ")[2] or _("The POS did not take the order in time.")
+            message = cause.note.partition(": ")[2] or _(
+                "The POS did not accept the order in time."
+            )
         case Lapsed():
             code, name = cause.unconfirmed_reason, "not_confirmed"
             message = _("The POS did not confirm the order in time.")
@@ -208,7 +210,7 @@ def failure_note(failure: PosFailure) -> str:
 
 
 def why_not_written(row: OrderRow) -> str:
-    """Return why the till did not take the order, in its own words where it gave some."""
+    """Return why the till did not accept the order, in its own words where it gave some."""
     note = row.last_failure
     return note.partition(": ")[2] or note or _("it did not answer")
 

@@ -153,7 +153,7 @@ class PosPresence:
         await self._report(self._refused)
 
     async def write_worked(self) -> None:
-        """Take note that the POS has just taken or found a ticket, or said no to one."""
+        """Take note that the POS has just accepted or found a ticket, or said no to one."""
         self._writes_ok = True
         if self.probe_ok and not (self._reported and self._reported.online):
             await self._report(Health(online=True))

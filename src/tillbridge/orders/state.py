@@ -60,7 +60,7 @@ class Event:
 
 @dataclass(frozen=True, slots=True)
 class WriteBegun(Event):
-    """The POS is about to be asked to take the ticket (invariant 2)."""
+    """The POS is about to be asked to accept the ticket (invariant 2)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +73,7 @@ class Written(Event):
 
 @dataclass(frozen=True, slots=True)
 class Printed(Event):
-    """The order was printed because the till could not take it, and `why` it could not."""
+    """The order was printed because the till could not accept it, and `why` it could not."""
 
     reference: str
     why: str
@@ -82,7 +82,7 @@ class Printed(Event):
 
 @dataclass(frozen=True, slots=True)
 class WriteFailed(Event):
-    """The POS did not take the ticket; `note` is "kind" or "kind: the POS's words".
+    """The POS did not accept the ticket; `note` is "kind" or "kind: the POS's words".
 
     `counts`: it was asked to, and failed.
     """
@@ -232,7 +232,7 @@ class Change:
     """What an event came to: the row before and after, and what the order's log gains.
 
     `before` is None for an order that is new; `order` is what its payload says, where that has just
-    been parsed. `event` is None for an order that is new or that a restart takes up.
+    been parsed. `event` is None for an order that is new or that a restart resumes.
     """
 
     before: OrderRow | None
@@ -424,10 +424,10 @@ def _handled(row: OrderRow, how: ByHand, now_ms: int) -> OrderRow:
 
 
 def _retried(row: OrderRow) -> OrderRow:
-    """Make refused calls again; take up what was given up, and ask for what was held.
+    """Make refused calls again; resume what was given up, and ask for what was held.
 
     A cancel that the service refused stays desired: it is the call that is tried again. Of an order
-    that is taken up the POS is asked whether it has it before anything is written.
+    that is resumed the POS is asked whether it has it before anything is written.
     """
     after = row.replace(refused={}, last_failure="asked_for" if is_held(row) else row.last_failure)
     cancelled = row.desired_state is OrderState.CANCELLED
@@ -470,7 +470,7 @@ class Phase(StrEnum):
     """What an order waits for at its POS."""
 
     WRITE = "write"
-    CONFIRM = "confirm"  # written; the POS has to say that it takes it
+    CONFIRM = "confirm"  # written; the POS has to say that it accepts it
     WITHDRAW = "withdraw"  # cancelled; its ticket has to leave the POS
 
 

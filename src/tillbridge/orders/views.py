@@ -402,8 +402,8 @@ _PLAIN: Mapping[str, str] = {
     "order.preparing": _("Told the service that it is being prepared."),
     "order.accepted": _("Told the service that it is accepted."),
     "order.cancelled": _("Told the service that it is cancelled: {code}."),
-    "order.wait": _("The till did not take it: {reason}. It is tried again."),
-    "order.on_paper": _("The till could not take it ({why}), so it was printed: NOT IN TILL."),
+    "order.wait": _("The till did not accept it: {reason}. It is tried again."),
+    "order.on_paper": _("The till could not accept it ({why}), so it was printed: NOT IN TILL."),
     "order.held": _("It was too old to be printed without somebody asking for it."),
     "order.to_cancel": _("It is to be cancelled: {code}."),
     "order.call_refused": _(

@@ -61,7 +61,7 @@ INVALID_TRANSITION = "order.invalid_transition"
 _TRANSITION = Write(proof=INVALID_TRANSITION)
 
 # Seconds between looks at the sync status after a push whose answer was lost: the service may have
-# taken it as a job, which moves the status only at its end, and must not be given a second one.
+# accepted it as a job, which moves the status only at its end, and must not be given a second one.
 _JOB_LOOKS_S = (0.0, 2.0, 4.0, 8.0)
 
 
@@ -304,8 +304,8 @@ class MenuCalls(Calls):
         self, kind: type[T], operation: str, store_id: str, *ids: str, body: object
     ) -> T:
         async def settle() -> bool:
-            # The status does not say which items were taken, only whether it makes sense to go on
-            # (it fails where the integration is gone); the repeat then gives the answer.
+            # The status does not say which items were accepted, only whether it makes sense to go
+            # on (it fails where the integration is gone); the repeat then gives the answer.
             await self.menu_status(store_id, priority=ENDPOINTS[operation].priority)
             return False
 

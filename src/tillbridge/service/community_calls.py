@@ -2,7 +2,7 @@
 
 Specification: Community (hub) endpoints.
 Each raises ServiceError and nothing else: Refused for what is not there (a request for another
-community is a 404) or not taken, Unreachable, ServiceDown, RateLimited, OutcomeUnknown.
+community is a 404) or not accepted, Unreachable, ServiceDown, RateLimited, OutcomeUnknown.
 """
 
 from collections.abc import Mapping

@@ -247,7 +247,7 @@ class Signup:
 
         A merchant who exists is asked to log in instead (409 onboarding.merchant_exists, retried
         once). Raises Conflict where that meets another store mapping too, Refused with
-        `auth.invalid_client` where the id or secret is wrong, Refused for a field not taken.
+        `auth.invalid_client` where the id or secret is wrong, Refused for a field not accepted.
         """
         try:
             return SignupUrl(await self._ask(wanted, state))

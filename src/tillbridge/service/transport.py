@@ -59,7 +59,7 @@ class Origin:
     def poll_url(self, path_or_url: str) -> str:
         """Return the URL for a `poll_url`: a path below the root, with or without its prefix.
 
-        An absolute URL is taken where its origin is the service's own. Raises Refused (code
+        An absolute URL is accepted where its origin is the service's own. Raises Refused (code
         `answer.foreign_url`) for everything else: it might carry the token to a stranger.
         """
         if len(path_or_url) > _LONGEST or not _PLAIN.fullmatch(path_or_url):

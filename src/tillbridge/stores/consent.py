@@ -111,9 +111,9 @@ class ConsentFlow:
         """Exchange the code, store the tokens, and return the store that consented.
 
         Raises ConsentRefused for a state that is not ours, ServiceError where the code is not
-        taken, LedgerUnwritable where the tokens cannot be stored.
+        accepted, LedgerUnwritable where the tokens cannot be stored.
         """
-        store = self._take(state)
+        store = self._redeem(state)
         tokens = await self._link.oauth.exchange(code)
         await self._tokens[store].adopt(tokens)
         await note_consent(self._ledger, store, tokens, at_ms=self._clock.now_ms())
@@ -122,7 +122,7 @@ class ConsentFlow:
 
     def decline(self, *, error: str, state: str) -> ConsentRefused:
         """Return what to tell when the redirect brought an error; raises it for a foreign state."""
-        store = self._take(state)
+        store = self._redeem(state)
         log.info("consent.declined", store=store)
         text = (
             _("The merchant did not consent.")
@@ -140,7 +140,8 @@ class ConsentFlow:
                 found = store
         return found
 
-    def _take(self, state: str) -> str:
+    def _redeem(self, state: str) -> str:
+        """Return the store whose consent has this state, once. Raises ConsentRefused."""
         now = self._clock.monotonic()
         found = self._store_of(state)
         if found is None:

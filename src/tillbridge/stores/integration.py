@@ -2,7 +2,7 @@
 
 Specification: Stores and integrations; Integration status. The webhook secret is shown once, by
 the call that integrates: it is on disk before anything else happens. Everything here may be run
-again at any time, and what was cut off is taken up by `resume`.
+again at any time, and what was cut off is resumed by `resume`.
 """
 
 import asyncio
@@ -316,7 +316,7 @@ class Integrator:
             try:
                 made = await self._shown(self._client.integrate(store_id, self.wanted))
             except Refused:
-                if not remove:  # nothing was there before, so nothing is to be taken up
+                if not remove:  # nothing was there before, so nothing is to be resumed
                     await self.repository.finished()
                 raise
             except Conflict as conflict:

@@ -1,7 +1,7 @@
 """Which store is meant, how its integration differs from the configuration, what follows. Pure.
 
 Specification: Integration; Integration status; Stores and integrations. A PUT changes only what is
-sent, and takes no external_store_id: another location takes a new integration.
+sent, and accepts no external_store_id: another location needs a new integration.
 """
 
 from collections.abc import Mapping, Sequence
@@ -54,7 +54,7 @@ class Difference:
 
 @dataclass(frozen=True, slots=True)
 class IntegrationPlan:
-    """What has to be done; `changes` are those of a PUT, `location` takes a new integration."""
+    """What has to be done; `changes` are those of a PUT, `location` needs a new integration."""
 
     kind: Kind
     state: State
@@ -100,7 +100,7 @@ def costs_of(kind: Kind) -> tuple[str, ...]:
         _("The integration is removed and made anew, which gives a new webhook secret."),
         _("The storefront is closed for a moment, so that no order falls between."),
         _("Deliveries that the service was still trying to repeat are not sent again."),
-        _("Deliveries signed with the old secret are taken for a while; orders go on."),
+        _("Deliveries signed with the old secret are accepted for a while; orders go on."),
     )
 
 
@@ -147,7 +147,7 @@ def differences(now: Integration, wanted: IntegrationRequest) -> tuple[Differenc
 def changed_elsewhere(
     plan: IntegrationPlan, acknowledged: Mapping[str, Any]
 ) -> tuple[Difference, ...]:
-    """Return what somebody else has changed: the service had taken it as it is wanted."""
+    """Return what somebody else has changed: the service had accepted it as it is wanted."""
     return tuple(each for each in plan.differences if acknowledged.get(each.field) == each.wanted)
 
 

@@ -1,7 +1,7 @@
 """What is stored of a store's integration: facts in the ledger, secrets in the vault.
 
 What takes several calls is noted before the first of them, so that a crash or a service that goes
-away in between leaves nothing half done: it is taken up again.
+away in between leaves nothing half done: it is resumed.
 """
 
 import asyncio

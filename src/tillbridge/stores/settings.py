@@ -278,7 +278,7 @@ class SettingsFlow:
                 return None
             self._report("store.file_unreadable")
             try:
-                await self._take(details)
+                await self._adopt(details)
                 self._on_schedule(partial(planned_at, self.schedule))
                 await self._send(await self._plan(details))
             except (ServiceError, LedgerError) as failure:
@@ -289,7 +289,7 @@ class SettingsFlow:
         today = datetime.fromtimestamp(self._clock.now_ms() / 1000, UTC).date()
         return await asyncio.to_thread(read_store_files, self.files, today=today)
 
-    async def _take(self, details: StoreDetails) -> None:
+    async def _adopt(self, details: StoreDetails) -> None:
         """Let the details count from now on, and store the hours for the next start."""
         if details.hours != self._details.hours and details.hours is not None:
             hours, at = hours_to_json(details.hours), self._clock.now_ms()
