@@ -97,19 +97,28 @@ class KnownTexts:
 
     def replaced(self, text: str) -> str:
         """Return a text with the others in the place of what is known."""
-        pieces, done, place = [], 0, 0
-        low, forms = lowered(text), self._forms
-        last = len(low) - _KEY if forms else -1
+        pieces, done = [], 0
+        for begin, end, other in self._found(text) if self._forms else ():
+            pieces += [text[done:begin], other]
+            done = end
+        return "".join([*pieces, text[done:]]) if pieces else text
+
+    def first_in(self, text: str) -> str:
+        """Return the first that stands in a text; "" where none does."""
+        return next((text[begin:end] for begin, end, _other in self._found(text)), "")
+
+    def _found(self, text: str) -> Iterator[tuple[int, int, str]]:
+        low, forms, place = lowered(text), self._forms, 0
+        last = len(low) - _KEY
         while place <= last:
             for form, other, anywhere in forms.get(low[place : place + _KEY], ()):
                 end = place + len(form)
                 if low.startswith(form, place) and (anywhere or _is_word(low, place, end)):
-                    pieces += [text[done:place], other]
-                    place = done = end
+                    yield place, end, other
+                    place = end
                     break
             else:
                 place += 1
-        return "".join([*pieces, text[done:]]) if pieces else text
 
 
 def quoted_forms(text: str) -> list[str]:
