@@ -1,10 +1,15 @@
 """Whoever kills the bridge in the demo sees what it is for: the order comes all the same."""
 
+import html
+import json
 import os
+import re
 import signal
 import subprocess
 import sys
 import time
+import urllib.parse
+import urllib.request
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -52,14 +57,62 @@ def demo(folder: Path) -> Iterator[tuple[subprocess.Popen[bytes], Path]]:
         started.wait()
 
 
+def address(said: Path, name: str) -> str:
+    """Return an address that the demo has printed."""
+    found = re.search(rf"{name} +(http://[^ ]+)", said.read_text())
+    assert found is not None
+    return found[1]
+
+
+def page(url: str, **form: str) -> str:
+    """Return a page as text, or what comes of pressing a button of it."""
+    body = urllib.parse.urlencode(form).encode() if form else None
+    with urllib.request.urlopen(url, body, timeout=30) as answer:
+        return html.unescape(str(answer.read().decode()))
+
+
+def order(service: str) -> str:
+    """Order something; return the address of the order's page."""
+    line = {"external_id": "P01", "variant_external_id": "P01-L", "quantity": 1}
+    body = json.dumps({"store_id": "st_main", "items": [line]}).encode()
+    with urllib.request.urlopen(service + "_control/orders", body, timeout=30) as answer:
+        return f"{service}orders/{json.load(answer)['order_id']}"
+
+
 @pytest.mark.skipif(not BELOW.exists(), reason="only Linux tells what a process has started")
-def test_a_bridge_that_is_killed_is_started_again(tmp_path: Path) -> None:
+def test_the_demo_shows_what_its_faults_come_to(tmp_path: Path) -> None:
     with demo(tmp_path) as (running, said):
         killed = bridge_of(running.pid)
         assert killed is not None
         os.kill(killed, signal.SIGKILL)
         until("it says so", lambda: "started again" in said.read_text())
-        until("another runs", lambda: bridge_of(running.pid) not in {None, killed})
+        until("another runs", lambda: "runs again" in said.read_text())
+        assert bridge_of(running.pid) not in {None, killed}
+
+        store, bridge = address(said, "Storefront"), address(said, "The bridge")
+        service = address(said, "Control panel")
+        for url, others in ((store, (bridge, "/#trouble")), (bridge, (store, service))):
+            shown = page(url)
+            assert "This is a demo" in shown
+            assert all(f'href="{other}' in shown for other in others)
+        assert "Main Street" in page(bridge)  # as the service calls the store
+        command = re.findall(r"--config (\S+/bridge\.toml) status", said.read_text())
+        assert [Path(each).exists() for each in command] == [True]
+
+        page(service + "panel", do="kill")
+        assert "The bridge is dead" in page(service)
+        ordered = order(service)
+        until("it says when", lambda: "tries again in 60 s" in page(ordered))
+        until("here too", lambda: "the service tries again in 60 s, at" in said.read_text())
+        page(service + "panel", do="clear")
+        until("it runs", lambda: "The bridge runs." in page(service))
+        page(service + "panel", do="till_away")
+        page(service + "panel", do="jump_minute")
+        until("the bridge has it", lambda: "The till has not answered yet" in page(ordered))
+        until("it waits for the till", lambda: "Orders that wait for the till" in page(bridge))
+        page(service + "panel", do="clear")
+        until("it is accepted", lambda: 'id="state">accepted' in page(ordered))
+        assert "the menu had it then" not in page(f"{bridge}orders/{ordered.rpartition('/')[2]}")
         running.send_signal(signal.SIGINT)
         assert running.wait(60) == 0
 

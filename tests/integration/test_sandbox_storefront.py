@@ -177,7 +177,7 @@ async def test_the_first_page_says_how_to_connect_and_makes_trouble(bridge: Driv
     assert "sandbox-secret" in page
     await bridge.page("/panel", {"do": "unavailable_once"})
     _, page, _ = await bridge.page("/")
-    assert "Clear all faults" in page
+    assert "Switched on: error 503 (1 to go)" in page
     assert (await bridge.call("GET", "/pos/stores")).status == 503
     for button in ("pause", "resume", "jump_day", "speed_60", "speed_1", "down", "clear"):
         status, _, _ = await bridge.page("/panel", {"do": button})

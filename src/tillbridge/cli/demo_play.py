@@ -3,10 +3,12 @@
 import asyncio
 import json
 import signal
+import sys
 import tempfile
 import time
-from collections.abc import Awaitable, Callable, Coroutine
+from collections.abc import Awaitable, Callable, Coroutine, Iterator
 from contextlib import suppress
+from datetime import UTC, datetime, timedelta
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -15,6 +17,7 @@ from tillbridge.cli.say import line
 from tillbridge.core.errors import BridgeError
 from tillbridge.core.i18n import _
 from tillbridge.core.log import configure
+from tillbridge.demo.faults import demo_of
 from tillbridge.demo.stage import DemoFailed, Stage, set_up
 from tillbridge.demo.till import NotHere
 from tillbridge.sandbox import SandboxSettings
@@ -70,6 +73,7 @@ async def _until_interrupted(folder: Path, adapter: str) -> int:
     ) as stage:
         await stage.connect()
         await stage.until(_("the menu is on sale"), stage.menu_is_on_sale)
+        stage.sandbox.pages.demo = demo_of(stage)
         _print_addresses(stage)
         await _print_events(stage)
     return 0
@@ -79,30 +83,85 @@ def _print_addresses(stage: Stage) -> None:
     rows = (
         (_("Storefront"), f"{stage.service_url}/store/st_main", _("order something here")),
         (_("The bridge"), f"{stage.page_url}/", _("what works, what does not, what to do")),
-        (_("The service"), f"{stage.service_url}/", _("its control panel: faults, clock")),
+        (_("Control panel"), f"{stage.service_url}/", _("buttons that break something")),
         (_("The till"), *stage.till.place),
     )
     line()
     for name, place, what in rows:
-        line(f"  {name:<12} {place:<45} {what}")
+        line(f"  {name:<14} {place:<43} {what}")
     line()
     line(_("Change what the till exports (a price, what is sold out): the storefront follows."))
+    line(_("In a second terminal, every command works on this bridge:"))
+    line(f"  {_program()} --config {stage.config_path} status")
     line(_("Ctrl-C ends it, and removes everything."))
     line()
 
 
+def _program() -> str:
+    """Return how this program was called."""
+    called = Path(sys.argv[0])
+    return "python -m tillbridge" if called.name == "__main__.py" else str(called)
+
+
 async def _print_events(stage: Stage) -> None:
     """Print the bridge's log as plain text, as it grows; start a bridge that was killed again."""
+    ended, attempts = False, dict[str, int]()
     with stage.log_path.open(encoding="utf-8") as log:
         log.seek(0, 2)
         while True:
-            if not stage.bridge_runs():
-                line(_("The bridge has ended. It is started again, as a service manager would."))
+            if not ended and not stage.bridge_runs():
+                ended = True
+                seconds = stage.starts_in_s()
+                line(
+                    _("The bridge was killed. It is started again in {n} s.").format(n=seconds)
+                    if seconds
+                    else _("The bridge has ended. It is started again, as a service manager would.")
+                )
+                line(_("The service tries again what it could not deliver, 60 s after each."))
+            if ended and stage.starts_in_s() == 0:
                 await stage.start_bridge()
+                line(_("The bridge runs again."))
+                ended = False
             for text in log.read().splitlines():
-                if message := _message_of(text):
+                if message := _message_of(text, stage):
                     line(message)
+            for message in _retries(stage, attempts):
+                line(message)
             await asyncio.sleep(0.2)
+
+
+def _retries(stage: Stage, attempts: dict[str, int]) -> Iterator[str]:
+    """Say of each order that could not be delivered, once for each attempt, when the next one is.
+
+    `attempts` are those of which it has been said, by delivery.
+    """
+    webhooks = stage.sandbox.webhooks
+    for delivery in webhooks.deliveries.values():
+        seconds, made = webhooks.seconds_to_next(delivery), len(delivery.attempts)
+        if seconds is None or delivery.order_id is None:
+            continue
+        if attempts.get(delivery.delivery_id) == made:
+            continue
+        attempts[delivery.delivery_id] = made
+        yield _(
+            "{at}  order {order}: the bridge did not take it; the service tries again in {n} s, "
+            "at {next}"
+        ).format(
+            at=_clock_time(0),
+            order=_number(stage, delivery.order_id),
+            n=seconds,
+            next=_clock_time(seconds),
+        )
+
+
+def _clock_time(later_s: float) -> str:
+    return (datetime.now(UTC) + timedelta(seconds=later_s)).strftime("%H:%M:%S")
+
+
+def _number(stage: Stage, order_id: str) -> str:
+    """Return the number that the guest knows an order by."""
+    order = stage.sandbox.world.orders.get(order_id)
+    return order_id if order is None else order.order_number
 
 
 _MESSAGES = {
@@ -122,7 +181,7 @@ _MESSAGES = {
 }
 
 
-def _message_of(text: str) -> str:
+def _message_of(text: str, stage: Stage) -> str:
     try:
         event: dict[str, Any] = json.loads(text)
     except ValueError:
@@ -131,7 +190,8 @@ def _message_of(text: str) -> str:
     if message is None:
         return ""
     at = str(event.get("at", ""))[11:19]
-    return f"{at}  {message.format_map({'order': '?', 'code': '?', **event})}"
+    order = _number(stage, str(event.get("order", "?")))
+    return f"{at}  {message.format_map({'code': '?', **event, 'order': order})}"
 
 
 _Scene = Callable[[Stage], Awaitable[str]]

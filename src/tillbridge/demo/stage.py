@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 import json
+import math
 import os
 import random
 import socket
@@ -22,6 +23,8 @@ from tillbridge.sandbox import RunningSandbox, SandboxSettings, start
 
 _SERVICE_PORT, _RECEIVER_PORT, _PAGE_PORT = 9000, 8088, 8089
 _PATIENCE_S = 60.0
+# Tells the bridge's page that this is a demo, and where the service's pages are.
+DEMO = "TILLBRIDGE_DEMO"
 _STOPS_WITHIN_S = 15.0
 _LAST_LINES = 8
 
@@ -33,7 +36,7 @@ log_format = "json"
 [service]
 base_url = "{base_url}"
 client_id = "app_123"
-client_secret = {{ env = "TILLBRIDGE_DEMO_SECRET" }}
+client_secret = "sandbox-secret"
 redirect_uri = "{page_url}/oauth/callback"
 backoff_cap_s = 2
 job_poll_s = 0.5
@@ -65,19 +68,22 @@ class Stage:
     ) -> None:
         self.folder = folder
         self.till = till
+        self.sandbox = sandbox.sandbox
         self.service_url = sandbox.url
         self.base_url = sandbox.base_url
         self.page_url = ""
         self.log_path = folder / "bridge.log"
         self._http = http
-        self._config = folder / "bridge.toml"
+        self.config_path = folder / "bridge.toml"
         self._bridge: asyncio.subprocess.Process | None = None
-        self._environment = {**os.environ, "TILLBRIDGE_DEMO_SECRET": "sandbox-secret"}
+        self._listens = False
+        self._starts_at = 0.0
+        self._environment = {**os.environ, DEMO: sandbox.url}
 
     def configure(self, *, receiver_port: int, page_port: int) -> None:
         """Write bridge.toml."""
         self.page_url = f"http://127.0.0.1:{page_port}"
-        self._config.write_text(
+        self.config_path.write_text(
             _CONFIG.format(
                 base_url=self.base_url,
                 page_url=self.page_url,
@@ -92,6 +98,7 @@ class Stage:
 
     async def start_bridge(self) -> None:
         """Start the bridge, and wait until it listens."""
+        self._listens = False
         grown = self.log_path.stat().st_size if self.log_path.exists() else 0
         with self.log_path.open("ab") as log:
             starting = asyncio.create_task(self._run("run", stdout=log, stderr=log))
@@ -110,6 +117,11 @@ class Stage:
                 return b'"bridge.ready"' in log_file.read()
 
         await self.until(_("the bridge is ready"), ready)
+        self._listens = True
+
+    def bridge_listens(self) -> bool:
+        """Whether it can take orders."""
+        return self._listens and self.bridge_runs()
 
     def bridge_runs(self) -> bool:
         """Whether the bridge's process is there."""
@@ -120,6 +132,19 @@ class Stage:
         if self._bridge is not None and self._bridge.returncode is None:
             self._bridge.kill()
             await self._bridge.wait()
+
+    async def kill_bridge_for(self, seconds: float) -> None:
+        """End it, and let whoever watches it start it again only after so many seconds."""
+        self._starts_at = time.monotonic() + seconds
+        await self.kill_bridge()
+
+    def start_at_once(self) -> None:
+        """Let it be started again now."""
+        self._starts_at = 0.0
+
+    def starts_in_s(self) -> int:
+        """Return after how many seconds a bridge that has ended is to be started again."""
+        return max(0, math.ceil(self._starts_at - time.monotonic()))
 
     async def stop_bridge(self) -> int:
         """Ask the bridge to stop, and return its exit code; one that does not obey is killed."""
@@ -156,7 +181,7 @@ class Stage:
             "-m",
             "tillbridge",
             "--config",
-            str(self._config),
+            str(self.config_path),
             *arguments,
             env=self._environment,
             **streams,
@@ -268,6 +293,10 @@ def _port(wanted: int, *, usual: bool) -> int:
     others = random.sample(_OTHER_PORTS, len(_OTHER_PORTS))
     for port in [wanted, *others] if usual else others:
         with socket.socket() as probe, contextlib.suppress(OSError):
+            if (
+                os.name != "nt"
+            ):  # or the ports of a demo that has just ended were taken for a minute
+                probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             probe.bind(("127.0.0.1", port))
             return port
     raise BridgeError(_("No port of this machine is free."), fix=_("End other programs first."))

@@ -4,9 +4,12 @@ import asyncio
 import csv
 import io
 import json
+import shutil
+import time
 import unicodedata
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
+from decimal import Decimal
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
@@ -30,7 +33,11 @@ _SHORT = 18
 _FILE_MENU = (
     'adapter = "folder"\nmenu = "till/export/menu.csv"\naddons = "till/export/addons.csv"\n'
 )
-_FILE_ORDERS = 'orders_dir = "till/orders"\nupdates_dir = "till/updates"\n'
+_SILENT_S = 10
+_FILE_ORDERS = (
+    'orders_dir = "till/orders"\nupdates_dir = "till/updates"\n'
+    f'heartbeat = "till/alive"\nheartbeat_s = {_SILENT_S}\n'
+)
 _CONFIRMED = 'accept = "when_confirmed"\n'
 
 
@@ -142,12 +149,29 @@ class FileMenu:
         menu = self._export / "menu.csv"
         menu.write_text(",".join(self._columns) + "\n", encoding="utf-8")
 
+    def export_cut(self) -> None:
+        """Export the first half alone, broken off in the middle of a row."""
+        menu = self._export / "menu.csv"
+        whole = menu.read_bytes()
+        menu.write_bytes(whole[: whole.index(b"\n", len(whole) // 2) + 6])
+
+    def export_inflated(self) -> None:
+        """Export every price a hundred times too high."""
+        rows = (
+            {**row, "price": str(Decimal(row["price"]) * 100)} if row["price"] else row
+            for row in self._rows.values()
+        )
+        self._export_rows(rows)
+
     def export(self) -> None:
         """Write the menu as tills do: a new file, renamed over the old one."""
+        self._export_rows(self._rows.values())
+
+    def _export_rows(self, rows: Iterable[dict[str, str]]) -> None:
         text = io.StringIO(newline="")
         writer = csv.DictWriter(text, self._columns)
         writer.writeheader()
-        writer.writerows(self._rows.values())
+        writer.writerows(rows)
         replace_file(self._export / "menu.csv", text.getvalue())
 
     def _change(self, code: str, **values: str) -> None:
@@ -220,27 +244,73 @@ class FolderKitchen:
     reports_progress = True
 
     def __init__(self, folder: Path, *, cooking_s: float) -> None:
-        self._cooking_s = cooking_s
+        self.cooking_s = cooking_s
         self.tickets: dict[str, list[str]] = {}
         self._orders = folder / "orders"
+        self._away = folder / "orders.away"
         self._updates = folder / "updates"
         for each in (self._orders, self._updates):
             each.mkdir(parents=True, exist_ok=True)
+        self._alive = folder / "alive"
+        self._touched = 0.0
+        self._runs = asyncio.Event()
+        self._runs.set()
+        self._touch()
+
+    def stop(self) -> None:
+        """End the till's program: it gives no sign of life, and nobody cooks."""
+        self._runs.clear()
+
+    def start(self) -> None:
+        """Start it again."""
+        self._runs.set()
+
+    def take_away(self) -> None:
+        """Let the folder of the orders vanish, as a share does that is not mounted any more."""
+        if not self._away.exists():
+            self._orders.rename(self._away)
+
+    def give_back(self) -> None:
+        """Let it be there again, with all that was in it."""
+        if self._away.exists():
+            for made in self._orders.glob("*.json"):  # by a bridge that was started meanwhile
+                made.rename(self._away / made.name)
+            shutil.rmtree(self._orders, ignore_errors=True)
+            self._away.rename(self._orders)
+
+    @property
+    def runs(self) -> bool:
+        """Whether the till's program runs."""
+        return self._runs.is_set()
+
+    @property
+    def is_away(self) -> bool:
+        """Whether the folder of the orders has vanished."""
+        return self._away.exists()
+
+    def _touch(self) -> None:
+        """Give the sign of life, once in a second."""
+        if time.monotonic() - self._touched >= 1:
+            self._alive.touch()
+            self._touched = time.monotonic()
 
     async def work(self) -> None:
         """Take tickets as they appear and cook each: accepted, preparing, ready."""
         async with asyncio.TaskGroup() as kitchen:
             while True:
+                await asyncio.sleep(_LOOK_EVERY_S)
+                await self._runs.wait()
+                self._touch()
                 for path in sorted(self._orders.glob("*.json")):
                     if path.stem not in self.tickets:
                         order = json.loads(path.read_text(encoding="utf-8"))
                         self.tickets[path.stem] = [line["external_id"] for line in order["items"]]
                         kitchen.create_task(self._cook(path.stem))
-                await asyncio.sleep(_LOOK_EVERY_S)
 
     async def _cook(self, order_id: str) -> None:
         for step, status in enumerate(("accepted", "preparing", "ready")):
-            await asyncio.sleep(self._cooking_s)
+            await asyncio.sleep(self.cooking_s)
+            await self._runs.wait()
             replace_file(
                 self._updates / f"{order_id}-{step}.json",
                 json.dumps({"order_id": order_id, "status": status}),

@@ -1,18 +1,18 @@
-"""HTML pages: templates, money in words, headers; and the first page with its buttons."""
+"""HTML pages: templates, money in words, headers."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from decimal import Decimal
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import jinja2
 from aiohttp import web
 from aiohttp.typedefs import Middleware
 
-from tillbridge.sandbox.endpoints import Endpoints, origin
-from tillbridge.sandbox.middleware import Armed, FaultRule, Handler, translated
-from tillbridge.sandbox.validation import Json, ServiceError, error_response
+from tillbridge.sandbox.middleware import Handler, translated
+from tillbridge.sandbox.validation import ServiceError, error_response
 
 if TYPE_CHECKING:
     from tillbridge.sandbox.server import Sandbox
@@ -46,10 +46,44 @@ def clock_time(at_ms: int) -> str:
     return datetime.fromtimestamp(at_ms / 1000, UTC).strftime("%d %b %H:%M UTC")
 
 
+@dataclass(frozen=True, slots=True)
+class Button:
+    """What a person can make happen; `watch` is the sentence that says what to see then, and where.
+
+    `press` may be a coroutine function.
+    """
+
+    label: str
+    watch: str
+    press: Callable[["Sandbox"], object]
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """Buttons of the control panel by name, and how what they are about stands now."""
+
+    title: str
+    buttons: Mapping[str, Button]
+    state: Callable[["Sandbox"], str] = lambda _sandbox: ""
+
+
+@dataclass(frozen=True, slots=True)
+class Demo:
+    """The demo that a sandbox plays the service in: the bridge's page, and faults of its own.
+
+    `mend` puts right what these faults have broken.
+    """
+
+    bridge_url: str
+    groups: Sequence[Group]
+    mend: Callable[[], object]
+
+
 class Pages:
-    """Renders templates; values are escaped."""
+    """Renders templates; values are escaped. `demo` is what the sandbox is a part of."""
 
     def __init__(self) -> None:
+        self.demo: Demo | None = None
         self._templates = jinja2.Environment(
             loader=jinja2.FileSystemLoader(HERE / "templates"),
             autoescape=True,
@@ -62,7 +96,7 @@ class Pages:
 
     def render(self, template: str, status: int = 200, **values: object) -> web.Response:
         """A page of a template."""
-        text = self._templates.get_template(template).render(values)
+        text = self._templates.get_template(template).render({"demo": self.demo, **values})
         headers = {
             "Content-Security-Policy": _POLICY,
             "Cache-Control": "no-store",
@@ -111,108 +145,3 @@ def site_middleware(pages: Pages, api_prefix: str) -> Middleware:
 async def read_form(request: web.Request) -> dict[str, str]:
     """The last value of each text field; a choice among add-ons arrives as one field each."""
     return {name: value for name, value in (await request.post()).items() if isinstance(value, str)}
-
-
-# The first page: stores, how to connect, recent orders, and buttons that make things go wrong
-
-#: Faults with a button: label, and the fields of the rule.
-PRESETS: Mapping[str, tuple[str, Mapping[str, Any]]] = {
-    "unavailable_once": ("Next call: 503", {"action": "error", "status": 503, "count": 1}),
-    "limited": (
-        "Next 3 calls: 429",
-        {"action": "error", "status": 429, "retry_after_s": 2, "count": 3},
-    ),
-    "gateway_applied": (
-        "Next write: 504, but it took effect",
-        {
-            "action": "error",
-            "status": 504,
-            "when": "after",
-            "method": "WRITE",
-            "path": "^/pos/",
-            "count": 1,
-        },
-    ),
-    "gateway_lost": (
-        "Next call: 504, without effect",
-        {"action": "error", "status": 504, "count": 1},
-    ),
-    "drop": ("Next call: connection dropped", {"action": "drop", "count": 1}),
-    "drop_applied": (
-        "Next call: dropped after it took effect",
-        {"action": "drop", "when": "after", "count": 1},
-    ),
-    "garbage": ("Next call: garbage instead of JSON", {"action": "garbage", "count": 1}),
-    "slow": ("Every call: 3 s late", {"action": "delay", "delay_s": 3.0}),
-    "down": ("Every call: 503", {"action": "error", "status": 503}),
-}
-
-
-INDEX_ENDPOINTS = Endpoints()
-_serves = INDEX_ENDPOINTS.serves
-
-
-@_serves("GET", "/")
-def _index(sandbox: "Sandbox", request: web.Request) -> web.Response:
-    world = sandbox.world
-    return sandbox.pages.render(
-        "index.html",
-        base_url=origin(sandbox, request) + sandbox.settings.api_prefix,
-        apps=list(world.apps.values()),
-        merchants=list(world.merchants.values()),
-        stores=[(store, world.active_link(store.store_id)) for store in world.stores.values()],
-        communities=list(world.communities.values()),
-        orders=list(reversed(world.orders.values()))[:12],
-        presets=PRESETS,
-        rules=sandbox.traffic.rules,
-        paused=sandbox.webhooks.paused,
-        speed=sandbox.clock.speed,
-        now_ms=sandbox.clock.now_ms(),
-        version=_version(sandbox),
-    )
-
-
-@_serves("GET", "/version")
-def _show_version(
-    sandbox: "Sandbox",
-) -> Json:
-    return {"version": _version(sandbox)}
-
-
-@_serves("POST", "/panel")
-async def _press(sandbox: "Sandbox", request: web.Request) -> web.Response:
-    name = (await read_form(request)).get("do", "")
-    actions: dict[str, Callable[[], object]] = {
-        "clear": sandbox.traffic.clear_faults,
-        "pause": sandbox.webhooks.pause,
-        "resume": sandbox.webhooks.resume,
-        "expire": lambda: sandbox.tokens.expire("access"),
-        "revoke": sandbox.tokens.revoke,
-        "jump_minute": lambda: sandbox.clock.jump(60),
-        "jump_hour": lambda: sandbox.clock.jump(3600),
-        "jump_day": lambda: sandbox.clock.jump(86400),
-        "speed_1": lambda: sandbox.clock.run_at(1),
-        "speed_60": lambda: sandbox.clock.run_at(60),
-    }
-    if name in PRESETS:
-        sandbox.traffic.rules.append(Armed(FaultRule(**PRESETS[name][1])))
-    elif name in actions:
-        actions[name]()
-    else:
-        return sandbox.pages.message("No such button", "Go back and press another one.", status=400)
-    raise web.HTTPSeeOther("/#trouble")
-
-
-def _version(sandbox: "Sandbox") -> str:
-    """Changes with everything that the first page shows."""
-    world, rules = sandbox.world, sandbox.traffic.rules
-    counts = (
-        sum(len(community.store_ids) for community in world.communities.values()),
-        len(world.stores),
-        sum(len(order.history) for order in world.orders.values()),
-        sum(link.active is not None for link in world.links.values()),
-        sum(link.catalogue.revision for link in world.links.values()),
-        sum(each.hits for each in rules),
-        len(rules),
-    )
-    return ".".join(map(str, counts))

@@ -14,7 +14,8 @@ from tillbridge.sandbox.menus import MENU_ENDPOINTS, Jobs
 from tillbridge.sandbox.middleware import Traffic
 from tillbridge.sandbox.oauth import OAUTH_ENDPOINTS, Tokens
 from tillbridge.sandbox.orders import ORDER_ENDPOINTS, Orders
-from tillbridge.sandbox.pages import INDEX_ENDPOINTS, STATIC, Pages, site_middleware
+from tillbridge.sandbox.pages import STATIC, Pages, site_middleware
+from tillbridge.sandbox.panel import PANEL_ENDPOINTS
 from tillbridge.sandbox.settings import SandboxSettings
 from tillbridge.sandbox.state import World
 from tillbridge.sandbox.storefront import STOREFRONT_ENDPOINTS, Baskets
@@ -29,10 +30,10 @@ class Sandbox:
 
     def __init__(self, settings: SandboxSettings) -> None:
         self.settings = settings
-        self.clock = Clock(settings.clock_speed)
+        self.clock: Clock = Clock(settings.clock_speed)
         self.world = World(settings, self.clock)
-        self.tokens = Tokens(self.clock, settings)
-        self.webhooks = Webhooks(self.clock, settings)
+        self.tokens: Tokens = Tokens(self.clock, settings)
+        self.webhooks: Webhooks = Webhooks(self.clock, settings)
         self.jobs = Jobs(self.world)
         self.orders = Orders(self.world, self.webhooks)
         self.mirror = Mirror(self.world)
@@ -74,7 +75,7 @@ class Sandbox:
         for table in (
             CONTROL_ENDPOINTS,
             TRAFFIC_ENDPOINTS,
-            INDEX_ENDPOINTS,
+            PANEL_ENDPOINTS,
             STOREFRONT_ENDPOINTS,
         ):
             site.add_routes(table.routes(self))

@@ -62,6 +62,7 @@ _WHOLE_MENU = 120
 _MOST_BASKETS = 1000
 _STEPS = ("created", "accepted", "preparing", "ready", "completed")
 _COOKIE = "sandbox_basket"
+_COUNTS_DOWN_BY_S = 5  # each step is a new version of the page
 
 
 # What a page shows of a menu
@@ -491,17 +492,39 @@ def _show_order(sandbox: "Sandbox", order: Order) -> web.Response:
         store=order.link.store,
         steps=_STEPS,
         reached={entry["state"]: entry["at"] for entry in order.history},
-        version=_order_version(order),
+        waits_for=_waits_for(sandbox, order),
+        version=_order_version(sandbox, order),
     )
 
 
 @_serves("GET", f"{_ORDER}/version")
-def _show_order_version(_sandbox: "Sandbox", order: Order) -> Json:
-    return {"version": _order_version(order)}
+def _show_order_version(sandbox: "Sandbox", order: Order) -> Json:
+    return {"version": _order_version(sandbox, order)}
 
 
-def _order_version(order: Order) -> str:
-    return f"{order.state}.{len(order.history)}"
+def _order_version(sandbox: "Sandbox", order: Order) -> str:
+    return f"{order.state}.{len(order.history)}.{_waits_for(sandbox, order)}"
+
+
+def _waits_for(sandbox: "Sandbox", order: Order) -> str:
+    """What an order that nobody has accepted yet waits for; "" where one need not say."""
+    delivery = sandbox.webhooks.of_order(order.order_id)
+    if order.state != "created" or delivery is None:
+        return ""
+    if delivery.state == "delivered":
+        return "The bridge has the order. The till has not answered yet."
+    if delivery.state != "pending":
+        return "The bridge could not be reached, and the service has given up."
+    if sandbox.webhooks.paused:
+        return "Deliveries are paused: the bridge does not know of the order yet."
+    seconds = sandbox.webhooks.seconds_to_next(delivery)
+    if seconds is None:
+        return "On its way to the restaurant."
+    about = -(-seconds // _COUNTS_DOWN_BY_S) * _COUNTS_DOWN_BY_S
+    return (
+        f"The bridge did not take the order. The service tries again in {about} s "
+        f"(attempt {len(delivery.attempts) + 1})."
+    )
 
 
 @_serves("POST", f"{_ORDER}/deliver")

@@ -193,8 +193,13 @@ class Webhooks:
         self.dispatch(delivery)
         return delivery
 
-    def redeliver(self, original: Delivery, mode: RedeliveryMode) -> Delivery:
-        """The same event again: byte for byte, under a new delivery id, or as a new event."""
+    def redeliver(
+        self, original: Delivery, mode: RedeliveryMode, *, forged: bool = False
+    ) -> Delivery:
+        """The same event again: byte for byte, under a new delivery id, or as a new event.
+
+        One that is forged is of no order, has a wrong signature, and is not tried again.
+        """
         copy = replace(
             original,
             state="pending",
@@ -204,6 +209,8 @@ class Webhooks:
             attempted=asyncio.Event(),
             extra_headers=dict(original.extra_headers),
         )
+        if forged:
+            copy.signature, copy.retry, copy.order_id = sign(copy.body, "not it"), False, None
         if mode != "same":
             copy.delivery_id = new_id("dlv")
         if mode == "new_event_id":
@@ -229,6 +236,12 @@ class Webhooks:
         return next(
             (found for found in self.deliveries.values() if found.order_id == order_id), None
         )
+
+    def seconds_to_next(self, delivery: Delivery) -> int | None:
+        """Until the next attempt, by this clock; None where none waits for its time."""
+        if delivery.next_attempt_at_ms is None:
+            return None
+        return max(0, -(-(delivery.next_attempt_at_ms - self._clock.now_ms()) // 1000))
 
     # Switches
 

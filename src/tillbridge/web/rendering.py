@@ -1,5 +1,6 @@
 """Templates and headers: everything escaped, nothing undefined, made ready when first needed."""
 
+import os
 import re
 from collections.abc import Awaitable, Callable, Mapping
 from functools import lru_cache
@@ -74,9 +75,20 @@ def _environment() -> Environment:
         lstrip_blocks=True,
     )
     environment.globals.update(
-        _=_, ngettext=ngettext, span=span, short=short_span, money=money, static=static_address
+        _=_,
+        ngettext=ngettext,
+        span=span,
+        short=short_span,
+        money=money,
+        static=static_address,
+        demo=_demo,
     )
     return environment
+
+
+def _demo() -> str:
+    """Return where the service of the demo has its pages; "" in a bridge that is no demo's."""
+    return os.environ.get("TILLBRIDGE_DEMO", "").rstrip("/")
 
 
 # Our own style sheet, script and pictures, and nothing inline: what an export or an order says can
