@@ -9,6 +9,8 @@ from hypothesis import HealthCheck, settings
 
 from tillbridge.core import files
 
+gc.disable()  # until all is collected: what is imported and collected stays
+
 # A test of properties tries a few examples in each of many runs, and many in the run of the night.
 # A deadline per example would make tests fail on a busy machine: pytest-timeout catches hangs.
 settings.register_profile(
@@ -34,6 +36,7 @@ def _claims_end_with_their_test() -> Iterator[None]:
 def pytest_collection_finish() -> None:
     """Leave thousands of collected tests out of every collection of garbage."""
     gc.freeze()
+    gc.enable()
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
