@@ -481,9 +481,9 @@ async def test_a_plan_is_shown_in_words_and_pushes_nothing(tmp_path: Path) -> No
         harness.pos.menu = without(dishes(13, p1={"price": 150}), "p2")
         report = await harness.flow.plan_only()
         assert await harness.calls() == []
-        assert report.kind == "batch"
-        assert "~ Dish 1: price 1.00 -> 1.50" in report.lines
-        assert report.counts["removed"] == 1
+        assert report["kind"] == "batch"
+        assert "~ Dish 1: price 1.00 -> 1.50" in report["lines"]
+        assert report["counts"]["removed"] == 1
 
 
 async def test_prices_are_known_as_they_were(tmp_path: Path) -> None:

@@ -21,8 +21,8 @@ async def test_a_full_push_by_hand_tells_that_it_pushed(tmp_path: Path) -> None:
         await pushed(harness)
         report = await harness.flow.push_full()
         assert report is not None
-        assert report.kind == "full"
-        assert report.calls
+        assert report["kind"] == "full"
+        assert report["calls"]
         assert await harness.calls() == ["POST menus"]
 
 

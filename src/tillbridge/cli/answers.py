@@ -11,6 +11,8 @@ from tillbridge.operations import items
 
 if TYPE_CHECKING:
     from tillbridge.config import LoadedSettings
+    from tillbridge.menu.tables import TablesPlanView
+    from tillbridge.menu.views import ItemsPage, PlanView, PushesPage
     from tillbridge.operations.integration import IntegrationView
     from tillbridge.status.views import ProblemView
 
@@ -45,30 +47,35 @@ def _at(key: str, missing: str = "") -> Callable[[Answer], str]:
 # -- plans: of the menu, of the tables, of a store's settings
 
 
-def _plan(answer: Answer, texts: Mapping[str, str], *, nothing: bool) -> Lines:
+def _plan(
+    answer: "PlanView | TablesPlanView",
+    texts: Mapping[str, str],
+    *,
+    nothing: bool,
+    first: Sequence[str] = (),
+) -> Lines:
     """Show a plan; `texts` are its heads: where it is `held`, where `nothing` is to push, else."""
-    held = answer.get("held", ())
-    if held and answer.get("approved"):
+    held = answer["held"]
+    if held and answer["approved"]:
         yield _("This change is approved, and goes out with the next push:")
     elif held:
         yield texts["held"]
     else:
         yield texts["nothing" if nothing else "pushed"]
     yield from _marked("!", held)
-    first = answer.get("first_import_lines", ())
     if first:
         yield _("  The storefront has no menu yet. This one comes to:")
     yield from _marked("*", first, level="")
-    lines = answer.get("lines", ())
+    lines = answer["lines"]
     yield from (f"  {line}" for line in lines[:_MOST_LINES])
     if (more := len(lines) - _MOST_LINES) > 0:
         yield "  " + _("... and {n} more (--json shows all)").format(n=more)
-    rows = answer.get("bad_rows", ())
-    yield from _marked("?", (f"{each['place']}: {each['text']} {each['fix']}" for each in rows))
+    bad_rows = (f"{each['place']}: {each['text']} {each['fix']}" for each in answer["bad_rows"])
+    yield from _marked("?", bad_rows)
 
 
-def _menu_plan(answer: Answer, _given: Arguments) -> Lines:
-    calls = len(answer.get("calls", ()))
+def _menu_plan(answer: "PlanView", _given: Arguments) -> Lines:
+    calls = len(answer["calls"])
     pushed = ngettext(
         "This would be pushed, in {n} call:", "This would be pushed, in {n} calls:", calls
     )
@@ -77,10 +84,10 @@ def _menu_plan(answer: Answer, _given: Arguments) -> Lines:
         "nothing": _("Nothing to push: the service has the menu as the till has it."),
         "pushed": pushed.format(n=calls),
     }
-    return _plan(answer, texts, nothing=not calls)
+    return _plan(answer, texts, nothing=not calls, first=answer["first_import_lines"])
 
 
-def _tables_plan(answer: Answer, given: Arguments) -> Lines:
+def _tables_plan(answer: "TablesPlanView", given: Arguments) -> Lines:
     count = answer["tables"]
     held = _("This change waits for a person (release it with: tillbridge tables approve {store}):")
     pushed = ngettext(
@@ -116,7 +123,7 @@ def _marked(mark: str, lines: Iterable[str], *, level: str = "warning") -> Lines
 # -- menu
 
 
-def _pushes(answer: Answer, given: Arguments) -> Lines:
+def _pushes(answer: "PushesPage", given: Arguments) -> Lines:
     from tillbridge.menu.describe import push_columns
 
     return answer_table(
@@ -130,7 +137,7 @@ def _pushes(answer: Answer, given: Arguments) -> Lines:
     )(answer, given)
 
 
-def _menu(answer: Answer, given: Arguments) -> Lines:
+def _menu(answer: "ItemsPage", given: Arguments) -> Lines:
     currency, count = answer["currency"], answer["items_count"]
     yield from answer_table(
         "items",

@@ -2,13 +2,13 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypedDict
 
 from pydantic_core import to_jsonable_python
 
 from tillbridge.core.i18n import _, ngettext
 from tillbridge.core.spans import short_span
-from tillbridge.menu.diff import PART_KINDS, Diff, ItemChange
+from tillbridge.menu.diff import Diff, ItemChange
 from tillbridge.model.catalogue import BadRow, Catalogue, Item, MenuSummary, Priced
 from tillbridge.model.export_facts import LeftOut
 from tillbridge.model.money import to_major
@@ -31,13 +31,25 @@ FIELD_LABELS: Mapping[str, str] = {
 }
 
 
+class HoldSummary(TypedDict):
+    """What of a change people are shown while it waits: counts, and names by category and kind.
+
+    `suspects` are the first items that made it wait, as lines, the worst first.
+    """
+
+    counts: dict[str, int]
+    suspects: list[str]
+    suspects_count: int
+    by_category: dict[str, dict[str, list[str]]]
+
+
 def summary_of(
     changes: Diff,
     before: Catalogue,
     after: Catalogue,
     currency: str,
     suspects: Sequence[str] = (),
-) -> dict[str, Any]:
+) -> HoldSummary:
     """Return counts, and names by category, of what changes: for the ledger and the page.
 
     Names are in the order of the alphabet; one whose price changes shows both prices.
@@ -108,7 +120,35 @@ def sentences(
             yield f"{sign} {title} {part.name or external_id}"
 
 
-def changes_json(changes: Diff) -> dict[str, Any]:
+class ItemJson(TypedDict):
+    """An item that comes or goes; the price is minor units."""
+
+    external_id: str
+    name: str
+    price: int
+
+
+class ChangedItem(TypedDict):
+    """An item that stays; `fields` has, by name, what differs `from` and `to`."""
+
+    external_id: str
+    name: str
+    fields: dict[str, dict[str, Any]]
+
+
+class ChangesView(TypedDict):
+    """The difference as JSON: items, and the ids of parts that are new or changed."""
+
+    added: list[ItemJson]
+    changed: list[ChangedItem]
+    removed: list[ItemJson]
+    categories: list[str]
+    add_ons: list[str]
+    addon_groups: list[str]
+    menus: list[str]
+
+
+def changes_json(changes: Diff) -> ChangesView:
     """Return the difference as JSON: prices in minor units, items by external id."""
     return {
         "added": [_item(item) for item in changes.added.values()],
@@ -127,7 +167,10 @@ def changes_json(changes: Diff) -> dict[str, Any]:
             for external_id, change in changes.changed.items()
         ],
         "removed": [_item(item) for item in changes.removed.values()],
-        **{kind: list(getattr(changes, kind).put) for kind in PART_KINDS},
+        "categories": list(changes.categories.put),
+        "add_ons": list(changes.add_ons.put),
+        "addon_groups": list(changes.addon_groups.put),
+        "menus": list(changes.menus.put),
     }
 
 
@@ -142,7 +185,7 @@ def _named(item: Item, change: ItemChange | None, currency: str) -> str:
     return _("{name}: {was}, now {is_now}").format(name=item.name, was=was, is_now=is_now)
 
 
-def _item(item: Item) -> dict[str, Any]:
+def _item(item: Item) -> ItemJson:
     return {"external_id": item.external_id, "name": item.name, "price": item.price}
 
 
@@ -262,9 +305,23 @@ def _priced(priced: Priced, currency: str) -> str:
     return f"{priced.name} {to_major(priced.price, currency)} {currency}"
 
 
-def bad_row_json(row: BadRow) -> dict[str, str]:
+class BadRowView(TypedDict):
+    """A row that cannot be read: where it stands, what is wrong, and what to do."""
+
+    place: str
+    text: str
+    fix: str
+    external_id: str
+
+
+def bad_row_json(row: BadRow) -> BadRowView:
     """Return a row that cannot be read as JSON."""
-    return {key: getattr(row, key) for key in ("place", "text", "fix", "external_id")}
+    return {
+        "place": row.place,
+        "text": row.text,
+        "fix": row.fix,
+        "external_id": row.external_id,
+    }
 
 
 def listed(names: Sequence[str], most: int = _NAMES_SHOWN) -> str:
@@ -272,6 +329,19 @@ def listed(names: Sequence[str], most: int = _NAMES_SHOWN) -> str:
     shown = ", ".join(names[:most])
     more = len(names) - most
     return _("{names} and {count} more").format(names=shown, count=more) if more > 0 else shown
+
+
+class PushView(TypedDict):
+    """A push: what it carried, how it ended, and how long it took."""
+
+    id: int
+    kind: str
+    state: str
+    started_at: str
+    took_ms: int | None
+    summary: dict[str, Any]
+    message: str
+    job_id: str | None
 
 
 _PUSH_ENDS: Mapping[str, str] = {
@@ -283,7 +353,7 @@ _PUSH_ENDS: Mapping[str, str] = {
 }
 
 
-def push_columns(push: Mapping[str, Any]) -> tuple[str, str, str]:
+def push_columns(push: PushView) -> tuple[str, str, str]:
     """Return what was pushed, how that ended and how long it took ("" while it is on its way)."""
     duration = "" if push["took_ms"] is None else short_span(push["took_ms"])
     return (

@@ -6,9 +6,7 @@ of them make one round. Availability, the menu and the floor plan each have a la
 
 import asyncio
 from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import datetime, time, timedelta, tzinfo
-from typing import Any
 from zoneinfo import ZoneInfo
 
 from sqlalchemy import Connection
@@ -21,11 +19,11 @@ from tillbridge.ledger.overrides import drop_overrides, mark_sent, put_override
 from tillbridge.ledger.pushes import approve_hold, dismiss_hold
 from tillbridge.menu.availability import AvailabilitySync
 from tillbridge.menu.compare import compare
-from tillbridge.menu.describe import bad_row_json, changes_json, sentences, summary_lines
 from tillbridge.menu.lane import MenuContext, SyncRequest, read_now
-from tillbridge.menu.plan import Assessment, Step, guard_and_plan
+from tillbridge.menu.plan import guard_and_plan
 from tillbridge.menu.sync import WHOLE, MenuSync
 from tillbridge.menu.tables import ANYWAY, TableSync
+from tillbridge.menu.views import PlanView, plan_view
 
 log = get_logger()
 
@@ -81,28 +79,28 @@ class MenuFlow:
 
     # -- what others ask
 
-    async def push_again(self) -> "PlanReport | None":
+    async def push_again(self) -> PlanView | None:
         """Make a round now, and return what it came to (None: the export cannot be read).
 
         What the service refused before is tried again. Raises ServiceError, JobLost, LedgerError.
         """
         return await self._push_now(SyncRequest(retry_refused=True))
 
-    async def push_full(self) -> "PlanReport | None":
+    async def push_full(self) -> PlanView | None:
         """Push it all now, refused items included; a plan that must wait still waits.
 
         As `push_again`.
         """
         return await self._push_now(SyncRequest(full=True, retry_refused=True))
 
-    async def _push_now(self, request: SyncRequest) -> "PlanReport | None":
+    async def _push_now(self, request: SyncRequest) -> PlanView | None:
         await self._availability.read()
         assessment = await self._menu.now(request)
         if assessment is None:
             return None
-        return await asyncio.to_thread(report_of, assessment, self._ctx.rules.currency)
+        return await asyncio.to_thread(plan_view, assessment, self._ctx.rules.currency)
 
-    async def plan_only(self) -> "PlanReport":
+    async def plan_only(self) -> PlanView:
         """Return what a round would push; pushes nothing. Raises BridgeError."""
         await self._availability.read()
         full = await self._menu.is_whole_due()
@@ -113,7 +111,7 @@ class MenuFlow:
         assessment = await asyncio.to_thread(
             guard_and_plan, comparison, rules, overlay.now_ms, full=full
         )
-        return await asyncio.to_thread(report_of, assessment, rules.currency)
+        return await asyncio.to_thread(plan_view, assessment, rules.currency)
 
     async def approve(self) -> Hold | None:
         """Release the plan that waits (None: none does); it is pushed if it is still the same."""
@@ -188,62 +186,3 @@ def _put_overrides(
     known = items_by_id(connection, store, {*external_ids, *owners.values()})
     # What was off sale already has nothing to reach the storefront any more.
     mark_sent(connection, store, [each.item for each in known.values()], at=at)
-
-
-@dataclass(frozen=True)
-class PlanReport:
-    """A plan that is only looked at, as `menu plan --json` prints it; prices in minor units.
-
-    `held` says why it would wait for a person. A first import is summed up as JSON (else None), and
-    in sentences; `lines` are sentences about the rest.
-    """
-
-    kind: str
-    items_read: int
-    counts: dict[str, int]
-    changes: dict[str, Any]
-    calls: list[dict[str, Any]]
-    held: list[str]
-    approved: bool
-    first_import: dict[str, Any] | None
-    first_import_lines: list[str]
-    bad_rows: list[dict[str, str]]
-    lines: list[str]
-
-
-def report_of(assessment: Assessment, currency: str) -> PlanReport:
-    """Return the report of an assessment."""
-    comparison, first = assessment.comparison, assessment.first
-    changes, suspects = comparison.changes, assessment.suspects
-    return PlanReport(
-        kind="held" if assessment.reasons else assessment.plan.kind,
-        items_read=comparison.items_read,
-        counts=changes.counts,
-        changes=changes_json(changes),
-        calls=[_call(each) for each in assessment.plan.steps],
-        held=list(assessment.reasons),
-        approved=assessment.approved,
-        first_import=None if first is None else first.to_json(currency),
-        first_import_lines=[] if first is None else list(summary_lines(first, currency)),
-        bad_rows=[bad_row_json(row) for row in comparison.current.bad_rows],
-        lines=list(
-            sentences(changes, comparison.acknowledged, comparison.current, currency, suspects)
-        ),
-    )
-
-
-_CALLS = {
-    "full": "POST menus",
-    "batch": "POST menus/batch",
-    "patch": "PATCH items/{external_id}",
-    "availability": "POST items/availability",
-}
-
-
-def _call(step: Step) -> dict[str, Any]:
-    """Return a call of the plan: method, path below the store, and how much it carries."""
-    if step.kind == "patch":
-        about: dict[str, Any] = {"external_id": step.ids[0], "fields": sorted(step.fields)}
-    else:
-        about = step.counts
-    return {"call": _CALLS[step.kind], **about}

@@ -24,11 +24,11 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
-from typing import Any, Literal, TypeVar
+from typing import Any, Literal, TypedDict, TypeVar
 
 from tillbridge.ledger.menu_codec import Parts
 from tillbridge.menu.compare import Comparison, availability_of
-from tillbridge.menu.describe import summary_of
+from tillbridge.menu.describe import HoldSummary, summary_of
 from tillbridge.menu.diff import AVAILABILITY, ContentDigest, Diff, ItemChange, apply
 from tillbridge.menu.guard import Rules, findings
 from tillbridge.model.catalogue import Availability, Catalogue, Item, ItemTax, Menu, MenuSummary
@@ -51,6 +51,18 @@ _CLEARED: Mapping[str, Any] = {
     "variant_type": "stand_alone",
 }
 _CANNOT_BE_CLEARED = ("tax", "product_type")
+
+
+class StepSummary(TypedDict, total=False):
+    """What a call carries: the item and its fields of a PATCH, else how much of what."""
+
+    external_id: str
+    fields: list[str]
+    items: int
+    menus: int
+    add: int
+    update: int
+    delete: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,9 +97,11 @@ class Step:
         return tuple(each for each in self.items if each.external_id in self.before)
 
     @property
-    def counts(self) -> dict[str, int]:
-        """How much the step carries, by what it is called in its body."""
+    def summary(self) -> StepSummary:
+        """What the step carries, in short."""
         match self.kind:
+            case "patch":
+                return {"external_id": self.ids[0], "fields": sorted(self.fields)}
             case "full":
                 return {"items": len(self.items), "menus": len(self.menus)}
             case "batch":
@@ -168,7 +182,7 @@ class Assessment:
     suspects: tuple[str, ...] = ()
     approved: bool = False
     needs_whole: bool = False
-    summary: Mapping[str, Any] | None = None
+    summary: HoldSummary | None = None
     first: MenuSummary | None = None
 
 

@@ -361,11 +361,10 @@ def content_of(step: Step, targets: Targets) -> PushContent:
 async def begin(ctx: MenuContext, step: Step) -> int:
     """Record that the step is about to be sent; return the record's id, which is ours to end."""
     text = await asyncio.to_thread(PushContent(ids=step.ids).text)
-    summary: dict[str, Any] = step.counts
+    summary: Mapping[str, Any] = step.summary
     if step.kind == "patch":
         (item,) = step.items
-        fields = sorted(step.fields)
-        summary = {"item": item.external_id, "name": item.name, "fields": fields}
+        summary = {"item": item.external_id, "name": item.name, "fields": summary["fields"]}
     at = ctx.clock.now_ms()
     push_id = await ctx.write(pushes.begin_push, step.kind, summary, text, at=at)
     ctx.calls.push_ids.add(push_id)

@@ -445,7 +445,8 @@ async def record_hold(ctx: MenuContext, assessment: Assessment) -> None:
         ctx.report("menu.held")
         return
     if hold is None or hold.digest != assessment.digest:
-        summary, at = assessment.summary or {}, ctx.clock.now_ms()
+        at = ctx.clock.now_ms()
+        summary: Mapping[str, Any] = assessment.summary or {}
         await ctx.write(pushes.put_hold, assessment.digest, reasons, summary, at=at)
         log.warning("menu.held", store=ctx.store, reasons=list(reasons))
     dismissed = await ctx.read(pushes.is_dismissed, assessment.digest)

@@ -14,7 +14,7 @@ What the ledger has of it beside the accepted tables are small facts: `tables_ho
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
-from typing import Any
+from typing import Any, TypedDict
 
 import xxhash
 from sqlalchemy import Connection
@@ -36,7 +36,7 @@ from tillbridge.ledger.pushes import (
     remember_storefront,
     remembered_storefront,
 )
-from tillbridge.menu.describe import bad_row_json, listed
+from tillbridge.menu.describe import BadRowView, bad_row_json, listed
 from tillbridge.menu.lane import MenuContext, SyncLane, SyncRequest, read_now
 from tillbridge.model.restaurant import Table
 from tillbridge.service.types import TableQr
@@ -68,6 +68,25 @@ class TableChanges:
         return bool(self.added or self.changed or self.removed)
 
 
+class TablesChangesView(TypedDict):
+    """What differs, each table with its fields."""
+
+    added: list[dict[str, Any]]
+    changed: list[dict[str, Any]]
+    removed: list[dict[str, Any]]
+
+
+class TablesPlanView(TypedDict):
+    """A plan as `tables plan --json` prints it; `tables` counts all that are wanted."""
+
+    tables: int
+    changes: TablesChangesView
+    lines: list[str]
+    held: list[str]
+    approved: bool
+    bad_rows: list[BadRowView]
+
+
 @dataclass(frozen=True, slots=True)
 class TablePlan:
     """What a round comes to. `reasons` say why it waits for a person; `digest` names the plan."""
@@ -84,7 +103,7 @@ class TablePlan:
         """Whether a person has to release it first."""
         return bool(self.reasons) and not self.approved
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> TablesPlanView:
         """Return the plan as `tables plan --json` prints it."""
         return {
             "tables": len(self.wanted),

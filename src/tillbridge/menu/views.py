@@ -1,13 +1,11 @@
-"""A store's menu as pages and commands show it: its state, items now and then, what is off sale."""
+"""A store's menu as pages and commands show it: its state, a plan, items now and then, off sale."""
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
-from typing import Any
+from typing import Any, Literal, TypedDict
 
 from sqlalchemy import Connection
 
 from tillbridge.core.actor import by_whom
-from tillbridge.core.operation import Answer
 from tillbridge.ledger.facts import get_fact
 from tillbridge.ledger.menu import (
     accepted_ids,
@@ -26,6 +24,16 @@ from tillbridge.ledger.models import Hold, Push, StoreOverride
 from tillbridge.ledger.overrides import get_overrides
 from tillbridge.ledger.pushes import DISMISSED, get_hold, push_page
 from tillbridge.ledger.search import FoundItem, FoundItems, find_items, fold, rank_of
+from tillbridge.menu.describe import (
+    BadRowView,
+    ChangesView,
+    PushView,
+    bad_row_json,
+    changes_json,
+    sentences,
+    summary_lines,
+)
+from tillbridge.menu.plan import Assessment, StepSummary
 from tillbridge.menu.sync import FIRST_IMPORT, PENDING
 from tillbridge.model.instant import to_iso
 from tillbridge.model.money import to_major
@@ -33,23 +41,96 @@ from tillbridge.model.money import to_major
 _PER_PAGE = 50
 _PUSHES = 30
 _REFUSED_SHOWN = 50
-_LISTED = ("external_id", "name", "variant", "price", "on_sale", "pos_on_sale")
+_CALLS = {
+    "full": "POST menus",
+    "batch": "POST menus/batch",
+    "patch": "PATCH items/{external_id}",
+    "availability": "POST items/availability",
+}
 
 
-def menu_state(connection: Connection, store: str) -> Answer:
+# -- how the menu stands
+
+
+class ExportView(TypedDict):
+    """The export as it was read last."""
+
+    items: int | None
+    read_at: str | None
+
+
+class RefusedView(TypedDict):
+    """An item that the service refused, with its reason."""
+
+    external_id: str
+    name: str
+    reason: str
+
+
+class DismissedView(TypedDict):
+    """Who did not want the change that is held, and since when."""
+
+    by: str
+    at: str | None
+
+
+class HeldCategory(TypedDict):
+    """The names of items that the change removes, adds and changes in a category."""
+
+    name: str
+    removed: list[str]
+    added: list[str]
+    changed: list[str]
+
+
+class HoldView(TypedDict):
+    """A change that waits for a person, and why; `suspects` are lines, the worst first."""
+
+    since: str
+    reasons: list[str]
+    counts: dict[str, int]
+    suspects: list[str]
+    suspects_count: int
+    categories: list[HeldCategory]
+    approved: bool
+    dismissed: DismissedView | None
+
+
+class FirstImportView(TypedDict):
+    """The first menu of a storefront, in sentences."""
+
+    at: str | None
+    lines: list[str]
+
+
+class MenuState(TypedDict):
+    """How the menu stands; `refused` holds the first of `refused_count`."""
+
+    export: ExportView
+    accepted: int
+    pending: int
+    last_synced_at: str | None
+    hold: HoldView | None
+    refused: list[RefusedView]
+    refused_count: int
+    first_import: FirstImportView | None
+
+
+def menu_state(connection: Connection, store: str) -> MenuState:
     """Return how the menu stands: what the till says, what the service has, what waits."""
-    export = get_fact(connection, store, "export")
-    known = export if isinstance(export, Mapping) else {}
+    export = get_fact(connection, store, "export", dict) or {}
     refused = refused_items(connection, store)
     shown = list(refused.items())[:_REFUSED_SHOWN]
     names = items_by_id(connection, store, [key for key, _refusal in shown])
     hold = get_hold(connection, store)
     return {
-        "export": {"items": known.get("items"), "read_at": _iso(known.get("read_at"))},
+        "export": {"items": export.get("items"), "read_at": _iso(export.get("read_at"))},
         "accepted": item_count(connection, store),
         "pending": get_fact(connection, store, PENDING) or 0,
         "last_synced_at": _iso(get_fact(connection, store, "last_synced_at")),
-        "hold": None if hold is None else _hold(hold, get_fact(connection, store, DISMISSED)),
+        "hold": None
+        if hold is None
+        else _hold(hold, get_fact(connection, store, DISMISSED, dict) or {}),
         "refused": [
             {
                 "external_id": key,
@@ -59,13 +140,163 @@ def menu_state(connection: Connection, store: str) -> Answer:
             for key, refusal in shown
         ],
         "refused_count": len(refused),
-        "first_import": _first(get_fact(connection, store, FIRST_IMPORT)),
+        "first_import": _first(get_fact(connection, store, FIRST_IMPORT, dict)),
     }
+
+
+def _first(stored: Mapping[str, Any] | None) -> FirstImportView | None:
+    if stored is None:
+        return None
+    return {"at": _iso(stored.get("at")), "lines": list(stored.get("lines", ()))}
+
+
+def _hold(hold: Hold, dismissed: Mapping[str, Any]) -> HoldView:
+    summary, of_this = hold.summary, dismissed.get("digest") == hold.digest
+    return {
+        "since": to_iso(hold.since),
+        "reasons": list(hold.reasons),
+        "counts": dict(summary.get("counts", {})),
+        "suspects": list(summary.get("suspects", ())),
+        "suspects_count": summary.get("suspects_count", 0),
+        "categories": [
+            {
+                "name": name,
+                "removed": list(changes.get("removed", ())),
+                "added": list(changes.get("added", ())),
+                "changed": list(changes.get("changed", ())),
+            }
+            for name, changes in summary.get("by_category", {}).items()
+        ],
+        "approved": hold.approved,
+        "dismissed": {"by": by_whom(dismissed.get("by")), "at": _iso(dismissed.get("at"))}
+        if of_this
+        else None,
+    }
+
+
+# -- what would be pushed, and what was
+
+
+class CallView(StepSummary):
+    """A call of a plan: method, path below the store, and what it carries."""
+
+    call: str
+
+
+class PlanView(TypedDict):
+    """A plan as `menu plan --json` prints it; prices in minor units.
+
+    `held` says why it would wait for a person. A first import is summed up as JSON (else None), and
+    in sentences; `lines` are sentences about the rest.
+    """
+
+    kind: str
+    items_read: int
+    counts: dict[str, int]
+    changes: ChangesView
+    calls: list[CallView]
+    held: list[str]
+    approved: bool
+    first_import: dict[str, Any] | None
+    first_import_lines: list[str]
+    bad_rows: list[BadRowView]
+    lines: list[str]
+
+
+def plan_view(assessment: Assessment, currency: str) -> PlanView:
+    """Return what a round comes to."""
+    comparison, first = assessment.comparison, assessment.first
+    changes, suspects = comparison.changes, assessment.suspects
+    lines = sentences(changes, comparison.acknowledged, comparison.current, currency, suspects)
+    return {
+        "kind": "held" if assessment.reasons else assessment.plan.kind,
+        "items_read": comparison.items_read,
+        "counts": changes.counts,
+        "changes": changes_json(changes),
+        "calls": [{"call": _CALLS[each.kind], **each.summary} for each in assessment.plan.steps],
+        "held": list(assessment.reasons),
+        "approved": assessment.approved,
+        "first_import": None if first is None else first.to_json(currency),
+        "first_import_lines": [] if first is None else list(summary_lines(first, currency)),
+        "bad_rows": [bad_row_json(row) for row in comparison.current.bad_rows],
+        "lines": list(lines),
+    }
+
+
+class PushesPage(TypedDict):
+    """The pushes before one, newest first; `more`: older ones are there."""
+
+    pushes: list[PushView]
+    more: bool
+
+
+def pushes_page(connection: Connection, store: str, before: int | None) -> PushesPage:
+    """Return the pushes before the one with that id, newest first."""
+    found = push_page(connection, store, _PUSHES + 1, before=before)
+    return {"pushes": [_push(each) for each in found[:_PUSHES]], "more": len(found) > _PUSHES}
+
+
+def _push(push: Push) -> PushView:
+    return {
+        "id": push.id,
+        "kind": push.kind,
+        "state": push.state,
+        "started_at": to_iso(push.started_at),
+        "took_ms": None if push.finished_at is None else max(0, push.finished_at - push.started_at),
+        "summary": dict(push.summary),
+        "message": push.message,
+        "job_id": push.job_id,
+    }
+
+
+def _iso(at_ms: object) -> str | None:
+    return to_iso(at_ms) if isinstance(at_ms, int) else None
+
+
+# -- items: what the storefront has or had, and items by a few letters
+
+
+class ItemView(TypedDict):
+    """An item or a variant; the price is decimal text. `pos_on_sale` is what the till says."""
+
+    external_id: str
+    name: str
+    variant: str
+    price: str
+    on_sale: bool
+    pos_on_sale: bool
+
+
+class ItemsPage(TypedDict):
+    """A page of items; `count` is of lines, where each size has its own, `items_count` of items."""
+
+    items: list[ItemView]
+    count: int
+    items_count: int
+    page: int
+    pages: int
+    currency: str
+    at: str | None
+
+
+class FoundItemView(ItemView):
+    """An item that fits a few letters; `stopped`: staff have taken it off sale."""
+
+    item_id: str
+    currency: str
+    stopped: bool
+
+
+class FoundView(TypedDict):
+    """The first items that fit a few letters, best first, and how many do."""
+
+    items: list[FoundItemView]
+    count: int
 
 
 def items_page(
     connection: Connection, store: str, text: str, currency: str, *, page: int, at_ms: int | None
-) -> Answer:
+) -> ItemsPage:
     """Return a page of what the storefront has, or had at `at_ms`."""
     offset = (page - 1) * _PER_PAGE
     if at_ms is None:
@@ -75,7 +306,14 @@ def items_page(
         found = FoundItems(then[offset : offset + _PER_PAGE], len(then), len(then))
     return {
         "items": [
-            {key: value for key, value in _found(each, currency).items() if key in _LISTED}
+            {
+                "external_id": each.external_id,
+                "name": each.name,
+                "variant": each.variant,
+                "price": to_major(each.price, currency),
+                "on_sale": each.on_sale,
+                "pos_on_sale": each.pos_on_sale,
+            }
             for each in found.items
         ],
         "count": found.count,
@@ -87,10 +325,46 @@ def items_page(
     }
 
 
-def pushes_page(connection: Connection, store: str, before: int | None) -> Answer:
-    """Return the pushes before the one with that id, newest first."""
-    found = push_page(connection, store, _PUSHES + 1, before=before)
-    return {"pushes": [_push(each) for each in found[:_PUSHES]], "more": len(found) > _PUSHES}
+def items_found(
+    connection: Connection, store: str, text: str, currency: str, *, limit: int
+) -> FoundView:
+    """Return items and variants that fit the letters, best first."""
+    found = find_items(connection, store, text, limit=limit, offset=0)
+    stopped = get_overrides(connection, store)
+    return {
+        "items": [
+            {
+                "external_id": each.external_id,
+                "item_id": each.item_id,
+                "name": each.name,
+                "variant": each.variant,
+                "price": to_major(each.price, currency),
+                "currency": currency,
+                "on_sale": each.on_sale,
+                "pos_on_sale": each.pos_on_sale,
+                "stopped": each.external_id in stopped,
+            }
+            for each in found.items
+        ],
+        "count": found.count,
+    }
+
+
+def name_of_item(connection: Connection, store: str, external_id: str) -> str:
+    """Return what people call an item or a variant; its id where the menu has none."""
+    owner = variant_owners(connection, store, [external_id]).get(external_id, external_id)
+    found = items_by_id(connection, store, {owner}).get(owner)
+    if found is None:
+        return external_id
+    return f"{found.item.name} {_variant_of(found, external_id)}".rstrip()
+
+
+def is_item(connection: Connection, store: str, external_id: str) -> bool:
+    """Return whether the menu has an item or a variant of this id."""
+    return bool(
+        accepted_ids(connection, store, [external_id])
+        or variant_owners(connection, store, [external_id])
+    )
 
 
 def _then(connection: Connection, store: str, text: str, at_ms: int) -> list[FoundItem]:
@@ -115,56 +389,10 @@ def _then(connection: Connection, store: str, text: str, at_ms: int) -> list[Fou
     ]
 
 
-def _first(stored: object) -> Answer | None:
-    if not isinstance(stored, Mapping):
-        return None
-    return {"at": _iso(stored.get("at")), "lines": list(stored.get("lines", ()))}
+# -- what is off sale
 
 
-def _hold(hold: Hold, dismissed: object) -> Answer:
-    by_category = hold.summary.get("by_category", {})
-    gone = None
-    if isinstance(dismissed, Mapping) and dismissed.get("digest") == hold.digest:
-        gone = {"by": by_whom(dismissed.get("by")), "at": _iso(dismissed.get("at"))}
-    return {
-        "since": to_iso(hold.since),
-        "reasons": list(hold.reasons),
-        "counts": dict(hold.summary.get("counts", {})),
-        # the items that made it wait, as lines, the worst first
-        "suspects": list(hold.summary.get("suspects", ())),
-        "suspects_count": hold.summary.get("suspects_count", 0),
-        "categories": [
-            {"name": name}
-            | {key: list(changes.get(key, ())) for key in ("removed", "added", "changed")}
-            for name, changes in by_category.items()
-        ],
-        "approved": hold.approved,
-        "dismissed": gone,
-    }
-
-
-def _push(push: Push) -> Answer:
-    return {
-        "id": push.id,
-        "kind": push.kind,
-        "state": push.state,
-        "started_at": to_iso(push.started_at),
-        "took_ms": None if push.finished_at is None else max(0, push.finished_at - push.started_at),
-        "summary": dict(push.summary),
-        "message": push.message,
-        "job_id": push.job_id,
-    }
-
-
-def _iso(at_ms: object) -> str | None:
-    return to_iso(at_ms) if isinstance(at_ms, int) else None
-
-
-# -- what is off sale, and items by a few letters
-
-
-@dataclass(frozen=True, slots=True)
-class OffSale:
+class OffSale(TypedDict):
     """Why an item or a variant is off sale (`how`: staff, order or till), and since when.
 
     `reached_ms` is how long it took until the storefront had it, at `reached_at`.
@@ -172,32 +400,16 @@ class OffSale:
 
     external_id: str
     name: str
-    variant: str = ""
-    how: str = "till"
-    by: str = ""
-    since: str | None = None
-    until: str | None = None
-    reached_at: str | None = None
-    reached_ms: int | None = None
-
-    @classmethod
-    def by_override(cls, override: StoreOverride, owner: AcceptedItem | None) -> "OffSale":
-        """Return what staff have taken off, or the till when it refused an order."""
-        external_id, by_order = override.external_id, override.by == "order"
-        return cls(
-            external_id,
-            external_id if owner is None else owner.item.name,
-            "" if owner is None else _variant_of(owner, external_id),
-            how="order" if by_order else "staff",
-            by="" if by_order else by_whom(override.by),
-            since=to_iso(override.at),
-            until=_iso(override.until),
-            reached_at=_iso(override.sent_at),
-            reached_ms=override.sent_at and max(0, override.sent_at - override.at),
-        )
+    variant: str
+    how: Literal["staff", "order", "till"]
+    by: str
+    since: str | None
+    until: str | None
+    reached_at: str | None
+    reached_ms: int | None
 
 
-def items_off_sale(connection: Connection, store: str, now: int) -> list[Answer]:
+def items_off_sale(connection: Connection, store: str, now: int) -> list[OffSale]:
     """Return what is off sale, the latest first."""
     overrides = {
         key: each
@@ -206,9 +418,8 @@ def items_off_sale(connection: Connection, store: str, now: int) -> list[Answer]
     }
     owners = variant_owners(connection, store, overrides)
     named = items_by_id(connection, store, {*overrides, *owners.values()})
-    stopped = [
-        OffSale.by_override(each, named.get(owners.get(key, key)))
-        for key, each in overrides.items()
+    off_sale = [
+        _off_by_override(each, named.get(owners.get(key, key))) for key, each in overrides.items()
     ]
     known = items_off_by_pos(connection, store) | overlaid_items(connection, store)
     off = {
@@ -217,52 +428,36 @@ def items_off_sale(connection: Connection, store: str, now: int) -> list[Answer]
         if key not in overrides and not each.item.available
     }
     since = off_since(connection, store, list(off))
-    for key, item in off.items():
-        at, until = _iso(since.get(key)), _iso(item.snooze_until)
-        stopped.append(OffSale(key, item.name, since=at, until=until, reached_at=at))
-    latest = sorted(stopped, key=lambda each: (each.since or "", each.name), reverse=True)
-    return [asdict(each) for each in latest]
-
-
-def items_found(
-    connection: Connection, store: str, text: str, currency: str, *, limit: int
-) -> Answer:
-    """Return items and variants that fit the letters, best first."""
-    found = find_items(connection, store, text, limit=limit, offset=0)
-    stopped = get_overrides(connection, store)
-    items = [
-        _found(each, currency) | {"stopped": each.external_id in stopped} for each in found.items
+    off_sale += [
+        {
+            "external_id": key,
+            "name": item.name,
+            "variant": "",
+            "how": "till",
+            "by": "",
+            "since": _iso(since.get(key)),
+            "until": _iso(item.snooze_until),
+            "reached_at": _iso(since.get(key)),
+            "reached_ms": None,
+        }
+        for key, item in off.items()
     ]
-    return {"items": items, "count": found.count}
+    return sorted(off_sale, key=lambda each: (each["since"] or "", each["name"]), reverse=True)
 
 
-def name_of_item(connection: Connection, store: str, external_id: str) -> str:
-    """Return what people call an item or a variant; its id where the menu has none."""
-    owner = variant_owners(connection, store, [external_id]).get(external_id, external_id)
-    found = items_by_id(connection, store, {owner}).get(owner)
-    if found is None:
-        return external_id
-    return f"{found.item.name} {_variant_of(found, external_id)}".rstrip()
-
-
-def is_item(connection: Connection, store: str, external_id: str) -> bool:
-    """Return whether the menu has an item or a variant of this id."""
-    return bool(
-        accepted_ids(connection, store, [external_id])
-        or variant_owners(connection, store, [external_id])
-    )
-
-
-def _found(item: FoundItem, currency: str) -> dict[str, Any]:
+def _off_by_override(override: StoreOverride, owner: AcceptedItem | None) -> OffSale:
+    """Return what staff have taken off sale, or the till when it refused an order."""
+    external_id, by_order = override.external_id, override.by == "order"
     return {
-        "external_id": item.external_id,
-        "item_id": item.item_id,
-        "name": item.name,
-        "variant": item.variant,
-        "price": to_major(item.price, currency),
-        "currency": currency,
-        "on_sale": item.on_sale,
-        "pos_on_sale": item.pos_on_sale,
+        "external_id": external_id,
+        "name": external_id if owner is None else owner.item.name,
+        "variant": "" if owner is None else _variant_of(owner, external_id),
+        "how": "order" if by_order else "staff",
+        "by": "" if by_order else by_whom(override.by),
+        "since": to_iso(override.at),
+        "until": _iso(override.until),
+        "reached_at": _iso(override.sent_at),
+        "reached_ms": override.sent_at and max(0, override.sent_at - override.at),
     }
 
 

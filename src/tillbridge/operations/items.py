@@ -1,7 +1,6 @@
 """What the kitchen asks: which items are off sale, where is this one; and take it off sale."""
 
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, TypedDict
 
 from tillbridge.core.actor import Role, current_actor
 from tillbridge.core.errors import BridgeError, ConfigError
@@ -11,10 +10,25 @@ from tillbridge.core.spans import clock_time, short_span
 from tillbridge.operations.arguments import ItemId, Store, Until, next_opening
 
 if TYPE_CHECKING:
+    from tillbridge.menu.views import FoundView, OffSale
     from tillbridge.operations.bridge import Bridge
 
 _HOUR_MS = 3_600_000
 _MOST_FOUND = 40
+
+
+class Ends(TypedDict):
+    """When an item that is taken off sale now can come back: instants in ms."""
+
+    opening_ms: int
+    hour_ms: int
+
+
+class Board(TypedDict):
+    """What is off sale."""
+
+    items: "list[OffSale]"
+    ends: Ends
 
 
 @operation("item.86", role=Role.STAFF, command="item 86")
@@ -64,7 +78,7 @@ async def restore(bridge: "Bridge", store: Store, item: ItemId) -> Answer:
 
 
 @operation("items.off", role=Role.LOOK, reads=True, command="item off")
-async def off(bridge: "Bridge", store: Store) -> Answer:
+async def off(bridge: "Bridge", store: Store) -> Board:
     """List what is off sale: since when, until when, by whom, and when the storefront had it.
 
     Example: tillbridge item off main
@@ -73,8 +87,8 @@ async def off(bridge: "Bridge", store: Store) -> Answer:
 
     now = bridge.clock.now_ms()
     items = await bridge.ledger.read(lambda connection: items_off_sale(connection, store.name, now))
-    ends = {"opening_ms": await next_opening(bridge, store), "hour_ms": now + _HOUR_MS}
-    return {"items": items, "ends": ends}
+    opening_ms = await next_opening(bridge, store)
+    return {"items": items, "ends": {"opening_ms": opening_ms, "hour_ms": now + _HOUR_MS}}
 
 
 @operation("items.find", role=Role.LOOK, reads=True, command="item find")
@@ -82,7 +96,7 @@ async def find(
     bridge: "Bridge",
     store: Store,
     text: Annotated[str, Argument("TEXT", _("Part of a name, its initials, or an id."))],
-) -> Answer:
+) -> "FoundView":
     """Find items of the menu by a few letters, with the id that item 86 takes.
 
     Example: tillbridge item find main pm
@@ -96,7 +110,7 @@ async def find(
     )
 
 
-def taken_off_by(item: Mapping[str, Any]) -> str:
+def taken_off_by(item: "OffSale") -> str:
     """Return who took the item off sale."""
     match item["how"]:
         case "till":
@@ -104,10 +118,10 @@ def taken_off_by(item: Mapping[str, Any]) -> str:
         case "order":
             return _("the till, when it refused an order")
         case _:
-            return str(item["by"])
+            return item["by"]
 
 
-def reached(item: Mapping[str, Any]) -> str:
+def reached(item: "OffSale") -> str:
     """Return whether guests still see it, and how long it took to hide it."""
     if item["how"] == "till":
         return _("Hidden from guests")

@@ -10,7 +10,7 @@ from tillbridge.operations.arguments import ConnectedStore, Full, Moment, Store
 
 if TYPE_CHECKING:
     from tillbridge.core.problems import OpenProblem
-    from tillbridge.menu.flow import PlanReport
+    from tillbridge.menu.views import ItemsPage, MenuState, PlanView, PushesPage
     from tillbridge.operations.bridge import Bridge
 
 _IN_THE_WAY = (
@@ -24,7 +24,7 @@ _IN_THE_WAY = (
 
 
 @operation("menu.show", role=Role.LOOK, reads=True)
-async def show(bridge: "Bridge", store: Store) -> Answer:
+async def show(bridge: "Bridge", store: Store) -> "MenuState":
     """Return how the menu stands: what the till says, what the service has, what waits."""
     from tillbridge.menu.views import menu_state
 
@@ -32,12 +32,12 @@ async def show(bridge: "Bridge", store: Store) -> Answer:
 
 
 @operation("menu.plan", role=Role.LOOK, reads=True, command="menu plan")
-async def plan(_bridge: "Bridge", store: Store) -> Answer:
+async def plan(_bridge: "Bridge", store: Store) -> "PlanView":
     """Show what would be pushed now, as a difference; nothing is pushed.
 
     Example: tillbridge menu plan main
     """
-    return vars(await store.menu.plan_only())
+    return await store.menu.plan_only()
 
 
 @operation("menu.push", role=Role.TECHNICIAN, command="menu push")
@@ -48,8 +48,8 @@ async def push(bridge: "Bridge", store: ConnectedStore, *, full: Full = False) -
 
     Example: tillbridge menu push main --full
     """
-    report = await (store.menu.push_full() if full else store.menu.push_again())
-    return _pushed(report, _open_problem(bridge, store.name))
+    plan = await (store.menu.push_full() if full else store.menu.push_again())
+    return _pushed(plan, _open_problem(bridge, store.name))
 
 
 @operation("menu.approve", role=Role.TECHNICIAN, command="menu approve")
@@ -94,7 +94,7 @@ async def dismiss(_bridge: "Bridge", store: Store) -> Answer:
 
 
 @operation("menu.history", role=Role.LOOK, reads=True, command="menu history")
-async def history(bridge: "Bridge", store: Store, *, before: int | None = None) -> Answer:
+async def history(bridge: "Bridge", store: Store, *, before: int | None = None) -> "PushesPage":
     """List the latest pushes: what was told, how it ended, how long it took.
 
     Example: tillbridge menu history main
@@ -112,7 +112,7 @@ async def items(
     *,
     at: Moment = None,
     page: Annotated[int, Argument("N", _("Which page."), least=1)] = 1,
-) -> Answer:
+) -> "ItemsPage":
     """List what the storefront has, or had at a moment.
 
     Example: tillbridge menu items main pizza --at 2026-11-20T19:30
@@ -136,17 +136,17 @@ def _open_problem(bridge: "Bridge", store: str) -> "OpenProblem | None":
     return next((found[code] for code in _IN_THE_WAY if code in found), None)
 
 
-def _pushed(report: "PlanReport | None", problem: "OpenProblem | None") -> Answer:
+def _pushed(plan: "PlanView | None", problem: "OpenProblem | None") -> Answer:
     """Return what came of a push."""
     if problem is not None:
         return {"ok": False, "text": problem.text, "fix": problem.fix}
-    if report is None:
+    if plan is None:
         return {
             "ok": False,
             "text": _("The menu was not pushed."),
             "fix": _("See what is wrong with: tillbridge status"),
         }
-    if report.calls:
+    if plan["calls"]:
         return {"ok": True, "text": _("The menu is pushed.")}
     return {
         "ok": True,

@@ -13,7 +13,7 @@ from tillbridge.operations.arguments import ConnectedStore, Store
 if TYPE_CHECKING:
     from tillbridge.daemon.store_services import StoreServices
     from tillbridge.ledger.models import AcceptedTable
-    from tillbridge.menu.tables import TablePlan, TableSync
+    from tillbridge.menu.tables import TablePlan, TablesPlanView, TableSync
     from tillbridge.operations.bridge import Bridge
 
 
@@ -48,14 +48,13 @@ async def accepted_tables(_bridge: "Bridge", store: Store) -> Answer:
 
 
 @operation("tables.plan", role=Role.LOOK, reads=True, command="tables plan")
-async def plan(_bridge: "Bridge", store: Store) -> Answer:
+async def plan(_bridge: "Bridge", store: Store) -> "TablesPlanView":
     """Show what would be pushed now, as a difference; nothing is pushed.
 
     Example: tillbridge tables plan main
     """
     plan = await _tables(store).plan_only()
-    answer: Answer = plan.to_json()
-    return answer
+    return plan.to_json()
 
 
 @operation("tables.push", role=Role.TECHNICIAN, command="tables push")

@@ -1,12 +1,18 @@
 """The menu: the till's, the storefront's, what waits for a person; and the 86 board."""
 
-from collections.abc import Mapping
 from datetime import datetime
-from typing import Any
 
 from tillbridge.core.i18n import _
 from tillbridge.core.spans import clock_time, local_second
 from tillbridge.menu.describe import counted, push_columns
+from tillbridge.menu.views import (
+    FoundView,
+    HoldView,
+    ItemsPage,
+    MenuState,
+    PlanView,
+    PushesPage,
+)
 from tillbridge.model.instant import from_iso
 from tillbridge.operations import items
 from tillbridge.web.site.book import Done, Filled, Page, Question, Visit, link, performs, subject
@@ -19,8 +25,8 @@ _MOST_LINES = 500
 async def _fill(visit: Visit) -> Filled:
     stores = []
     for name in (await visit.status())["stores"]:
-        shown = await visit.perform("menu.show", store=name)
-        history = await visit.perform("menu.history", store=name)
+        shown: MenuState = await visit.perform("menu.show", store=name)
+        history: PushesPage = await visit.perform("menu.history", store=name)
         hold = shown["hold"]
         stores.append(
             {
@@ -36,7 +42,7 @@ async def _fill(visit: Visit) -> Filled:
 async def _fill_items(visit: Visit) -> Filled:
     store, asked_at = visit.params["store"], visit.query.get("at", "")
     at_ms = _moment(asked_at)
-    found = await visit.perform(
+    found: ItemsPage = await visit.perform(
         "menu.items",
         store=store,
         text=visit.text("q", 60),
@@ -55,22 +61,24 @@ async def _fill_items(visit: Visit) -> Filled:
 
 async def _fill_difference(visit: Visit) -> Filled:
     store = visit.params["store"]
-    plan = await visit.perform("menu.plan", store=store)
-    lines = list(plan.get("lines", ()))
+    plan: PlanView = await visit.perform("menu.plan", store=store)
+    lines = plan["lines"]
     return {
         "store": store,
-        "held": list(plan.get("held", ())),
+        "held": plan["held"],
         "lines": [{"sign": line[:1], "text": line[1:].strip()} for line in lines[:_MOST_LINES]],
         "more": max(0, len(lines) - _MOST_LINES),
-        "bad_rows": list(plan.get("bad_rows", ())),
-        "first": list(plan.get("first_import_lines", ())),
-        "calls": len(plan.get("calls", ())),
+        "bad_rows": plan["bad_rows"],
+        "first": plan["first_import_lines"],
+        "calls": len(plan["calls"]),
     }
 
 
 async def _fill_history(visit: Visit) -> Filled:
     store = visit.params["store"]
-    found = await visit.perform("menu.history", store=store, before=visit.number("before"))
+    found: PushesPage = await visit.perform(
+        "menu.history", store=store, before=visit.number("before")
+    )
     return {
         "store": store,
         "pushes": found["pushes"],
@@ -79,11 +87,11 @@ async def _fill_history(visit: Visit) -> Filled:
     }
 
 
-def _understood(hold: Mapping[str, Any]) -> Filled:
+def _understood(hold: HoldView) -> Filled:
     """Return a hold with its counts in words, and its categories opened as far as one reads."""
     categories, read = [], 0
     for each in hold["categories"]:
-        names = sum(len(each[kind]) for kind in ("removed", "added", "changed"))
+        names = len(each["removed"]) + len(each["added"]) + len(each["changed"])
         read += names
         categories.append({**each, "names": names, "open": read <= _READ_AT_ONCE})
     return {**hold, "lines": counted(hold["counts"]), "categories": categories}
@@ -98,7 +106,7 @@ def _moment(text: str) -> int | None:
 
 
 async def _ask_approve(visit: Visit) -> Question:
-    plan = await visit.perform("menu.plan", store=visit.params["store"])
+    plan: PlanView = await visit.perform("menu.plan", store=visit.params["store"])
     return Question(
         _("The menu change of {store} that is held goes to the storefront as it is.").format(
             store=visit.params["store"]
@@ -109,10 +117,10 @@ async def _ask_approve(visit: Visit) -> Question:
     )
 
 
-def _reviewed(plan: Mapping[str, Any]) -> list[str]:
+def _reviewed(plan: PlanView) -> list[str]:
     """Return what a person should read before a change goes out: why it waits, the worst first."""
-    lines = list(plan.get("lines", ()))
-    points = [*plan.get("held", ()), *plan.get("first_import_lines", ()), *lines[:_READ_AT_ONCE]]
+    lines = plan["lines"]
+    points = [*plan["held"], *plan["first_import_lines"], *lines[:_READ_AT_ONCE]]
     more = len(lines) - _READ_AT_ONCE
     return [*points, _("and {n} more").format(n=f"{more:,}")] if more > 0 else points
 
@@ -177,8 +185,8 @@ async def _fill_board(visit: Visit) -> Filled:
     stores = list((await visit.status())["stores"])
     store = visit.one_of("store", stores) or stores[0]
     text = visit.text("q", 60)
-    off = await visit.perform("items.off", store=store)
-    found = await visit.perform("items.find", store=store, text=text)
+    off: items.Board = await visit.perform("items.off", store=store)
+    found: FoundView = await visit.perform("items.find", store=store, text=text)
     ends = {
         "opening": clock_time(off["ends"]["opening_ms"], visit.now_ms),
         "hour": clock_time(off["ends"]["hour_ms"], visit.now_ms),
