@@ -107,7 +107,7 @@ class Store:
                 self._price([f"p{number}" for number in range(1, DISHES + 1)])
             case "full_push" | "full_push_as_a_job":
                 self.service.background |= action == "full_push_as_a_job"
-                self._pushes.append(asyncio.create_task(self.flow.push_full()))
+                self._pushes.append(asyncio.create_task(self.flow.push_again(full=True)))
             case "tables":
                 self.pos.tables = (Table("t1", f"Table {self._version}"),)
                 self.flow.tables_changed()

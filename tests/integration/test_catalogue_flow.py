@@ -15,7 +15,7 @@ from tillbridge.core.errors import ServiceError
 from tillbridge.ledger import menu
 from tillbridge.ledger.facts import drop_fact, get_fact, put_fact
 from tillbridge.ledger.menu import prices_around, refused_items
-from tillbridge.ledger.pushes import begin_push, get_hold, push_page, running_pushes
+from tillbridge.ledger.pushes import begin_push, connected, get_hold, push_page
 from tillbridge.menu.push import PushContent
 from tillbridge.model.catalogue import Availability, BadRow, Catalogue, Item, Variant
 from tillbridge.sandbox import SandboxSettings
@@ -280,7 +280,7 @@ async def test_an_86_goes_out_while_a_job_runs_and_stands_after_it(tmp_path: Pat
             f"p{number}": {"name": f"New {number}"} for number in range(1, 6)
         }
         harness.pos.menu = dishes(130, **names)
-        pushing = asyncio.create_task(harness.flow.push_full())
+        pushing = asyncio.create_task(harness.flow.push_again(full=True))
         while not any(each.job_id for each in await harness.ask(push_page, 1)):
             await asyncio.sleep(0.01)
         await harness.flow.take_off("p2", until=None, by="staff")
@@ -412,7 +412,7 @@ async def test_a_crash_in_the_middle_of_a_call_leaves_its_items_doubtful(tmp_pat
         harness.flow = harness.rebuild()
         await sync(harness)
         await matches(harness, dishes(5))
-        assert not await harness.ask(running_pushes)
+        assert not (await harness.ask(connected, "")).open_pushes
 
 
 async def test_a_direction_that_does_not_allow_pushes_is_a_problem_and_no_loop(
@@ -457,7 +457,7 @@ async def test_bad_rows_are_told_and_their_items_stay(tmp_path: Path) -> None:
         broken = replace(without(dishes(6, p1={"price": 110}), "p2"), bad_rows=(row,))
         assert await sync(harness, broken) == ["PATCH items/p1"]
         assert harness.tracker.opened["export.bad_rows", "menu"]["count"] == 1
-        await harness.flow.push_full()
+        await harness.flow.push_again(full=True)
         assert await sync(harness) == ["POST menus"]
         await matches(harness, dishes(6, p1={"price": 110}))
 

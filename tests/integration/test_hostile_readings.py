@@ -6,6 +6,7 @@ import json
 import threading
 from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
+from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -286,7 +287,11 @@ class Bench:
 
     async def round(self) -> None:
         """Make a round of every kind; what the service refuses is no failure of ours."""
-        for push in (self.flow.push_full, self.flow.push_again, self.flow.tables.push_again):
+        for push in (
+            partial(self.flow.push_again, full=True),
+            self.flow.push_again,
+            self.flow.tables.push_again,
+        ):
             try:
                 await push()
             except ServiceError:

@@ -23,7 +23,7 @@ from tillbridge.ledger.backup import back_up
 from tillbridge.ledger.database import LEDGER_FILE
 from tillbridge.ledger.models import CommunityOverride, MenuItem, OrderRow
 from tillbridge.ledger.orders import open_deliveries
-from tillbridge.ledger.overrides import community_overrides, put_override
+from tillbridge.ledger.overrides import get_overrides, put_override
 from tillbridge.ledger.problems import ProblemTracker
 
 ORDERS = 400
@@ -155,7 +155,7 @@ async def test_overrides_of_a_communitys_items_are_carried_over(tmp_path: Path) 
     async with opened(tmp_path) as ledger:
         assert ledger.rebuilt_from is not None
         found = await ledger.read(
-            lambda connection: community_overrides(connection, "communities/x")
+            lambda connection: get_overrides(connection, "communities/x", CommunityOverride)
         )
         assert found == {"itm_1": override}
 

@@ -19,7 +19,7 @@ async def pushed(harness: CatalogueHarness) -> None:
 async def test_a_full_push_by_hand_tells_that_it_pushed(tmp_path: Path) -> None:
     async with catalogue_harness(tmp_path) as harness:
         await pushed(harness)
-        report = await harness.flow.push_full()
+        report = await harness.flow.push_again(full=True)
         assert report is not None
         assert report["kind"] == "full"
         assert report["calls"]
@@ -64,7 +64,7 @@ async def test_what_a_partial_answer_says_is_told_until_a_full_push_is_taken_who
         harness.pos.menu = dishes(3, p2={"price": 150})
         await harness.flow.push_again()
         assert harness.tracker.codes == {"menu.taken_in_part"}
-        await harness.flow.push_full()
+        await harness.flow.push_again(full=True)
         assert not harness.tracker.opened
 
 

@@ -12,6 +12,7 @@ from tests.support.ledger_harness import opened
 from tillbridge.ledger import menu
 from tillbridge.ledger.menu import ids_ever, items_then, off_since
 from tillbridge.ledger.menu_codec import AcceptedItem
+from tillbridge.ledger.models import StoreOverride
 from tillbridge.ledger.overrides import get_overrides
 from tillbridge.ledger.prune import CutOffs, prune
 from tillbridge.model.catalogue import Item
@@ -67,13 +68,13 @@ async def test_how_long_an_86_takes_to_reach_the_storefront_is_known(tmp_path: P
         await harness.flow.push_again()
         at = harness.clock.now_ms()
         await harness.flow.take_off("p1", until=None, by="page:anna")
-        before = (await harness.ask(get_overrides))["p1"]
+        before = (await harness.ask(get_overrides, StoreOverride))["p1"]
         assert (before.by, before.sent_at) == ("page:anna", None)
         await harness.flow._availability.step()
-        after = (await harness.ask(get_overrides))["p1"]
+        after = (await harness.ask(get_overrides, StoreOverride))["p1"]
         assert after.sent_at is not None
         assert at <= before.at <= after.sent_at
         assert (await harness.on_sale())["p1"]["available"] is False
         await harness.flow.take_off("p1", until=at + 3_600_000, by="page:bob")
-        again = (await harness.ask(get_overrides))["p1"]
+        again = (await harness.ask(get_overrides, StoreOverride))["p1"]
         assert again.sent_at == again.at, "it was off already"

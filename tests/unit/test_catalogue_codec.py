@@ -39,8 +39,9 @@ def test_what_an_item_has_no_more_is_sent_empty() -> None:
 
 
 def test_a_patch_holds_the_id_and_what_changed() -> None:
-    body = codec.patch_body(SOUP, Item("soup", "Broth", 450), {"name"})
-    assert body == {"external_id": "soup", "name": "Soup"}
+    before = {"soup": Item("soup", "Broth", 450)}
+    step = codec.Step("patch", (SOUP,), before=before, fields=frozenset({"name"}))
+    assert step.body() == {"external_id": "soup", "name": "Soup"}
 
 
 def test_a_tax_rate_is_a_number_of_the_same_digits() -> None:

@@ -163,7 +163,7 @@ def test_an_unsure_item_is_told_again() -> None:
 def test_the_ledger_gives_back_what_it_was_given(catalogue: Catalogue) -> None:
     with ledger_with(catalogue, {}) as connection:
         items = menu.all_items(connection, "main")
-        parts = menu.all_parts(connection, "main")
+        parts = menu.parts(connection, "main")
         assert menu.item_count(connection, "main") == len(catalogue.items)
     back = Catalogue(
         {key: each.item for key, each in items.items()},

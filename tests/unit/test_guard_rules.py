@@ -182,7 +182,7 @@ def test_a_file_that_is_no_utf_8_any_more_is_held() -> None:
     assert not found(before, after, accepted_from=latin, read_from=utf)
     plain = Source(encodings={"menu.csv": FileEncoding("ascii")})
     assert not found(before, after, accepted_from=utf, read_from=plain)
-    assert plain.after(utf) == utf
+    assert plain.after(utf, sent=True) == utf
 
 
 @pytest.mark.parametrize(

@@ -21,8 +21,8 @@ from tillbridge.ledger.community import mirrored_counts, put_records, record_key
 from tillbridge.ledger.facts import get_fact, put_fact
 from tillbridge.ledger.models import CommunityOverride
 from tillbridge.ledger.overrides import (
-    community_overrides,
     drop_overrides,
+    get_overrides,
     put_override,
     settle_override,
 )
@@ -138,7 +138,7 @@ class CommunityOverrides:
 
     async def all(self) -> dict[str, CommunityOverride]:
         """Return the overrides, by item id."""
-        query = partial(community_overrides, community=self._context.key)
+        query = partial(get_overrides, store=self._context.key, kind=CommunityOverride)
         return await self._context.bridge.ledger.read(query)
 
     async def push(self) -> None:
@@ -246,7 +246,7 @@ class Mirror:
         """Write down how the mirror is, and drop overrides that no longer hold."""
         context = self._context
         now = context.bridge.clock.now_ms()
-        overrides = community_overrides(connection, context.key).values()
+        overrides = get_overrides(connection, context.key, CommunityOverride).values()
         items = {each.record_id: each for each in answer.records if each.kind == "item"}
         restored = lifted(overrides, items, asked_at=asked_at, now_ms=now)
         for item_id in restored:

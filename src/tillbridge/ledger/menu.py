@@ -13,7 +13,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, cast
 
-from sqlalchemy import Connection, delete, func, literal_column, select, true
+from sqlalchemy import Connection, delete, func, literal_column, select
 from sqlalchemy.dialects.sqlite import insert
 from sqlalchemy.sql import ColumnElement
 from sqlmodel import col
@@ -21,7 +21,6 @@ from sqlmodel import col
 from tillbridge.ledger.database import among, upsert
 from tillbridge.ledger.facts import get_fact, put_fact
 from tillbridge.ledger.menu_codec import (
-    PARTS,
     AcceptedItem,
     Parts,
     decode_accepted,
@@ -238,12 +237,16 @@ def items_by_id(
     return _items(connection, *_of(MenuItem, store, external_ids))
 
 
-def items_by_fingerprint(
+def items_of_records(
     connection: Connection, store: str, fingerprints: Collection[int]
 ) -> dict[str, AcceptedItem]:
-    """Return the accepted items that came from these records, by external id."""
-    chosen = among(cast("ColumnElement[int]", col(MenuItem.fingerprint)), fingerprints)
-    return _items(connection, col(MenuItem.store) == store, chosen)
+    """Return the accepted items that came from these records, and those without a known one.
+
+    Each reading compares the latter anew.
+    """
+    own, fingerprint = col(MenuItem.store) == store, col(MenuItem.fingerprint)
+    chosen = among(cast("ColumnElement[int]", fingerprint), fingerprints)
+    return _items(connection, own, chosen) | _items(connection, own, fingerprint.is_(None))
 
 
 def overlaid_items(connection: Connection, store: str) -> dict[str, AcceptedItem]:
@@ -253,11 +256,6 @@ def overlaid_items(connection: Connection, store: str) -> dict[str, AcceptedItem
     return _items(
         connection, literal_column("+menu_items.store") == store, literal_column("overlaid")
     )
-
-
-def unrecorded_items(connection: Connection, store: str) -> dict[str, AcceptedItem]:
-    """Return the items of which no record of the export is known: readings compare them anew."""
-    return _items(connection, col(MenuItem.store) == store, col(MenuItem.fingerprint).is_(None))
 
 
 def all_ids(connection: Connection, store: str) -> frozenset[str]:
@@ -299,31 +297,19 @@ def variant_owners(
     return {row[0]: row[1] for row in connection.execute(query)}
 
 
-def all_parts(connection: Connection, store: str) -> Parts:
-    """Return all parts the service has accepted."""
-    return _parts(connection, store, dict.fromkeys(PARTS, true()))
-
-
-def parts_like(connection: Connection, store: str, like: Parts) -> Parts:
-    """Return those of these parts (by kind and id) that the service has, as accepted."""
-    column = col(MenuPart.external_id)
-    chosen = {name: among(column, ids) for name in PARTS if (ids := getattr(like, name))}
-    return _parts(connection, store, chosen)
-
-
-def _parts(connection: Connection, store: str, chosen: Mapping[str, ColumnElement[bool]]) -> Parts:
-    query = select(col(MenuPart.external_id), col(MenuPart.body))
-    return Parts(
-        **{
-            name: {
-                external_id: part_from(name, body)
-                for external_id, body in connection.execute(
-                    query.filter_by(store=store, kind=_KINDS[name]).where(which)
-                )
-            }
-            for name, which in chosen.items()
-        }
-    )
+def parts(connection: Connection, store: str, like: Parts | None = None) -> Parts:
+    """Return the parts the service has accepted: all of them, or those with the ids of `like`."""
+    found: dict[str, dict[str, Any]] = {}
+    for name, kind in _KINDS.items():
+        query = select(col(MenuPart.external_id), col(MenuPart.body))
+        query = query.filter_by(store=store, kind=kind)
+        if like is not None:
+            if not (ids := getattr(like, name)):
+                continue
+            query = query.where(among(col(MenuPart.external_id), ids))
+        rows = connection.execute(query)
+        found[name] = {external_id: part_from(name, body) for external_id, body in rows}
+    return Parts(**found)
 
 
 def _items(connection: Connection, *where: ColumnElement[bool]) -> dict[str, AcceptedItem]:

@@ -4,6 +4,7 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
 from operator import attrgetter
+from types import MappingProxyType
 from typing import Any
 
 from tillbridge.model.catalogue import (
@@ -45,17 +46,8 @@ _dumps = json.JSONEncoder(
 _item_values = attrgetter(*_ORDER)
 
 
-def item_fields(item: Item) -> dict[str, Any]:
-    """Return the item's fields without what is as by default."""
-    return {
-        name: value
-        for (name, default), value in zip(_ITEM_FIELDS, _item_values(item), strict=True)
-        if value != default
-    }
-
-
 def item_from(stored: Mapping[str, Any]) -> Item:
-    """Return the item of `item_fields`, read as JSON; other keys are passed over."""
+    """Return the item of `item_text`, read as JSON; other keys are passed over."""
     known: dict[str, Any] = {
         name: tuple(value) if isinstance(value, list) else value
         for name, _default in _ITEM_FIELDS
@@ -69,9 +61,14 @@ def item_from(stored: Mapping[str, Any]) -> Item:
     return Item(**known)
 
 
-def item_text(item: Item) -> str:
-    """Return the item's one spelling; equal items give equal text."""
-    return _dumps(item_fields(item))
+def item_text(item: Item, beside: Mapping[str, object] = MappingProxyType({})) -> str:
+    """Return the item's one spelling, with what stands `beside` its fields, as far as it is so."""
+    own = {
+        name: value
+        for (name, default), value in zip(_ITEM_FIELDS, _item_values(item), strict=True)
+        if value != default
+    }
+    return _dumps(own | {name: value for name, value in beside.items() if value})
 
 
 def part_text(part: Part) -> str:
@@ -160,16 +157,14 @@ class Parts:
 
 def encode_accepted(accepted: AcceptedItem) -> dict[str, Any]:
     """Return the columns of an accepted item."""
-    body = item_fields(accepted.item)
-    if accepted.pos_until is not None:
-        body["pos_until"] = accepted.pos_until
-    if accepted.pos_variants:
-        body["pos_variants"] = dict(accepted.pos_variants)
-    if accepted.doubtful:
-        body["doubtful"] = True
+    beside = {
+        "pos_until": accepted.pos_until,
+        "pos_variants": accepted.pos_variants,
+        "doubtful": accepted.doubtful,
+    }
     return {
         "external_id": accepted.item.external_id,
-        "body": _dumps(body),
+        "body": item_text(accepted.item, beside),
         "fingerprint": accepted.fingerprint,
         "pos_available": accepted.pos_available,
         "overlaid": accepted.overlaid,

@@ -21,17 +21,11 @@ def put_override(connection: Connection, override: StoreOverride | CommunityOver
     connection.execute(upsert(kind, *values), dict(override))
 
 
-def get_overrides(connection: Connection, store: str) -> dict[str, StoreOverride]:
-    """Return a store's overrides by external id; those whose time is over are among them."""
-    return _all(connection, StoreOverride, store)
+def get_overrides(connection: Connection, store: str, kind: type[T]) -> dict[str, T]:
+    """Return the overrides of a store, or of a community, by the id of the item.
 
-
-def community_overrides(connection: Connection, community: str) -> dict[str, CommunityOverride]:
-    """Return a community's overrides by item id; those whose time is over are among them."""
-    return _all(connection, CommunityOverride, community)
-
-
-def _all(connection: Connection, kind: type[T], store: str) -> dict[str, T]:
+    Those whose time is over are among them.
+    """
     rows = all_rows(connection, select(kind).filter_by(store=store).order_by(col(kind.external_id)))
     for row in rows:
         row.until = end_or_never(row.until)

@@ -51,12 +51,6 @@ def end_push(connection: Connection, push_id: int, state: str, message: str, *, 
     connection.execute(update(Push).filter_by(id=push_id).values(**ended))
 
 
-def running_pushes(connection: Connection, store: str) -> list[Push]:
-    """Return the pushes of which the end is not known, oldest first."""
-    query = select(Push).filter_by(store=store, state="running")
-    return all_rows(connection, query.order_by(col(Push.id)))
-
-
 def pending_of(connection: Connection, push_id: int) -> str | None:
     """Return what the push carries while its end is open."""
     return connection.scalar(select(col(Push.pending)).filter_by(id=push_id))
@@ -200,16 +194,43 @@ def current_storefront(connection: Connection, store: str, base_url: str) -> Sto
     return Storefront(base_url.rstrip("/"), store_id, identity or "")
 
 
-def remembered_storefront(connection: Connection, store: str, fact: str) -> Storefront | None:
-    """Return the storefront that the records belong to (`fact`: MENU or TABLES)."""
-    return get_fact(connection, store, fact, Storefront)
+@dataclass(frozen=True, slots=True)
+class Connected:
+    """The storefront that the store is connected to, and its id there; None while it is to none.
+
+    `known` is the one that the accepted menu belongs to. `whole_due`: only a full push brings
+    ledger and storefront in line. `open_pushes` are those of which nobody knows the end, oldest
+    first.
+    """
+
+    now: Storefront | None
+    store_id: str | None
+    known: Storefront | None = None
+    whole_due: bool = False
+    open_pushes: Sequence[Push] = ()
+
+
+def connected(connection: Connection, store: str, base_url: str) -> Connected:
+    """Return to which storefront the store is connected, and what of its menu is not settled."""
+    now = current_storefront(connection, store, base_url)
+    running = select(Push).filter_by(store=store, state="running").order_by(col(Push.id))
+    return Connected(
+        now,
+        None if now is None else now.store_id,
+        get_fact(connection, store, MENU, Storefront),
+        get_fact(connection, store, WHOLE_DUE) is not None,
+        all_rows(connection, running),
+    )
 
 
 def remember_storefront(
     connection: Connection, store: str, fact: str, now: Storefront, *, at: int
 ) -> None:
-    """Note that the records belong to this storefront; a known integration is not unlearnt."""
-    known = remembered_storefront(connection, store, fact)
+    """Note that the records belong to this storefront (`fact`: MENU or TABLES).
+
+    A known integration is not forgotten where the current one is not known.
+    """
+    known = get_fact(connection, store, fact, Storefront)
     if known is not None and not now.integration and kinship(known, now) is Kinship.SAME:
         return
     if known != now:
@@ -242,16 +263,6 @@ def whole_is_due(connection: Connection, store: str, *, pending: int, at: int) -
     put_fact(connection, store, WHOLE_DUE, {"since": at}, at=at)
     if pending > (get_fact(connection, store, "menu_pending") or 0):
         put_fact(connection, store, "menu_pending", pending, at=at)
-
-
-def is_whole_due(connection: Connection, store: str) -> bool:
-    """Whether only a full push brings ledger and storefront in line."""
-    return get_fact(connection, store, WHOLE_DUE) is not None
-
-
-def whole_is_done(connection: Connection, store: str) -> None:
-    """Note that a full push was accepted."""
-    drop_fact(connection, store, WHOLE_DUE)
 
 
 # -- the floor plan as accepted, with the QR ordering address of each table

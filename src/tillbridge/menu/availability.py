@@ -15,6 +15,7 @@ from tillbridge.adapter import AvailabilityReading
 from tillbridge.core.log import get_logger
 from tillbridge.ledger import menu
 from tillbridge.ledger.facts import get_fact
+from tillbridge.ledger.models import StoreOverride
 from tillbridge.ledger.overrides import drop_overrides, get_overrides
 from tillbridge.menu.compare import Comparison, Overlay, availability_of, compare_availability
 from tillbridge.menu.guard import FEW
@@ -23,6 +24,7 @@ from tillbridge.menu.plan import portions, snooze_ended
 from tillbridge.menu.push import acknowledge_availability, send_availability
 from tillbridge.menu.sync import MenuSync
 from tillbridge.model.catalogue import Availability, Item, Variant
+from tillbridge.pos.runner import bad_rows_detail
 
 log = get_logger()
 
@@ -61,7 +63,7 @@ class AvailabilitySync(SyncLane[None]):
         if reading is None:
             return
         self._unread = False
-        self.report_bad_rows(reading.bad_rows)
+        self.ctx.report("export.bad_rows", bad_rows_detail(reading.bad_rows), self.subject)
         before = self.ctx.by_pos
         try:
             self.ctx.by_pos = await self._with_bad_rows(reading)
@@ -89,7 +91,8 @@ class AvailabilitySync(SyncLane[None]):
         return {**unchanged, **reading.items}
 
     async def _send_changes(self, since: float | None) -> None:
-        ctx, overlay = self.ctx, self.ctx.overlay()
+        ctx = self.ctx
+        overlay = Overlay(ctx.clock.now_ms(), ctx.by_pos)
         unconfirmed = frozenset(ctx.calls.unconfirmed)
         most = ctx.rules.menu.max_sold_out_percent
         found = await ctx.read(_look, overlay, unconfirmed=unconfirmed, max_percent=most)
@@ -173,7 +176,7 @@ def _look(
         off = len(menu.accepted_ids(connection, store, ids))
     ended = [
         key
-        for key, each in get_overrides(connection, store).items()
+        for key, each in get_overrides(connection, store, StoreOverride).items()
         if each.until is not None and each.until <= overlay.now_ms
     ]
     return _Found(

@@ -24,7 +24,7 @@ from tillbridge.ledger import menu
 from tillbridge.ledger.facts import get_fact
 from tillbridge.ledger.menu import Refusal, refused_items
 from tillbridge.ledger.menu_codec import AcceptedItem, Parts, item_text
-from tillbridge.ledger.models import Hold
+from tillbridge.ledger.models import Hold, StoreOverride
 from tillbridge.ledger.overrides import get_overrides
 from tillbridge.ledger.pushes import get_hold
 from tillbridge.menu.diff import AVAILABILITY, Diff, ItemChange, diff
@@ -168,7 +168,7 @@ def compare(
     bad_rows = fresh.bad_rows
     if isinstance(reading, Catalogue):
         accepted = menu.all_items(connection, store)
-        had = menu.all_parts(connection, store)
+        had = menu.parts(connection, store)
         still_refused = refused.keys() & reading.items.keys()
         for key, refusal in refused.items():
             if key in records and records[key][1] == refusal.fingerprint:
@@ -180,15 +180,14 @@ def compare(
         for row in doubled:
             records.pop(row.external_id, None)
         bad_rows = (*bad_rows, *doubled)
-        gone = menu.items_by_fingerprint(connection, store, reading.unseen)
-        gone |= menu.unrecorded_items(connection, store)
+        gone = menu.items_of_records(connection, store, reading.unseen)
         accepted |= gone | _touched(connection, store, overlay)
         still_refused = {
             key for key, each in refused.items() if each.fingerprint not in reading.unseen
         }
         leaving = gone.keys() - fresh.items.keys() - still_refused
         known = accepted.keys() - leaving
-        had = menu.parts_like(connection, store, has)
+        had = menu.parts(connection, store, has)
     for key in known - records.keys():
         records[key] = accepted[key].pos_item, accepted[key].fingerprint
     items = {key: each.item for key, each in accepted.items()}
@@ -255,7 +254,9 @@ def compare_availability(
 
 
 def _with_overrides(connection: Connection, store: str, overlay: Overlay) -> Overlay:
-    ends = {key: each.until for key, each in get_overrides(connection, store).items()}
+    ends = {
+        key: each.until for key, each in get_overrides(connection, store, StoreOverride).items()
+    }
     return replace(overlay, overrides={**overlay.overrides, **ends})
 
 
@@ -337,7 +338,7 @@ def _doubled(
 
 def _totals(connection: Connection, store: str, changes: Diff, fresh: Catalogue) -> Totals:
     left = {key: count for key, count in left_by_category(changes).items() if count > 1}
-    names = menu.parts_like(connection, store, Parts(categories=dict.fromkeys(left))).categories  # type: ignore[arg-type] # only the ids are looked at
+    names = menu.parts(connection, store, Parts(categories=dict.fromkeys(left))).categories  # type: ignore[arg-type] # only the ids are looked at
     fields, kinds = wanted_counts(changes)
     twins: frozenset[str] = frozenset()
     if len(changes.added) > FEW:

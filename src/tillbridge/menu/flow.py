@@ -18,7 +18,7 @@ from tillbridge.ledger.models import Hold, StoreOverride
 from tillbridge.ledger.overrides import drop_overrides, mark_sent, put_override
 from tillbridge.ledger.pushes import approve_hold, dismiss_hold
 from tillbridge.menu.availability import AvailabilitySync
-from tillbridge.menu.compare import compare
+from tillbridge.menu.compare import Overlay, compare
 from tillbridge.menu.lane import MenuContext, SyncRequest, read_now
 from tillbridge.menu.plan import guard_and_plan
 from tillbridge.menu.sync import WHOLE, MenuSync
@@ -79,23 +79,14 @@ class MenuFlow:
 
     # -- what others ask
 
-    async def push_again(self) -> PlanView | None:
+    async def push_again(self, *, full: bool = False) -> PlanView | None:
         """Make a round now, and return what it came to (None: the export cannot be read).
 
-        What the service refused before is tried again. Raises ServiceError, JobLost, LedgerError.
+        What the service refused before is tried again; `full` pushes it all. A plan that must wait
+        still waits. Raises ServiceError, JobLost, LedgerError.
         """
-        return await self._push_now(SyncRequest(retry_refused=True))
-
-    async def push_full(self) -> PlanView | None:
-        """Push it all now, refused items included; a plan that must wait still waits.
-
-        As `push_again`.
-        """
-        return await self._push_now(SyncRequest(full=True, retry_refused=True))
-
-    async def _push_now(self, request: SyncRequest) -> PlanView | None:
         await self._availability.read()
-        assessment = await self._menu.now(request)
+        assessment = await self._menu.now(SyncRequest(full=full, retry_refused=True))
         if assessment is None:
             return None
         return await asyncio.to_thread(plan_view, assessment, self._ctx.rules.currency)
@@ -105,7 +96,7 @@ class MenuFlow:
         await self._availability.read()
         full = await self._menu.is_whole_due()
         export = await read_now(self._ctx.pos.read_catalogue)
-        overlay = self._ctx.overlay()
+        overlay = Overlay(self._ctx.clock.now_ms(), self._ctx.by_pos)
         comparison = await self._ctx.read(compare, export, overlay)
         rules = self._ctx.rules
         assessment = await asyncio.to_thread(

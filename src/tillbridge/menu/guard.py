@@ -52,11 +52,14 @@ class Source:
     ends_with_newline: bool | None = None
     encodings: Mapping[str, FileEncoding] = field(default_factory=dict)
 
-    def after(self, before: "Source") -> "Source":
+    def after(self, before: "Source", *, sent: bool) -> "Source":
         """Return what is remembered when this follows `before`.
 
-        A file of plain ASCII shows no encoding: what was known of it stays known.
+        A file of plain ASCII shows no encoding: what was known of it stays known. A line end that
+        is missing is no news to rely on where nothing was `sent`.
         """
+        if not sent and self.ends_with_newline is False:
+            return before
         shown = {name: how for name, how in self.encodings.items() if how.encoding != _ASCII}
         return replace(self, encodings={**before.encodings, **shown})
 

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, ClassVar, Concatenate, Generic, ParamSpec, Typ
 
 from sqlalchemy import Connection
 
-from tillbridge.adapter import BadRow, ExportUnreadable, PosFailure
+from tillbridge.adapter import ExportUnreadable, PosFailure
 from tillbridge.core.context import StoreContext
 from tillbridge.core.errors import (
     BridgeError,
@@ -38,11 +38,10 @@ from tillbridge.core.i18n import _
 from tillbridge.core.log import get_logger
 from tillbridge.core.problems import Found, Scope
 from tillbridge.core.worker import Worker
-from tillbridge.menu.compare import Overlay
 from tillbridge.menu.guard import Rules
 from tillbridge.menu.plan import portions
 from tillbridge.model.catalogue import Availability
-from tillbridge.pos.validation import bad_rows_problem, unreadable_problem
+from tillbridge.pos.runner import unreadable_detail
 from tillbridge.service.answers import NOT_INTEGRATED
 
 if TYPE_CHECKING:
@@ -180,10 +179,6 @@ class MenuContext:
         found = [] if detail is None else [Found(code, subject, detail)]
         self._problems.report(Scope(self.store, frozenset({code}), subject), found)
 
-    def overlay(self) -> Overlay:
-        """Return what the POS has of availability now; the ledger adds the staff's overrides."""
-        return Overlay(self.clock.now_ms(), self.by_pos)
-
 
 class JobLost(BridgeError):
     """The service no longer knows the job, and shows no sync since it began."""
@@ -319,11 +314,6 @@ class SyncLane(ABC, Generic[T]):
         self.ctx.report("export.unreadable", None, self.subject)
         return found
 
-    def report_bad_rows(self, bad_rows: Sequence[BadRow]) -> None:
-        """Report the rows that cannot be read."""
-        detail = bad_rows_problem(self.subject, bad_rows).detail if bad_rows else None
-        self.ctx.report("export.bad_rows", detail, self.subject)
-
     def _report_unreadable(self, failure: ExportUnreadable | PosFailure) -> None:
         """Read again soon; report an export that does not mend itself meanwhile."""
         if isinstance(failure, PosFailure):
@@ -339,8 +329,7 @@ class SyncLane(ABC, Generic[T]):
             self.worker.wake_in(SOON_S if patient else again_s)
             if patient:
                 return
-            found = unreadable_problem(self.subject, failure)
-            self.ctx.report(found.code, found.detail, self.subject)
+            self.ctx.report("export.unreadable", unreadable_detail(failure), self.subject)
         if text != self._unreadable:
             self._unreadable = text
             log.warning(

@@ -145,7 +145,9 @@ class Step:
                 return batch_body(self.items, self.before, self.delete, self.parts)
             case "patch":
                 (item,) = self.items
-                return patch_body(item, self.before[item.external_id], self.fields)
+                whole = item_body(item, self.before[item.external_id])
+                sent = self.fields | {"external_id"}
+                return {name: value for name, value in whole.items() if name in sent}
             case _:
                 return {"items": availability_bodies(self.items)}
 
@@ -406,12 +408,6 @@ def item_body(item: Item, before: Item | None = None) -> Body:
         elif before is not None and getattr(before, name) and name in _CLEARED:
             body[name] = _CLEARED[name]
     return body
-
-
-def patch_body(item: Item, before: Item, fields: AbstractSet[str]) -> Body:
-    """Return the external id and these fields of the item."""
-    whole = item_body(item, before).items()
-    return {name: value for name, value in whole if name in fields or name == "external_id"}
 
 
 def availability_bodies(items: Iterable[Item]) -> list[Body]:

@@ -42,19 +42,16 @@ from tillbridge.menu.compare import availability_of
 from tillbridge.menu.diff import ContentDigest
 from tillbridge.menu.lane import PORTION, JobLost, MenuContext
 from tillbridge.menu.plan import Assessment, Step
-from tillbridge.menu.verdict import Reply, Sent, accepted_part, divide, judge, lacking_in, named_in
+from tillbridge.menu.verdict import Reply, Sent, accepted_part, divide, judge, named_in, refused_for
 from tillbridge.model.catalogue import Item
 from tillbridge.service.types import PushAccepted
 
 log = get_logger()
 
 MOST_CALLS = 80  # while narrowing one step down
-ITEM_NOT_FOUND = "menu.item_not_found"
 JOB_NOT_FOUND = "menu.job_not_found"
 GIVE_UP_S = 2 * 3600.0  # a job that has not ended by then has been forgotten by the service
 _BASELINE = "menu_job"  # the fact that holds what `last_synced_at` was when the job began
-_BODY_REFUSED = frozenset({400, 413, 422})
-_REFERENCE_REFUSED = frozenset({400, 404, 422})
 Targets = Mapping[str, AcceptedItem]
 
 
@@ -213,38 +210,33 @@ class Pusher:
     async def send_recorded(
         self, step: Step, clashed: AbstractSet[str] = frozenset(), *, is_last: bool = False
     ) -> Sent:
-        """Record the call, make it, and acknowledge what was taken of it, `clashed` items apart."""
+        """Record the call, make it, and acknowledge what was accepted of it, `clashed` items apart.
+
+        Where nothing of it is to be acknowledged, its record has ended.
+        """
         ctx = self.ctx
-        push_id = await begin(ctx, step)
+        pending = await asyncio.to_thread(PushContent(ids=step.ids).text)
+        summary: Mapping[str, Any] = step.summary
+        if step.kind == "patch":
+            (item,) = step.items
+            summary = {"item": item.external_id, "name": item.name, "fields": summary["fields"]}
+        at = ctx.clock.now_ms()
+        push_id = await ctx.write(pushes.begin_push, step.kind, summary, pending, at=at)
+        ctx.calls.push_ids.add(push_id)  # ours to end
         try:
-            sent = await self._exchange(push_id, step)
+            sent = await call(ctx, self.store_id, push_id, step, self.targets or {})
             if sent.state != "failed":
                 await self._acknowledge(push_id, step, sent, clashed, is_last=is_last)
             return sent
+        except ServiceError as failure:
+            lost = isinstance(failure, OutcomeUnknown | ServiceDown)
+            unconfirmed = step.ids if lost else ()
+            await end(ctx, push_id, "lost" if lost else "failed", failure.text, unconfirmed)
+            if (refusal := refused_for(failure, step)) is None:
+                raise
+            return refusal
         finally:
             ctx.calls.push_ids.discard(push_id)
-
-    async def _exchange(self, push_id: int, step: Step) -> Sent:
-        """Make the call; where nothing of it is to be acknowledged, its record has ended."""
-        ctx = self.ctx
-        try:
-            return await call(ctx, self.store_id, push_id, step, self.targets or {})
-        except Refused as failure:
-            await end(ctx, push_id, "failed", failure.text)
-            if failure.code == ITEM_NOT_FOUND:
-                missing = named_in(failure.text, step) or frozenset(step.ids)
-                return Sent("failed", failure.text, missing=missing)
-            if failure.status in _REFERENCE_REFUSED and lacking_in(failure.text, step):
-                return Sent("failed", failure.text, lacks=True)
-            if failure.status in _BODY_REFUSED:
-                return Sent("failed", failure.text, named_in(failure.text, step))
-            raise
-        except (OutcomeUnknown, ServiceDown) as failure:
-            await end(ctx, push_id, "lost", failure.text, unconfirmed=step.ids)
-            raise
-        except ServiceError as failure:
-            await end(ctx, push_id, "failed", failure.text)
-            raise
 
     async def _acknowledge(
         self, push_id: int, step: Step, sent: Sent, clashed: AbstractSet[str], *, is_last: bool
@@ -356,19 +348,6 @@ def content_of(step: Step, targets: Targets) -> PushContent:
     """Return what is acknowledged once the step is accepted."""
     items = (replace(targets[each.external_id], item=each, doubtful=False) for each in step.items)
     return PushContent(step.delete, tuple(items), step.parts)
-
-
-async def begin(ctx: MenuContext, step: Step) -> int:
-    """Record that the step is about to be sent; return the record's id, which is ours to end."""
-    text = await asyncio.to_thread(PushContent(ids=step.ids).text)
-    summary: Mapping[str, Any] = step.summary
-    if step.kind == "patch":
-        (item,) = step.items
-        summary = {"item": item.external_id, "name": item.name, "fields": summary["fields"]}
-    at = ctx.clock.now_ms()
-    push_id = await ctx.write(pushes.begin_push, step.kind, summary, text, at=at)
-    ctx.calls.push_ids.add(push_id)
-    return push_id
 
 
 async def acknowledge(

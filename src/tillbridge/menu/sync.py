@@ -2,10 +2,10 @@
 
 import asyncio
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from collections.abc import Set as AbstractSet
 from contextlib import nullcontext
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, replace
 from functools import partial
 from typing import Any
 
@@ -14,14 +14,12 @@ from sqlalchemy import Connection
 from tillbridge.core.clock import Clock
 from tillbridge.core.log import get_logger
 from tillbridge.ledger import menu, pushes
-from tillbridge.ledger.facts import get_fact, put_fact
+from tillbridge.ledger.facts import drop_fact, get_fact, put_fact
 from tillbridge.ledger.menu import Refusal
-from tillbridge.ledger.models import Push
-from tillbridge.ledger.pushes import Kinship, Storefront, whole_is_done, whole_is_due
-from tillbridge.menu.compare import SOURCE, Comparison, changes_from, compare, compare_availability
+from tillbridge.ledger.pushes import Connected, Kinship, whole_is_due
+from tillbridge.menu.compare import SOURCE, Overlay, changes_from, compare, compare_availability
 from tillbridge.menu.describe import summary_lines
 from tillbridge.menu.diff import ContentDigest, Diff
-from tillbridge.menu.guard import Source
 from tillbridge.menu.lane import (
     PUSH_NOT_ALLOWED,
     USUAL,
@@ -34,6 +32,7 @@ from tillbridge.menu.lane import (
 from tillbridge.menu.plan import Assessment, Kind, availability_alone, guard_and_plan, plan
 from tillbridge.menu.push import PushResult, push, settle_push
 from tillbridge.model.catalogue import Catalogue, CatalogueChanges, MenuSummary
+from tillbridge.pos.runner import bad_rows_detail
 
 log = get_logger()
 
@@ -77,7 +76,7 @@ class MenuSync(SyncLane[Assessment]):
             # overlay: what the POS says of availability apart from its menu, then what staff say;
             # as it is after reading, so that what sold out meanwhile does not come back
             ctx.calls.sent.clear()
-            overlay = ctx.overlay()
+            overlay = Overlay(ctx.clock.now_ms(), ctx.by_pos)
 
             # compare: with what the service has accepted
             comparison = await ctx.read(compare, reading, overlay)
@@ -97,11 +96,14 @@ class MenuSync(SyncLane[Assessment]):
         sendable = await self._sendable(assessment)
 
         # push, acknowledge: call after call, and only what the service accepted; report the end
+        all_well = True
         if sendable.plan.steps:
-            await self._push(connected.store_id, sendable, request.since)
+            all_well = await self._push(connected.store_id, sendable, request.since)
         else:
-            self._all_well()
             await self._record_nothing_to_push(sendable)
+        if all_well and not self.refused_digest:  # else the service still refuses the rest
+            self.succeeded()
+            ctx.report(PUSH_NOT_ALLOWED)
         if sendable.reasons or self.refused_digest:
             await self._push_variants(connected)
         return assessment
@@ -186,7 +188,7 @@ class MenuSync(SyncLane[Assessment]):
     async def is_whole_due(self) -> bool:
         """Whether the next round has to push everything, for whoever only looks."""
         if self._one_at_a_time.locked():
-            return await self.ctx.read(pushes.is_whole_due)
+            return await self.ctx.read(get_fact, pushes.WHOLE_DUE) is not None
         async with self._one_at_a_time:
             connected = await settle_storefront(self.ctx)
         return connected.store_id is not None and connected.whole_due
@@ -197,7 +199,7 @@ class MenuSync(SyncLane[Assessment]):
         log.warning("menu.drifted", store=self.ctx.store, pushed_in_s=round(pause), **why)
         self.request(FULL, after_s=pause)
 
-    async def _settle(self, connected: "Connected", request: SyncRequest) -> SyncRequest:
+    async def _settle(self, connected: Connected, request: SyncRequest) -> SyncRequest:
         """Settle what the ledger has left open; return what the round has to do then."""
         if connected.store_id is not None and connected.open_pushes:
             for each in connected.open_pushes:
@@ -215,7 +217,7 @@ class MenuSync(SyncLane[Assessment]):
         self._known = None
         return request | FULL
 
-    async def _push_variants(self, connected: "Connected") -> None:
+    async def _push_variants(self, connected: Connected) -> None:
         """Take variants off sale, or back on, while the menu cannot be read or must wait.
 
         No availability call names a variant, so that this takes the item object.
@@ -224,7 +226,8 @@ class MenuSync(SyncLane[Assessment]):
             return
         ctx = self.ctx
         ctx.calls.sent.clear()
-        comparison = await ctx.read(compare_availability, ctx.overlay())
+        overlay = Overlay(ctx.clock.now_ms(), ctx.by_pos)
+        comparison = await ctx.read(compare_availability, overlay)
         if variants := comparison.changes.content:
             kind: Kind = "patch" if len(variants) == 1 else "batch"
             steps = plan(kind, Diff(changed=variants), Catalogue(), ctx.rules)
@@ -249,7 +252,7 @@ class MenuSync(SyncLane[Assessment]):
             )
         return assessment
 
-    async def _record_reading(self, assessment: Assessment, connected: "Connected") -> None:
+    async def _record_reading(self, assessment: Assessment, connected: Connected) -> None:
         """Record what was read and what differs, and report what of it concerns people."""
         ctx, comparison, at = self.ctx, assessment.comparison, self.ctx.clock.now_ms()
         if comparison.whole:
@@ -260,7 +263,7 @@ class MenuSync(SyncLane[Assessment]):
             text = f"{warnings[0].place}: {warnings[0].text}"
             detail = {"count": len(warnings), "detail": text, "remedy": warnings[0].fix}
         ctx.report("export.warnings", detail, self.subject)
-        self.report_bad_rows(comparison.current.bad_rows)
+        ctx.report("export.bad_rows", bad_rows_detail(comparison.current.bad_rows), self.subject)
 
         def record(connection: Connection, store: str) -> Mapping[str, Refusal]:
             menu.clear_refusals(connection, store, comparison.no_longer_refused)
@@ -281,30 +284,16 @@ class MenuSync(SyncLane[Assessment]):
         if comparison.refreshed or comparison.no_longer_refused:
             self._known = None
 
-    async def _push(self, store_id: str, assessment: Assessment, since: float | None) -> None:
-        """Push the plan, for an export changed at `since`, and report what came of it."""
+    async def _push(self, store_id: str, assessment: Assessment, since: float | None) -> bool:
+        """Push the plan, for an export changed at `since`, and report what came of it.
+
+        Return whether the service has all of it, apart from what it refused item by item.
+        """
         ctx, started = self.ctx, time.perf_counter()
         finish = partial(record_end, assessment=assessment, clock=ctx.clock)
         result = await push(ctx, store_id, assessment, finish)
         self._known = None
-        await self._report(assessment, result)
-        took = {"ms": round((time.perf_counter() - started) * 1000)}
-        if since is not None:
-            took["since_change_ms"] = round((ctx.clock.monotonic() - since) * 1000)
-        log.info(
-            "menu.pushed",
-            store=ctx.store,
-            kind=assessment.plan.kind,
-            taken=result.accepted,
-            refused=len(result.refused),
-            **took,
-        )
-        await self._fingerprints()  # so that the next export finds it at hand
-
-    async def _report(self, assessment: Assessment, result: PushResult) -> None:
-        ctx = self.ctx
         if result.is_complete:
-            self._all_well()
             if result.reservation:
                 ctx.report("menu.taken_in_part", {"detail": result.reservation})
             elif assessment.plan.kind == "full":
@@ -312,7 +301,24 @@ class MenuSync(SyncLane[Assessment]):
             report_refusals(ctx, result.refusals)
             if result.refused:
                 self.worker.wake()  # for what was left out of the narrowed calls
-            return
+        else:
+            await self._report_incomplete(assessment, result)
+        ended = ctx.clock.monotonic()
+        log.info(
+            "menu.pushed",
+            store=ctx.store,
+            kind=assessment.plan.kind,
+            taken=result.accepted,
+            refused=len(result.refused),
+            ms=round((time.perf_counter() - started) * 1000),
+            **({} if since is None else {"since_change_ms": round((ended - since) * 1000)}),
+        )
+        await self._fingerprints()  # so that the next export finds it at hand
+        return result.is_complete
+
+    async def _report_incomplete(self, assessment: Assessment, result: PushResult) -> None:
+        """Report what the service did not take, and push it all where it has lost something."""
+        ctx = self.ctx
         report_refusals(ctx, await ctx.read(menu.refused_items))
         if result.drifted:
             await self.drifted(frozenset(result.drifted))
@@ -333,15 +339,13 @@ class MenuSync(SyncLane[Assessment]):
     async def _record_nothing_to_push(self, assessment: Assessment) -> None:
         """Record that the service has all of it, where that is news."""
         comparison = assessment.comparison
-        gone = any(comparison.changes.parts_gone.values())
-        news = not assessment.reasons and (gone or new_source(comparison, sent=False))
-        if assessment.plan.kind == "full" or news:  # full: nothing is on either side
+        accepted = comparison.totals.accepted_from
+        news = any(comparison.changes.parts_gone.values()) or accepted != (
+            comparison.totals.read_from.after(accepted, sent=False)
+        )
+        # A full push of nothing: nothing is on either side.
+        if assessment.plan.kind == "full" or (news and not assessment.reasons):
             await self.ctx.write(record_end, None, assessment=assessment, clock=self.ctx.clock)
-
-    def _all_well(self) -> None:
-        if not self.refused_digest:  # else the service still refuses the rest
-            self.succeeded()
-            self.ctx.report(PUSH_NOT_ALLOWED)
 
 
 class DriftPauses:
@@ -370,33 +374,6 @@ class DriftPauses:
 # -- what has to be settled before a menu is compared
 
 
-@dataclass(frozen=True, slots=True)
-class Connected:
-    """The storefront that the store is connected to, and its id there; None while it is to none.
-
-    `whole_due`: only a full push brings ledger and storefront in line. `open_pushes` are those of
-    which nobody knows the end.
-    """
-
-    now: Storefront | None
-    store_id: str | None
-    known: Storefront | None = None
-    whole_due: bool = False
-    open_pushes: Sequence[Push] = ()
-
-
-def read_connected(connection: Connection, store: str, base_url: str) -> Connected:
-    """Return what is to be settled."""
-    now = pushes.current_storefront(connection, store, base_url)
-    return Connected(
-        now,
-        None if now is None else now.store_id,
-        pushes.remembered_storefront(connection, store, pushes.MENU),
-        pushes.is_whole_due(connection, store),
-        pushes.running_pushes(connection, store),
-    )
-
-
 async def settle_storefront(ctx: MenuContext) -> Connected:
     """Bring what the ledger remembers of the menu in line with the storefront it belongs to.
 
@@ -404,7 +381,7 @@ async def settle_storefront(ctx: MenuContext) -> Connected:
     new integration of the same store may have kept it or lost it: every item is sent again, and the
     guard still compares with it.
     """
-    found = await ctx.read(read_connected, ctx.service_settings.base_url)
+    found = await ctx.read(pushes.connected, ctx.service_settings.base_url)
     # At once, because a push that this process carries out may end at any moment.
     stale = [each for each in found.open_pushes if each.id not in ctx.calls.push_ids]
     found = replace(found, open_pushes=stale)
@@ -466,9 +443,8 @@ def record_end(
     Without a result nothing had to be sent.
     """
     comparison, at = assessment.comparison, clock.now_ms()
-    gone, source = comparison.changes.parts_gone, new_source(comparison, sent=result is not None)
     if assessment.plan.kind == "full":
-        whole_is_done(connection, store)
+        drop_fact(connection, store, pushes.WHOLE_DUE)
     if result is not None:
         put_fact(connection, store, "last_synced_at", at, at=at)
         result.refusals = menu.refused_items(connection, store)
@@ -477,20 +453,12 @@ def record_end(
     put_fact(connection, store, PENDING, len(result.refused) if result else 0, at=at)
     if comparison.hold is not None:
         pushes.drop_hold(connection, store)
+    gone, accepted = comparison.changes.parts_gone, comparison.totals.accepted_from
     if any(gone.values()):
         menu.forget_parts(connection, store, gone)
-    if source is not None:
+    source = comparison.totals.read_from.after(accepted, sent=result is not None)
+    if source != accepted:
         put_fact(connection, store, SOURCE, asdict(source), at=at)
-
-
-def new_source(comparison: Comparison, *, sent: bool) -> Source | None:
-    """Return what the accepted menu was read from, if that is news.
-
-    Where nothing was sent, a line end that is missing is no news to rely on.
-    """
-    accepted, read = comparison.totals.accepted_from, comparison.totals.read_from
-    source = read.after(accepted)
-    return source if source != accepted and (sent or read.ends_with_newline is not False) else None
 
 
 async def record_first_import(ctx: MenuContext, first: MenuSummary) -> None:

@@ -34,11 +34,11 @@ from tillbridge.ledger.pushes import (
     kinship,
     put_tables,
     remember_storefront,
-    remembered_storefront,
 )
 from tillbridge.menu.describe import BadRowView, bad_row_json, listed
 from tillbridge.menu.lane import MenuContext, SyncLane, SyncRequest, read_now
 from tillbridge.model.restaurant import Table
+from tillbridge.pos.runner import bad_rows_detail
 from tillbridge.service.types import TableQr
 
 log = get_logger()
@@ -164,7 +164,7 @@ class TableSync(SyncLane[TablePlan]):
 
         # compare, guard, plan
         plan = self._plan(reading, state)
-        self.report_bad_rows(plan.bad_rows)
+        ctx.report("export.bad_rows", bad_rows_detail(plan.bad_rows), self.subject)
         if storefront is None:
             self._requested |= request
             return plan
@@ -231,7 +231,7 @@ class TableSync(SyncLane[TablePlan]):
         """
         ctx = self.ctx
         now = await ctx.read(current_storefront, ctx.service_settings.base_url)
-        known = await ctx.read(remembered_storefront, TABLES)
+        known = await ctx.read(get_fact, TABLES, Storefront)
         if now is None:
             return None, False
         relation = kinship(known, now)

@@ -13,9 +13,13 @@ from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from typing import Literal
 
+from tillbridge.core.errors import Refused, ServiceError
 from tillbridge.menu.plan import Step, menus_of
 from tillbridge.model.catalogue import Item
 
+ITEM_NOT_FOUND = "menu.item_not_found"
+_BODY_REFUSED = frozenset({400, 413, 422})
+_REFERENCE_REFUSED = frozenset({400, 404, 422})
 _INCOMPLETE = frozenset({"partial", "failed", "error"})
 
 
@@ -65,6 +69,18 @@ def judge(reply: Reply, step: Step) -> Sent:
     if named and reply.count is not None and reply.count != carried - len(named):
         named = frozenset()  # the message does not name them all
     return Sent("partial", reply.message, named)
+
+
+def refused_for(failure: ServiceError, step: Step) -> Sent | None:
+    """Return what a refusal says of the step; None where it says nothing about its content."""
+    if not isinstance(failure, Refused):
+        return None
+    named = named_in(failure.text, step)
+    if failure.code == ITEM_NOT_FOUND:
+        return Sent("failed", failure.text, missing=named or frozenset(step.ids))
+    if failure.status in _REFERENCE_REFUSED and lacking_in(failure.text, step):
+        return Sent("failed", failure.text, lacks=True)
+    return Sent("failed", failure.text, named) if failure.status in _BODY_REFUSED else None
 
 
 def accepted_part(step: Step, sent: Sent) -> Step | None:

@@ -330,7 +330,7 @@ def items_found(
 ) -> FoundView:
     """Return items and variants that fit the letters, best first."""
     found = find_items(connection, store, text, limit=limit, offset=0)
-    stopped = get_overrides(connection, store)
+    stopped = get_overrides(connection, store, StoreOverride)
     return {
         "items": [
             {
@@ -413,7 +413,7 @@ def items_off_sale(connection: Connection, store: str, now: int) -> list[OffSale
     """Return what is off sale, the latest first."""
     overrides = {
         key: each
-        for key, each in get_overrides(connection, store).items()
+        for key, each in get_overrides(connection, store, StoreOverride).items()
         if each.until is None or each.until > now
     }
     owners = variant_owners(connection, store, overrides)

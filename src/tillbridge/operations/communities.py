@@ -95,12 +95,13 @@ async def items(
 async def availability(_bridge: "Bridge", community: Community) -> Answer:
     """Return what is off sale by this bridge's word, and when the service was last told."""
     from tillbridge.ledger.community import get_records
-    from tillbridge.ledger.overrides import community_overrides
+    from tillbridge.ledger.models import CommunityOverride
+    from tillbridge.ledger.overrides import get_overrides
 
     context = community.context
 
     def read(connection: "Connection") -> Answer:
-        overrides = community_overrides(connection, context.key).values()
+        overrides = get_overrides(connection, context.key, CommunityOverride).values()
         names = {
             each.record_id: each.name
             for each in get_records(connection, context.key)

@@ -48,7 +48,7 @@ async def push(bridge: "Bridge", store: ConnectedStore, *, full: Full = False) -
 
     Example: tillbridge menu push main --full
     """
-    plan = await (store.menu.push_full() if full else store.menu.push_again())
+    plan = await store.menu.push_again(full=full)
     return _pushed(plan, _open_problem(bridge, store.name))
 
 

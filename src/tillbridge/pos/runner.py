@@ -412,3 +412,22 @@ class PosRunner:
 
     def _place(self, operation: str) -> dict[str, str]:
         return {"store": self._store, "adapter": self._adapter, "operation": operation}
+
+
+# -- what is wrong with an export that was read, as its problem says it
+
+
+def unreadable_detail(failure: api.ExportUnreadable) -> dict[str, object]:
+    """Return the detail of `export.unreadable`."""
+    place = f"{failure.place}: " if failure.place else ""
+    remedy = failure.fix or _("Export again from the till.")
+    return {"detail": f"{place}{failure.text}", "remedy": remedy}
+
+
+def bad_rows_detail(bad_rows: Sequence[api.BadRow]) -> dict[str, object] | None:
+    """Return the detail of `export.bad_rows`; None where every row could be read."""
+    if not bad_rows:
+        return None
+    first = bad_rows[0]
+    remedy = first.fix or _("Mend the row in the till and export again.")
+    return {"count": len(bad_rows), "detail": f"{first.place}: {first.text}", "remedy": remedy}

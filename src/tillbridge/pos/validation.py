@@ -31,7 +31,6 @@ from pydantic_core import ErrorDetails
 
 from tillbridge import adapter as api
 from tillbridge.core.i18n import _
-from tillbridge.core.problems import Found
 from tillbridge.model.export_facts import ExportFacts, ExportWarning, FileEncoding, LeftOut
 from tillbridge.model.instant import EARLIEST_MS, LATEST_MS, is_never
 from tillbridge.model.money import MAX_PRICE
@@ -356,36 +355,6 @@ def shown_value(value: object) -> str:
         return printable(repr(value), most=_MAX_SHOWN)
     except Exception:  # noqa: BLE001 -- a value whose words fail has none
         return type(value).__name__
-
-
-# -- what is wrong with an export, as the problems that people see: the same for all
-
-
-def unreadable_problem(subject: str, failure: api.ExportUnreadable) -> Found:
-    """Return the problem of an export (menu, availability, tables) that cannot be read at all."""
-    place = f"{failure.place}: " if failure.place else ""
-    return Found(
-        "export.unreadable",
-        subject,
-        {
-            "detail": f"{place}{failure.text}",
-            "remedy": failure.fix or _("Export again from the till."),
-        },
-    )
-
-
-def bad_rows_problem(subject: str, bad_rows: Sequence[api.BadRow]) -> Found:
-    """Return the problem of rows that cannot be read; there is one at least."""
-    first = bad_rows[0]
-    return Found(
-        "export.bad_rows",
-        subject,
-        {
-            "count": len(bad_rows),
-            "detail": f"{first.place}: {first.text}",
-            "remedy": first.fix or _("Mend the row in the till and export again."),
-        },
-    )
 
 
 # -- inside

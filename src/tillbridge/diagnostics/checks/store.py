@@ -18,8 +18,8 @@ from tillbridge.diagnostics.check import (
     skipped,
     warning,
 )
+from tillbridge.pos.runner import bad_rows_detail, unreadable_detail
 from tillbridge.pos.store_pos import check_duties
-from tillbridge.pos.validation import bad_rows_problem, unreadable_problem
 from tillbridge.service.answers import NOT_INTEGRATED, problem_of
 from tillbridge.service.types import Integration
 
@@ -192,8 +192,8 @@ async def check_menu(store: StoreSubject) -> Finding:
     details = {"items": len(read.items), "bad_rows": len(read.bad_rows)}
     if not read.items:
         return unreadable("menu", ExportUnreadable(_("It holds no items.")))
-    if read.bad_rows:
-        return of_problem(bad_rows_problem("menu", read.bad_rows), **details)
+    if wrong := bad_rows_detail(read.bad_rows):
+        return of_problem(Found("export.bad_rows", "menu", wrong), **details)
     return ok(
         ngettext(
             "The menu can be read: {n} item.", "The menu can be read: {n} items.", len(read.items)
@@ -206,7 +206,7 @@ def unreadable(subject: str, failure: ExportUnreadable | PosFailure) -> Finding:
     """Return that an export cannot be read, in the words of the problem."""
     if isinstance(failure, PosFailure):
         failure = ExportUnreadable(failure.message or type(failure).__name__, fix=failure.fix)
-    return of_problem(unreadable_problem(subject, failure))
+    return of_problem(Found("export.unreadable", subject, unreadable_detail(failure)))
 
 
 def verdict(adapter: str, health: Health, *, asked: bool, part: str = "pos") -> Finding:
