@@ -96,7 +96,7 @@ class Store:
                 self._say({key: each for key, each in self.words.items() if key != external_id})
             case "staff_86":
                 self.overrides.add(external_id)
-                await self.flow.take_off(external_id, until=None, by="staff")
+                await self.flow.take_off_sale(external_id, until=None, by="staff")
                 await self.off_sale(external_id)
             case "staff_restore":
                 self.overrides.discard(external_id)

@@ -132,7 +132,7 @@ async def test_availability_that_changes_back_while_a_plan_waits_goes_out(tmp_pa
 async def test_a_staff_86_lies_over_the_pos_until_it_is_lifted(tmp_path: Path) -> None:
     async with catalogue_harness(tmp_path) as harness:
         await sync(harness, dishes(5))
-        await harness.flow.take_off("p2", until=None, by="staff")
+        await harness.flow.take_off_sale("p2", until=None, by="staff")
         assert await sync(harness) == ["POST items/availability"]
         assert await sync(harness, dishes(5, p2={"price": 210})) == ["PATCH items/p2"]
         assert not (await harness.on_sale())["p2"]["available"]
@@ -147,7 +147,7 @@ async def test_a_snooze_comes_back_by_itself(tmp_path: Path) -> None:
         await sync(harness, dishes(5))
         until = harness.clock.now_ms() + 60_000
         harness.pos.words = {"p1": Availability(available=False, until=until)}
-        await harness.flow.take_off("p2", until=until, by="staff")
+        await harness.flow.take_off_sale("p2", until=until, by="staff")
         assert await sync(harness) == ["POST items/availability"]
         service = await harness.on_sale()
         assert not service["p1"]["available"]
@@ -190,7 +190,7 @@ async def test_a_variant_goes_off_sale_while_a_plan_waits(tmp_path: Path) -> Non
         await sync(harness, dishes(12, p1={"variants": sizes}))
         await sync(harness, dishes(2, p1={"variants": sizes}))
         assert "menu.held" in harness.tracker.codes
-        await harness.flow.take_off("p1-s", until=None, by="staff")
+        await harness.flow.take_off_sale("p1-s", until=None, by="staff")
         assert await sync(harness) == ["PATCH items/p1"]
         assert await sync(harness) == []
         assert len(await harness.on_sale()) == 12
@@ -283,7 +283,7 @@ async def test_an_86_goes_out_while_a_job_runs_and_stands_after_it(tmp_path: Pat
         pushing = asyncio.create_task(harness.flow.push_again(full=True))
         while not any(each.job_id for each in await harness.ask(push_page, 1)):
             await asyncio.sleep(0.01)
-        await harness.flow.take_off("p2", until=None, by="staff")
+        await harness.flow.take_off_sale("p2", until=None, by="staff")
         await harness.flow._availability.step()
         assert not pushing.done()
         assert not (await harness.on_sale())["p2"]["available"]

@@ -120,6 +120,6 @@ async def test_what_staff_take_off_asks_nobody(tmp_path: Path) -> None:
     async with catalogue_harness(tmp_path) as harness:
         await sync(harness, dishes(12))
         for number in range(1, 13):
-            await harness.flow.take_off(f"p{number}", until=None, by="staff")
+            await harness.flow.take_off_sale(f"p{number}", until=None, by="staff")
         await sync(harness)
         assert not harness.tracker.opened

@@ -67,7 +67,7 @@ async def test_how_long_an_86_takes_to_reach_the_storefront_is_known(tmp_path: P
         harness.pos.menu = dishes(3)
         await harness.flow.push_again()
         at = harness.clock.now_ms()
-        await harness.flow.take_off("p1", until=None, by="page:anna")
+        await harness.flow.take_off_sale("p1", until=None, by="page:anna")
         before = (await harness.ask(get_overrides, StoreOverride))["p1"]
         assert (before.by, before.sent_at) == ("page:anna", None)
         await harness.flow._availability.step()
@@ -75,6 +75,6 @@ async def test_how_long_an_86_takes_to_reach_the_storefront_is_known(tmp_path: P
         assert after.sent_at is not None
         assert at <= before.at <= after.sent_at
         assert (await harness.on_sale())["p1"]["available"] is False
-        await harness.flow.take_off("p1", until=at + 3_600_000, by="page:bob")
+        await harness.flow.take_off_sale("p1", until=at + 3_600_000, by="page:bob")
         again = (await harness.ask(get_overrides, StoreOverride))["p1"]
         assert again.sent_at == again.at, "it was off already"

@@ -188,7 +188,7 @@ async def test_a_service_that_loses_its_menu_has_it_again_in_the_end(
                 case 0 | 1:
                     harness.pos.menu = random.choice(menus)
                 case 2:
-                    await harness.flow.take_off("p2", until=None, by="staff")
+                    await harness.flow.take_off_sale("p2", until=None, by="staff")
                 case 3:
                     await harness.flow.restore("p2")
                 case 4:

@@ -83,9 +83,9 @@ def test_a_file_and_its_bytes_are_read_alike(
         except UnicodeDecodeError:
             decoding = decoding_of(file, in_doubt=True)
     whole, pieces = BytesPassed(decoding), BytesPassed(decoding)
-    whole.take(data)
+    whole.feed(data)
     for begin in range(0, len(data), 7):
-        pieces.take(data[begin : begin + 7])
+        pieces.feed(data[begin : begin + 7])
     assert read == data.decode(decoding.encoding, decoding.errors)
     assert whole.encoding() == found
     assert (pieces.encoding().bad_byte, pieces.encoding().bad_line) == (

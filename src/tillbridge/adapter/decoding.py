@@ -96,7 +96,7 @@ def decode(data: bytes, encoding: str | None = None) -> tuple[str, FileEncoding]
         decoding = _fall_back([data], decoding)
         text = data.decode(decoding.encoding, decoding.errors)
     passed = BytesPassed(decoding)
-    passed.take(data)
+    passed.feed(data)
     return text, passed.encoding()
 
 
@@ -164,7 +164,7 @@ class BytesPassed:
         self._runs: set[bytes] = set()
         self._end = b""
 
-    def take(self, chunk: bytes) -> None:
+    def feed(self, chunk: bytes) -> None:
         """Look at the next bytes."""
         if chunk:
             self._end = (self._end + chunk[-4:])[-4:]

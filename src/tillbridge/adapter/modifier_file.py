@@ -167,7 +167,7 @@ def read_modifiers(path: Path, currency: str, *, decimal: DecimalSign | None = N
             _check_width(fields, len(header))
             if not name:
                 raise RowError("", "", "It names no modifier.", "Fill in the column modifier.")  # noqa: TRY301 -- worded where every bad row is
-            drafts.setdefault(name, _Draft(name, number)).take(row, prices)
+            drafts.setdefault(name, _Draft(name, number)).add(row, prices)
         except RowError as bad:
             refuse(name, number, bad)
     for name, draft in drafts.items():
@@ -212,7 +212,7 @@ class _Draft:
     most: int | None = None
     left_out: bool = False
 
-    def take(self, row: Mapping[str, str], prices: PriceReader) -> None:
+    def add(self, row: Mapping[str, str], prices: PriceReader) -> None:
         """Add what a row says. Raises RowError."""
         option = one_line(row.get("option", ""))
         if option == NOT_OFFERED:

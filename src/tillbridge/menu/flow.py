@@ -120,11 +120,11 @@ class MenuFlow:
             self._ctx.report("menu.held")
         return hold
 
-    async def take_off(self, *external_ids: str, until: int | None, by: str) -> None:
+    async def take_off_sale(self, *external_ids: str, until: int | None, by: str) -> None:
         """86 items or variants over what the POS says, until `until` (ms) or until restored."""
         at = self._ctx.clock.now_ms()
         await self._ctx.write(_put_overrides, external_ids, until=until, by=by, at=at)
-        log.info("item.taken_off", store=self._store, items=len(external_ids), by=by)
+        log.info("item.off_sale", store=self._store, items=len(external_ids), by=by)
         self._availability.changed()
 
     async def restore(self, external_id: str) -> bool:
@@ -139,7 +139,7 @@ class MenuFlow:
         The POS's next export says what holds from then on; a person may restore it before.
         """
         until = end_of_day(self._ctx.clock.now_ms(), self._timezone)
-        await self.take_off(*external_ids, until=until, by="order")
+        await self.take_off_sale(*external_ids, until=until, by="order")
 
     # -- running
 

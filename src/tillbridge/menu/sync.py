@@ -308,7 +308,7 @@ class MenuSync(SyncLane[Assessment]):
             "menu.pushed",
             store=ctx.store,
             kind=assessment.plan.kind,
-            taken=result.accepted,
+            accepted=result.accepted,
             refused=len(result.refused),
             ms=round((time.perf_counter() - started) * 1000),
             **({} if since is None else {"since_change_ms": round((ended - since) * 1000)}),

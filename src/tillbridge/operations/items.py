@@ -50,7 +50,7 @@ async def take_off(bridge: "Bridge", store: Store, item: ItemId, *, until: Until
         )
     if until is not None and until <= now:
         raise ConfigError(_("That time is over."), fix=_("Give a time to come, or none at all."))
-    await store.menu.take_off(item, until=until, by=current_actor().who)
+    await store.menu.take_off_sale(item, until=until, by=current_actor().who)
     text = (
         _("{item} is off sale until it is restored.")
         if until is None

@@ -40,7 +40,7 @@ class DoubtfulCell(BadCell):
     """A price that people read in two ways; the file's other prices may tell."""
 
 
-class TakenId(BadCell):
+class DuplicateId(BadCell):
     """A second row with an id that a row above has."""
 
 

@@ -15,7 +15,7 @@ from tillbridge.adapter.prices import BadPrice, PriceReader
 from tillbridge.adapter.sale_options import NotForSale, SaleRules
 from tillbridge.model.money import DoubtfulAmount, to_minor
 from tillbridge.pos.folder import cells
-from tillbridge.pos.folder.cells import BadCell, DoubtfulCell, TakenId
+from tillbridge.pos.folder.cells import BadCell, DoubtfulCell, DuplicateId
 
 REQUIRED = ("external_id", "name", "price")
 OPTIONAL = (
@@ -158,7 +158,7 @@ class ItemBuilder:
     _incomplete: set[str] = field(default_factory=set)  # items with a variant that is bad
     _bad_rows: list[BadRow] = field(default_factory=list)
 
-    def take(self, number: int, row: Row, fingerprint: int) -> None:
+    def add(self, number: int, row: Row, fingerprint: int) -> None:
         """Add an item or a variant that stands in row `number`; never raises."""
         parent_id = cells.plain(row["parent_id"])
         try:
@@ -167,14 +167,14 @@ class ItemBuilder:
                 return  # the same row once more
             if (first := self._numbers.setdefault(made.external_id, number)) != number:
                 name = self.values.names["external_id"]
-                raise TakenId(
+                raise DuplicateId(
                     name,
                     made.external_id,
                     f"{name} {made.external_id!r} stands in {self.place(first)} already.",
                     "Give each item an id of its own; the first row counts.",
                 )
         except BadCell as bad:
-            self.take_bad(number, row, bad)
+            self.add_bad(number, row, bad)
             return
         if isinstance(made, Variant):
             self._variants.setdefault(parent_id, []).append((number, made))
@@ -184,20 +184,20 @@ class ItemBuilder:
         if not cells.plain(row["price"]):
             self._unpriced[made.external_id] = number
 
-    def take_bad(self, number: int, row: Row, bad: BadCell, swallowed: Sequence[str] = ()) -> None:
+    def add_bad(self, number: int, row: Row, bad: BadCell, swallowed: Sequence[str] = ()) -> None:
         """Add a row that cannot be used, and the ids of items that stand inside of it."""
         self.doubtful = self.doubtful or isinstance(bad, DoubtfulCell)
         own, parent = cells.plain(row["external_id"]), cells.plain(row["parent_id"])
         # The item that keeps its last good state because of this row, "" for none: where the first
         # row of that id is the item, it is good.
-        is_second = isinstance(bad, TakenId) or (not parent and own in self._items)
+        is_second = isinstance(bad, DuplicateId) or (not parent and own in self._items)
         item_id = "" if is_second else parent or own
         (self._incomplete if parent else self._bad_items).add(item_id)
         for each in (item_id, *swallowed[:_MAX_SWALLOWED]):
             self._bad_rows.append(bad.at(self.place(number), external_id=each))
 
     def catalogue(self, menu_name: str) -> Catalogue:
-        """Return all that was taken, as items of the one menu."""
+        """Return all that was added, as items of the one menu."""
         price, parent = self.values.names["price"], self.values.names["parent_id"]
         for item_id, variants in self._variants.items():
             if item_id in self._items:

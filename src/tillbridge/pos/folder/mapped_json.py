@@ -47,7 +47,7 @@ class JsonMenuReader:
                 self._add_sizes(unit, self.menu.sizes, nodes[number])
             number, row, bad = unit[0]
             if bad is None and row["external_id"]:
-                self._groups.take(number, cells.plain(row["external_id"]), nodes[number])
+                self._groups.add(number, cells.plain(row["external_id"]), nodes[number])
         for unit in units:
             number, row, bad = unit[0]
             groups = "|".join(self._groups.of_item(number))
@@ -177,7 +177,7 @@ class _Groups:
     _offers: dict[str, set[AddOn]] = field(default_factory=dict)
     _reported: set[str] = field(default_factory=set)
 
-    def take(self, number: int, item_id: str, item: Node) -> None:
+    def add(self, number: int, item_id: str, item: Node) -> None:
         """Read the groups of one item."""
         self._owners[number] = item_id
         groups = self._of_items.setdefault(number, [])

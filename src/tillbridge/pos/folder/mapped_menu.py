@@ -69,7 +69,7 @@ class Columns:
     @classmethod
     def of(cls, mapping: MenuMapping, header: Sequence[str]) -> "Columns":
         """Find the columns in a header; those that are not there have no place."""
-        places = column_places(header)
+        places = partial(column_places, header)
         return cls(
             mapping=mapping,
             header=header,
@@ -327,9 +327,9 @@ class MappedMenu:
             for number, row, bad in unit:
                 # Where the item is as it was, that a row is there twice is reported each time.
                 if bad is not None:
-                    builder.take_bad(number, row, bad)
+                    builder.add_bad(number, row, bad)
                 elif fingerprint is not None:
-                    builder.take(number, row, fingerprint)
+                    builder.add(number, row, fingerprint)
         read = builder.catalogue(self._options.menu_name)
         more = (ExportFacts(left_out=tuple(found.left_out.values())), rules.facts(self._path.name))
         return records.changes(

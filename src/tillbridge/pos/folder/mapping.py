@@ -7,7 +7,7 @@ the objects of a JSON document.
 
 import re
 import tomllib
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Annotated, Literal, Self, get_args
@@ -263,18 +263,14 @@ def alike(name: str) -> str:
     return name.casefold().replace("\u2019", "'").strip()
 
 
-def column_places(header: Sequence[str]) -> Callable[[Iterable[ColumnName]], tuple[int, ...]]:
-    """Return what finds columns in a header: the places of those names that are there."""
+def column_places(header: Sequence[str], names: Iterable[ColumnName]) -> tuple[int, ...]:
+    """Return where the columns of those names stand in a header, of those that are there."""
     at = {alike(name): place for place, name in reversed(list(enumerate(header)))}
-
-    def places(names: Iterable[ColumnName]) -> tuple[int, ...]:
-        found = [
-            each - 1 if isinstance(each, int) else at.get(alike(cells.plain(each)), -1)
-            for each in names
-        ]
-        return tuple(place for place in found if 0 <= place < len(header))
-
-    return places
+    places = (
+        each - 1 if isinstance(each, int) else at.get(alike(cells.plain(each)), -1)
+        for each in names
+    )
+    return tuple(place for place in places if 0 <= place < len(header))
 
 
 def no_column(

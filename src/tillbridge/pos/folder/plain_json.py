@@ -270,7 +270,7 @@ class PlainJson:
             body = parsed_json(path.name, text, known.on_menu if skip else None)
         menu = _Body(path.name, known)
         try:
-            menu.take(body, self._options.menu_name)
+            menu.read(body, self._options.menu_name)
         except BadCell as bad:
             hint = format_hint(body, path) if isinstance(body, dict) else ""
             raise ExportUnreadable(
@@ -362,8 +362,8 @@ class _Body:
     _bad_rows: list[BadRow] = field(default_factory=list)
     _strange: set[tuple[str, str]] = field(default_factory=set)  # kinds and fields not ours
 
-    def take(self, body: object, menu_name: str) -> None:
-        """Take all of the body. Raises BadCell for one whose shape is wrong as a whole.
+    def read(self, body: object, menu_name: str) -> None:
+        """Read all of the body. Raises BadCell for one whose shape is wrong as a whole.
 
         `menu_name` is for a flat body that does not name its menu.
         """
@@ -373,18 +373,18 @@ class _Body:
                 raise BadCell(
                     "menus", "", "It has neither menus nor items.", "Export a menu push body."
                 )
-            self._take_menu(top, Menu(FLAT_MENU_ID, _line(top, "menu_name") or menu_name), "")
+            self._add_menu(top, Menu(FLAT_MENU_ID, _line(top, "menu_name") or menu_name), "")
             return
         if "items" in top:
             raise BadCell("items", "", "It has both menus and items.", "Put each item on a menu.")
-        self._take_parts(top, "")
+        self._add_parts(top, "")
         for each in _list(top, "menus"):
             menu = _object("menus", each)
             about = Menu(_id(menu), _needed(menu, "name"), _paragraph(menu, "description"))
-            self._take_menu(menu, about, f' of menu "{about.name}"')
+            self._add_menu(menu, about, f' of menu "{about.name}"')
 
     def fresh(self) -> Catalogue:
-        """Return all that was taken, was good and is not known."""
+        """Return all that was read, was good and is not known."""
         self._drop_groups_of_nothing()
         items: dict[str, Item] = {}
         fingerprints: dict[str, int] = {}
@@ -410,18 +410,18 @@ class _Body:
             ),
         )
 
-    def _take_menu(self, menu: _Thing, about: Menu, where: str) -> None:
+    def _add_menu(self, menu: _Thing, about: Menu, where: str) -> None:
         self._menus.setdefault(about.external_id, about)
-        self._take_parts(menu, where)
+        self._add_parts(menu, where)
         items = _list(menu, "items")
         if isinstance(items, Elements):  # else there are none
             for number, each in enumerate(items):
                 if each is not KNOWN:
                     place = f"{self.file}, item {number + 1}{where}"
                     begin, digest = items.begins[number], items.digests[number]
-                    self._take_item(each, begin, digest, place, about.external_id)
+                    self._add_item(each, begin, digest, place, about.external_id)
 
-    def _take_parts(self, menu: _Thing, where: str) -> None:
+    def _add_parts(self, menu: _Thing, where: str) -> None:
         for name, kind in _PARTS.items():
             for number, each in enumerate(_list(menu, name), 1):
                 place = f"{self.file}, {kind.name} {number}{where}"
@@ -435,7 +435,7 @@ class _Body:
                 except BadCell as bad:
                     self._bad_rows.append(bad.at(place))
 
-    def _take_item(self, each: object, begin: int, digest: int, place: str, menu_id: str) -> None:
+    def _add_item(self, each: object, begin: int, digest: int, place: str, menu_id: str) -> None:
         if self.known.has_skipped(digest):
             raise NeedsWholeReading  # it stands on another menu, too
         try:

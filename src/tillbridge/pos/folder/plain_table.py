@@ -87,9 +87,9 @@ class PlainTable:
             try:
                 table.check(row)
             except BrokenRow as bad:
-                builder.take_bad(number, fields, bad, table.swallowed(row))
+                builder.add_bad(number, fields, bad, table.swallowed(row))
             else:
-                builder.take(number, fields, fingerprint)
+                builder.add(number, fields, fingerprint)
         if builder.doubtful and written is None:
             # Most files have no price that can be read in two ways; where one has, the others tell.
             return self._read(table, known, add_ons, table.written("price"))

@@ -1,6 +1,6 @@
 """The small tables beside a menu: add-ons, what is sold out, and the floor plan."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 from zoneinfo import ZoneInfo
@@ -11,6 +11,7 @@ from tillbridge.adapter import (
     AddOnGroup,
     Availability,
     AvailabilityReading,
+    BadRow,
     Catalogue,
     Source,
     TablesReading,
@@ -75,52 +76,49 @@ class SideTables:
         prices = PriceReader.of(table.written("price"), self._currency, self._options.decimal)
         values = RowValues(prices)
 
-        def take(fields: _Fields, _place: str) -> None:
-            add_on = _add_on(fields, add_ons, values)
-            group = _group(fields, groups)
+        bad_rows: list[BadRow] = []
+        for fields, place in _rows(table):
+            try:
+                add_on = _add_on(fields, add_ons, values)
+                group = _group(fields, groups)
+            except BadCell as bad:
+                bad_rows.append(bad.at(place))
+                continue
             add_ons[add_on.external_id] = add_on
             members = tuple(dict.fromkeys((*group.add_ons, add_on.external_id)))
             groups[group.external_id] = replace(group, add_ons=members)
-
-        bad_rows = tuple(bad.at(place) for bad, _fields, place in _taken(table, take))
         at_end = table.passed.ends_with_newline()
         return Catalogue(
-            add_ons=add_ons, addon_groups=groups, bad_rows=bad_rows, ends_with_newline=at_end
+            add_ons=add_ons, addon_groups=groups, bad_rows=tuple(bad_rows), ends_with_newline=at_end
         )
 
     def _availability_of(self, table: Table) -> AvailabilityReading:
         items: dict[str, Availability] = {}
         places: dict[str, str] = {}
 
-        def take(fields: _Fields, place: str) -> None:
-            external_id = cells.text("external_id", fields["external_id"], needed=True)
-            available = cells.yes_or_no("available", fields["available"])
-            ends = fields["snooze_until"]
-            until = None if available else cells.instant("snooze_until", ends, self._zone)
+        bad_rows: list[BadRow] = []
+        for fields, place in _rows(table):
+            try:
+                external_id = cells.text("external_id", fields["external_id"], needed=True)
+                available = cells.yes_or_no("available", fields["available"])
+                ends = fields["snooze_until"]
+                until = None if available else cells.instant("snooze_until", ends, self._zone)
+            except BadCell as bad:
+                bad_rows.append(bad.at(place, external_id=cells.plain(fields["external_id"])))
+                continue
             items[external_id] = Availability(available, until)
             places[external_id] = place
-
-        bad_rows = tuple(
-            bad.at(place, external_id=cells.plain(fields["external_id"]))
-            for bad, fields, place in _taken(table, take)
-        )
         columns = {**table.shown, "until": table.shown.get("snooze_until", "")}
-        return AvailabilityReading(items, bad_rows, Source(places, columns))
+        return AvailabilityReading(items, tuple(bad_rows), Source(places, columns))
 
 
 _Fields = Mapping[str, str]
 
 
-def _taken(
-    table: Table, take: Callable[[_Fields, str], None]
-) -> Iterator[tuple[BadCell, _Fields, str]]:
-    """Take every row with its place; yield those that are bad."""
+def _rows(table: Table) -> Iterator[tuple[_Fields, str]]:
+    """Yield every row with its place."""
     for number, row in table.rows():
-        fields, place = table.fields(row), table.place(number)
-        try:
-            take(fields, place)
-        except BadCell as bad:
-            yield bad, fields, place
+        yield table.fields(row), table.place(number)
 
 
 def _add_on(fields: _Fields, known: Mapping[str, AddOn], values: RowValues) -> AddOn:
@@ -166,24 +164,28 @@ def _tables_of(table: Table) -> TablesReading:
     tables: dict[str, DiningTable] = {}
     places: dict[str, str] = {}
 
-    def take(fields: _Fields, place: str) -> None:
-        dining_table = DiningTable(
-            external_id=cells.text("external_id", fields["external_id"], needed=True),
-            name=cells.text("name", fields["name"], needed=True),
-            seats=cells.whole_number("seats", fields["seats"], empty=None),
-            zone=cells.text("zone", fields["zone"]),
-        )
-        if (external_id := dining_table.external_id) in tables:
-            raise BadCell(
+    bad_rows: list[BadRow] = []
+    for fields, place in _rows(table):
+        external_id = cells.plain(fields["external_id"])
+        try:
+            dining_table = DiningTable(
+                external_id=cells.text("external_id", fields["external_id"], needed=True),
+                name=cells.text("name", fields["name"], needed=True),
+                seats=cells.whole_number("seats", fields["seats"], empty=None),
+                zone=cells.text("zone", fields["zone"]),
+            )
+        except BadCell as bad:
+            is_second = external_id in tables
+            bad_rows.append(bad.at(place, external_id="" if is_second else external_id))
+            continue
+        if external_id in tables:
+            second = BadCell(
                 "external_id",
                 external_id,
                 f"external_id {external_id!r} stands in a row above already.",
                 "Give each table an id of its own; the first row counts.",
             )
+            bad_rows.append(second.at(place))
+            continue
         tables[external_id], places[external_id] = dining_table, place
-
-    bad_rows = []
-    for bad, fields, place in _taken(table, take):
-        external_id = cells.plain(fields["external_id"])
-        bad_rows.append(bad.at(place, external_id="" if external_id in tables else external_id))
     return TablesReading(tuple(tables.values()), tuple(bad_rows), Source(places, table.shown))

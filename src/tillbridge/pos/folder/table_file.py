@@ -17,7 +17,7 @@ from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 from itertools import chain
 from pathlib import Path
-from typing import IO, BinaryIO, TypeVar
+from typing import IO, TypeVar
 
 from xxhash import xxh3_64_intdigest
 
@@ -70,10 +70,11 @@ class TableSource:
 
     def columns(self, header: Sequence[str]) -> dict[str, int]:
         """Return where our columns stand in a header, as far as they do."""
-        places, columns = column_places(header), {}
+        columns = {}
         for ours in (*self.required, *self.optional):
             theirs = self.renamed.get(ours, ours)
-            if found := places((theirs,) if self.must_rename else (theirs, ours)):
+            names = (theirs,) if self.must_rename else (theirs, ours)
+            if found := column_places(header, names):
                 columns[ours] = found[0]
         return columns
 
@@ -92,7 +93,7 @@ class _Blocks(io.BufferedReader):
 
     def read1(self, size: int = -1, /) -> bytes:
         block = super().read1(max(size, _BLOCK_BYTES))
-        self._passed.take(block)
+        self._passed.feed(block)
         return block
 
 
@@ -130,7 +131,8 @@ class Table:
         short_row = 0
         self.passed = BytesPassed(self.decoding)
         with _Blocks(self.path, self.passed) as blocks:
-            lines = _text(blocks, self.decoding)
+            how = self.decoding
+            lines = io.TextIOWrapper(blocks, how.encoding, how.errors, newline="")
             reader = csv.reader(chain(lines, (_END,)), delimiter=self.delimiter)
             for _ in range(1, self.first_row):
                 next(reader)
@@ -245,15 +247,11 @@ def read_table(source: TableSource, consume: Callable[[Table], T]) -> T:
         return result
 
 
-def _text(file: BinaryIO, decoding: Decoding) -> io.TextIOWrapper:
-    return io.TextIOWrapper(file, decoding.encoding, decoding.errors, newline="")
-
-
 def _open(source: TableSource, *, in_doubt: bool = False) -> Table:
     name = source.path.name
     with open_shared(source.path) as file:
         decoding = decoding_of(file, source.encoding, in_doubt=in_doubt)
-        with _text(file, decoding) as lines:
+        with io.TextIOWrapper(file, decoding.encoding, decoding.errors, newline="") as lines:
             before, line = _header_line(lines)
     if not line:
         raise still_being_written(name, "holds no row at all")

@@ -13,7 +13,7 @@ from decimal import Decimal
 from tillbridge.adapter.sale_options import StockOptions, is_sold_out
 from tillbridge.model.export_facts import LeftOut
 from tillbridge.pos.folder import cells
-from tillbridge.pos.folder.cells import BadCell, TakenId
+from tillbridge.pos.folder.cells import BadCell, DuplicateId
 from tillbridge.pos.folder.items import BLANK, Row
 from tillbridge.pos.folder.mapping import MenuMapping
 
@@ -197,10 +197,10 @@ class UnitMaker:
             if (first := next(same, None)) is not None:
                 if first[1] == row:
                     return
-                bad = self._taken(row, first[0])
+                bad = self._duplicate(row, first[0])
         unit.append((record.number, row, bad))
 
-    def _taken(self, row: Row, first: int) -> TakenId:
+    def _duplicate(self, row: Row, first: int) -> DuplicateId:
         parent = cells.plain(row["parent_id"])
         if parent:
             column = "variant_name"
@@ -208,7 +208,7 @@ class UnitMaker:
             column = "name" if self.mapping.ids == "derived" else "external_id"
         name, value = self.names[column], cells.plain(row[column])
         what = f"{name} {value!r}" + (f" of {parent!r}" if parent else "")
-        return TakenId(
+        return DuplicateId(
             name,
             value,
             f"{what} stands in {self.place(first)} already.",
