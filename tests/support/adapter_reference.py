@@ -115,6 +115,13 @@ _SECTIONS: tuple[tuple[str, str, str, tuple[str, ...]], ...] = (
     ),
     ("", "", "tillbridge.adapter.modifier_file", ("read_modifiers", "Modifiers")),
     (
+        "Asking a till over HTTP",
+        "[writing.md](writing.md#2-state-facts) has the table of what each answer means.",
+        "tillbridge.adapter.http_client",
+        ("HttpClient", "HttpRefused", "HttpAnswer", "NoAnswer", "json_of"),
+    ),
+    ("", "", "tillbridge.adapter.json_rows", ("read_rows",)),
+    (
         "What is sold online",
         "",
         "tillbridge.adapter.sale_options",
@@ -167,6 +174,7 @@ _SECTIONS: tuple[tuple[str, str, str, tuple[str, ...]], ...] = (
     ),
     ("", "", "tillbridge.adapter.conformance.changes", ("Told",)),
     ("", "", "tillbridge.adapter.conformance.file_rig", ("FileRig",)),
+    ("", "", "tillbridge.adapter.conformance.http_rig", ("HttpRig", "HttpRequest")),
     ("", "", "tillbridge.adapter.conformance.workbook", ("write_workbook",)),
 )
 # What the API hands on, and is told elsewhere.

@@ -404,14 +404,17 @@ def new(
     folder: Annotated[
         Path, Argument("FOLDER", _("Where the package's folder is made."), "--in")
     ] = Path("adapters"),
+    kind: Annotated[
+        str, Argument("KIND", _("What the till has: files, or http (REST)."))
+    ] = "files",
 ) -> Answer:
     """Make the package of a new adapter, which works and passes its checks as it is.
 
-    Example: tillbridge adapter new mytill
+    Example: tillbridge adapter new mytill --kind http
     """
     from tillbridge.pos.scaffold import make_package
 
-    made = make_package(name, folder)
+    made = make_package(name, folder, kind)
     return {"folder": str(made.folder), "files": [str(each) for each in made.files]}
 
 

@@ -54,7 +54,7 @@ def has_cents(currency: str) -> bool:
     return exponent(currency) > 0 and currency.upper() not in _WITHOUT_CENTS
 
 
-def to_minor(amount: str | Decimal, currency: str, *, decimal: DecimalSign = "") -> int:
+def to_minor(amount: str | int | Decimal, currency: str, *, decimal: DecimalSign = "") -> int:
     """Return `amount`, in major units (`4.50`, `4,50`, `1.234,50`, `€ 4,50`), in minor units.
 
     `decimal` is the sign before the decimals in the file that a text comes from, where it is known

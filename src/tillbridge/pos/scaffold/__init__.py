@@ -1,6 +1,7 @@
 """Making the package of a new adapter from the template beside this file."""
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -10,6 +11,11 @@ from tillbridge.core.i18n import _
 _TEMPLATE = Path(__file__).with_name("template")
 _NAME = re.compile(r"[a-z][a-z0-9_]{1,30}")
 _SUFFIX = ".template"
+# Of which folders beside this file a kind of till's package is made.
+KINDS: Mapping[str, tuple[str, ...]] = {
+    "files": ("package", "files"),
+    "http": ("package", "http"),
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,8 +26,16 @@ class MadePackage:
     files: tuple[Path, ...]
 
 
-def make_package(name: str, folder: Path) -> MadePackage:
-    """Make `folder/name`. Raises ConfigError for a bad name, BridgeError where something is."""
+def make_package(name: str, folder: Path, kind: str = "files") -> MadePackage:
+    """Make `folder/name` for a till of that kind.
+
+    Raises ConfigError for a bad name or kind, BridgeError where something is.
+    """
+    if kind not in KINDS:
+        raise ConfigError(
+            _("There is no kind {kind} of till.").format(kind=repr(kind)),
+            fix=_("There are: {kinds}.").format(kinds=", ".join(KINDS)),
+        )
     if not _NAME.fullmatch(name):
         raise ConfigError(
             _("{name} cannot be an adapter's name.").format(name=repr(name)),
@@ -34,10 +48,20 @@ def make_package(name: str, folder: Path) -> MadePackage:
             fix=_("Take another name, or another folder: --in FOLDER."),
         )
     spaced = name.replace("_", " ")
-    replaced = {"mytill": name, "MyTill": spaced.title().replace(" ", ""), "my till": spaced}
+    replaced = {
+        "mytill": name,
+        "MYTILL": name.upper(),
+        "MyTill": spaced.title().replace(" ", ""),
+        "my till": spaced,
+    }
     files = []
-    for source in sorted(_TEMPLATE.rglob(f"*{_SUFFIX}")):
-        relative = Path(_filled(str(source.relative_to(_TEMPLATE)), replaced))
+    sources = {
+        source.relative_to(_TEMPLATE / part): source
+        for part in KINDS[kind]
+        for source in (_TEMPLATE / part).rglob(f"*{_SUFFIX}")
+    }
+    for place, source in sorted(sources.items()):
+        relative = Path(_filled(str(place), replaced))
         relative = relative.with_name(relative.name.removesuffix(_SUFFIX))
         target = home / relative
         target.parent.mkdir(parents=True, exist_ok=True)

@@ -1,0 +1,46 @@
+"""Rows of a till's JSON or database, made into things: one that is wrong costs itself alone."""
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, TypeVar
+
+from tillbridge.model.catalogue import BadRow
+from tillbridge.model.numbers import printable
+
+T = TypeVar("T")
+_LONGEST_TEXT = 200
+_LONGEST_ID = 120
+
+
+def read_rows(
+    rows: Iterable[Mapping[str, Any]],
+    make: Callable[[Mapping[str, Any]], T],
+    bad_rows: list[BadRow],
+    *,
+    place: str,
+    fix: str,
+    id_field: str = "id",
+) -> list[T]:
+    """Return what `make` makes of each row.
+
+    A row for which it raises KeyError, TypeError or ValueError is added to `bad_rows`, with its
+    number in `place` (`GET /menu, product` becomes `GET /menu, product 3`): its item stays as it
+    was, and a person reads what is wrong and the remedy in `fix`. `id_field` names the field with
+    the external id.
+    """
+    made = []
+    for number, row in enumerate(rows, 1):
+        try:
+            made.append(make(row))
+        except (KeyError, TypeError, ValueError) as failure:
+            text = f"It has no {failure}" if isinstance(failure, KeyError) else str(failure)
+            known: object = row  # whatever the till sends
+            external_id = known.get(id_field, "") if isinstance(known, Mapping) else ""
+            bad_rows.append(
+                BadRow(
+                    place=f"{place} {number}",
+                    text=f"{printable(text, most=_LONGEST_TEXT).rstrip('.')}.",
+                    fix=fix,
+                    external_id=printable(str(external_id), most=_LONGEST_ID),
+                )
+            )
+    return made

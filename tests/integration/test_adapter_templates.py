@@ -1,0 +1,30 @@
+"""What `adapter new` makes passes its checks at once, for every kind of till."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.support.adapter_command import tillbridge
+from tillbridge.pos.scaffold import KINDS
+
+LEVELS = {"files": "silver", "http": "silver"}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", KINDS)
+def test_what_is_made_works_as_it_is(kind: str, tmp_path: Path) -> None:
+    code, out, err = tillbridge("new", "corner_shop", "--kind", kind, "--in", ".", cwd=tmp_path)
+    assert code == 0, err
+    assert "tillbridge adapter check corner_shop" in out
+    made = "".join(path.read_text("utf-8") for path in tmp_path.rglob("*") if path.is_file())
+    assert "mytill" not in made.lower(), "a name of the template is left"
+    code, out, err = tillbridge("check", "corner_shop", "--json", cwd=tmp_path)
+    said = json.loads(out)
+    assert (code, said["passed"], said["level"]) == (0, True, LEVELS[kind]), out + err
+
+
+def test_a_kind_that_there_is_not_is_told(tmp_path: Path) -> None:
+    code, _out, err = tillbridge("new", "corner_shop", "--kind", "rest", cwd=tmp_path)
+    assert code == 2
+    assert "http" in err
