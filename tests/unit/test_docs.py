@@ -197,5 +197,29 @@ def test_no_documented_command_is_gone() -> None:
     assert len(documented) == len(names)
 
 
+def anchors(page: Path) -> set[str]:
+    """Return what may be linked to in a page, as GitHub names its headings."""
+    headings = re.findall(r"^#+ (.+)$", page.read_text("utf-8"), re.MULTILINE)
+    return {re.sub(r"[^\w -]", "", each.lower()).replace(" ", "-") for each in headings}
+
+
+PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(ROOT).as_posix())
+def test_every_link_of_a_page_leads_somewhere(page: Path) -> None:
+    text = re.sub(r"```.*?```|`[^`\n]*`", "", page.read_text("utf-8"), flags=re.DOTALL)
+    for target, anchor in re.findall(r"\]\((?!https?:)([^)#\s]*)#?([^)\s]*)\)", text):
+        linked = (page.parent / target) if target else page
+        assert linked.exists(), target
+        assert not anchor or linked.suffix != ".md" or anchor in anchors(linked), (target, anchor)
+
+
+def test_the_index_leads_to_every_page() -> None:
+    index = doc("README.md")
+    missing = [each.name for each in (ROOT / "docs").glob("*.md") if f"]({each.name}" not in index]
+    assert missing == ["README.md"]
+
+
 def test_settings_are_one_model() -> None:
     assert set(Settings.model_fields) == {table.split(".")[0] for table in TABLES if table}
