@@ -11,7 +11,7 @@ from tillbridge.core.clock import Clock
 from tillbridge.ledger import menu
 from tillbridge.ledger.facts import put_fact
 from tillbridge.ledger.ledger import Ledger
-from tillbridge.ledger.menu_codec import AcceptedItem, Parts
+from tillbridge.ledger.menu_codec import AcceptedItem, Parts, PushContent
 from tillbridge.menu.compare import fingerprint_of
 from tillbridge.model.catalogue import Catalogue
 from tillbridge.pos.loader import open_adapter
@@ -70,8 +70,8 @@ async def learn(folder: Path) -> None:
         for start in range(0, len(items), _PORTION):
             portion = items[start : start + _PORTION]
             await ledger.write(
-                lambda connection, portion=portion: menu.acknowledge_items(  # type: ignore[misc] # a portion each
-                    connection, STORE, portion, at=1
+                lambda connection, portion=portion: menu.acknowledge(  # type: ignore[misc] # a portion each
+                    connection, STORE, PushContent(items=tuple(portion)), at=1
                 )
             )
         await ledger.write(lambda connection: _connected(connection, export))
@@ -87,7 +87,7 @@ def _accepted(export: Catalogue) -> Iterator[AcceptedItem]:
 
 def _connected(connection: Connection, export: Catalogue) -> None:
     parts = Parts(export.categories, export.add_ons, export.addon_groups, export.menus)
-    menu.acknowledge_parts(connection, STORE, parts, at=1)
+    menu.acknowledge(connection, STORE, PushContent(parts=parts), at=1)
     put_fact(connection, STORE, "service_store_id", "st_main", at=1)
 
 

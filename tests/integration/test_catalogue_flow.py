@@ -15,8 +15,8 @@ from tillbridge.core.errors import ServiceError
 from tillbridge.ledger import menu
 from tillbridge.ledger.facts import drop_fact, get_fact, put_fact
 from tillbridge.ledger.menu import prices_around, refused_items
+from tillbridge.ledger.menu_codec import PushContent
 from tillbridge.ledger.pushes import begin_push, connected, get_hold, push_page
-from tillbridge.menu.push import PushContent
 from tillbridge.model.catalogue import Availability, BadRow, Catalogue, Item, Variant
 from tillbridge.sandbox import SandboxSettings
 

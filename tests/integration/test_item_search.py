@@ -7,7 +7,7 @@ from sqlalchemy import Connection
 
 from tests.support.ledger_harness import opened
 from tillbridge.ledger import menu
-from tillbridge.ledger.menu_codec import AcceptedItem
+from tillbridge.ledger.menu_codec import AcceptedItem, PushContent
 from tillbridge.ledger.search import find_items, fold, rank_of
 from tillbridge.model.catalogue import Item, Variant
 
@@ -18,12 +18,8 @@ def fill(connection: Connection, names: tuple[str, ...] = NAMES) -> None:
     items = [Item(f"p{number}", name, 100 + number) for number, name in enumerate(names)]
     sizes = (Variant("cola-s", "small", 250), Variant("cola-l", "large", 400, available=False))
     items.append(Item("cola", "Cola", 250, variants=sizes))
-    menu.acknowledge_items(
-        connection,
-        "main",
-        [AcceptedItem.of(each, each, None) for each in items],
-        at=1,
-    )
+    accepted = tuple(AcceptedItem.of(each, each, None) for each in items)
+    menu.acknowledge(connection, "main", PushContent(items=accepted), at=1)
 
 
 @pytest.mark.parametrize(

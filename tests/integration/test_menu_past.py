@@ -11,7 +11,7 @@ from tests.support.catalogues import dishes
 from tests.support.ledger_harness import opened
 from tillbridge.ledger import menu
 from tillbridge.ledger.menu import ids_ever, items_then, off_since
-from tillbridge.ledger.menu_codec import AcceptedItem
+from tillbridge.ledger.menu_codec import AcceptedItem, PushContent
 from tillbridge.ledger.models import StoreOverride
 from tillbridge.ledger.overrides import get_overrides
 from tillbridge.ledger.prune import CutOffs, prune
@@ -22,8 +22,8 @@ BREAD = Item("bread", "Bread", 300)
 
 
 def accept(connection: Connection, items: Sequence[Item], at: int) -> None:
-    accepted = [AcceptedItem.of(each, each, None) for each in items]
-    menu.acknowledge_items(connection, "main", accepted, at=at)
+    accepted = tuple(AcceptedItem.of(each, each, None) for each in items)
+    menu.acknowledge(connection, "main", PushContent(items=accepted), at=at)
 
 
 def evening(connection: Connection) -> None:

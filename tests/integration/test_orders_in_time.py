@@ -8,7 +8,7 @@ import pytest
 from tests.support.order_harness import STORE, Harness
 from tillbridge.adapter import Advice, PosOffline, TicketOutcomeUnknown
 from tillbridge.ledger import menu
-from tillbridge.ledger.menu_codec import AcceptedItem
+from tillbridge.ledger.menu_codec import AcceptedItem, PushContent
 from tillbridge.ledger.models import TicketState
 from tillbridge.model.catalogue import Item
 from tillbridge.model.order import Order, OrderState, ReasonCode
@@ -142,9 +142,9 @@ async def accepted_menu(harness: Harness) -> None:
     harness.order_settings["accept_within_s"] = 60
     async with harness.life() as life:
         soup = Item("soup", "Soup", 450)
-        accepted = AcceptedItem.of(soup, soup, None)
+        content = PushContent(items=(AcceptedItem.of(soup, soup, None),))
         at = harness.clock.now_ms()
-        await life.ledger.write(lambda each: menu.acknowledge_items(each, STORE, [accepted], at=at))
+        await life.ledger.write(lambda each: menu.acknowledge(each, STORE, content, at=at))
 
 
 def line(external_id: str, price: int) -> dict:

@@ -11,8 +11,8 @@ from tests.integration.test_stores_standing import Bench, standing
 from tests.support.bridge_process import until
 from tillbridge.core.errors import ConfigError, Refused, ServiceDown
 from tillbridge.ledger.facts import put_fact
-from tillbridge.ledger.menu import acknowledge_items
-from tillbridge.ledger.menu_codec import AcceptedItem
+from tillbridge.ledger.menu import acknowledge
+from tillbridge.ledger.menu_codec import AcceptedItem, PushContent
 from tillbridge.model.catalogue import Item, ItemTax, TaxComponent
 from tillbridge.sandbox import SandboxSettings
 from tillbridge.service.types import Store
@@ -336,7 +336,8 @@ async def accepted(bench: Bench, **rates: str) -> None:
         )
         for name, rate in rates.items()
     ]
-    await bench.ledger.write(lambda db: acknowledge_items(db, "main", rows, at=1))
+    content = PushContent(items=tuple(rows))
+    await bench.ledger.write(lambda db: acknowledge(db, "main", content, at=1))
 
 
 async def test_items_whose_taxes_differ_are_told_until_they_agree(tmp_path: Path) -> None:

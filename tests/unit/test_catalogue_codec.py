@@ -5,10 +5,9 @@ import json
 from hypothesis import given
 
 from tests.support.catalogues import catalogues, items
-from tillbridge.ledger.menu_codec import AcceptedItem, Parts, item_from, item_text
+from tillbridge.ledger.menu_codec import AcceptedItem, Parts, PushContent, item_from, item_text
 from tillbridge.menu import plan as codec
 from tillbridge.menu.compare import fingerprint
-from tillbridge.menu.push import PushContent
 from tillbridge.model.catalogue import AddOnGroup, Catalogue, Item, ItemTax, TaxComponent, Variant
 from tillbridge.sandbox import bodies
 

@@ -10,7 +10,7 @@ from sqlalchemy import Connection, create_engine
 from tests.support.catalogues import IDS, catalogues, content, dishes, without
 from tillbridge.ledger import menu
 from tillbridge.ledger.menu import Refusal, refuse_items
-from tillbridge.ledger.menu_codec import AcceptedItem, Parts
+from tillbridge.ledger.menu_codec import AcceptedItem, Parts, PushContent
 from tillbridge.ledger.models import metadata
 from tillbridge.menu.compare import (
     Overlay,
@@ -42,10 +42,10 @@ def ledger_with(accepted: Catalogue, refused: Mapping[str, int]) -> Iterator[Con
     engine = create_engine("sqlite://")
     metadata.create_all(engine)
     with engine.begin() as connection:
-        items = [AcceptedItem.of(each, each, fingerprint(each)) for each in accepted.items.values()]
-        menu.acknowledge_items(connection, "main", items, at=1)
+        items = (AcceptedItem.of(each, each, fingerprint(each)) for each in accepted.items.values())
         parts = Parts(accepted.categories, accepted.add_ons, accepted.addon_groups, accepted.menus)
-        menu.acknowledge_parts(connection, "main", parts, at=1)
+        content = PushContent(items=tuple(items), parts=parts)
+        menu.acknowledge(connection, "main", content, at=1)
         refusals = {key: Refusal(each, "no") for key, each in refused.items()}
         refuse_items(connection, "main", refusals, at=1)
         yield connection

@@ -23,6 +23,7 @@ from tillbridge.ledger.facts import get_fact, put_fact
 from tillbridge.ledger.menu_codec import (
     AcceptedItem,
     Parts,
+    PushContent,
     decode_accepted,
     encode_accepted,
     item_from,
@@ -100,17 +101,29 @@ def refused_items(connection: Connection, store: str) -> dict[str, Refusal]:
 # -- what the service accepted
 
 
-def acknowledge_items(
-    connection: Connection, store: str, accepted: Sequence[AcceptedItem], *, at: int
-) -> None:
-    """Remember items as accepted at `at`, their prices from then on; lifts their refusals."""
-    change_items(connection, store, accepted, at=at)
-    prices: dict[str, int] = {}
-    for each in accepted:
+def acknowledge(connection: Connection, store: str, content: PushContent, *, at: int) -> None:
+    """Remember what the service accepted at `at`: items and parts, and their prices from then on.
+
+    Refusals of its items are lifted; items of `content.ids` are removed.
+    """
+    prices = {each.external_id: each.price for each in content.parts.add_ons.values()}
+    for each in content.items:
         prices[each.item.external_id] = each.item.price
         prices.update((variant.external_id, variant.price) for variant in each.item.variants)
-    _remember_prices(connection, store, prices, at=at)
-    clear_refusals(connection, store, [each.item.external_id for each in accepted])
+    change_items(connection, store, content.items, at=at)
+    rows = [
+        {"store": store, "kind": kind, "external_id": part.external_id, "body": part_text(part)}
+        for name, kind in _KINDS.items()
+        for part in getattr(content.parts, name).values()
+    ]
+    if rows:
+        connection.execute(upsert(MenuPart, "body"), rows)
+    if prices:
+        _remember_prices(connection, store, prices, at=at)
+    if content.ids:
+        forget_items(connection, store, content.ids, at=at)
+    if ids := [*(each.item.external_id for each in content.items), *content.ids]:
+        clear_refusals(connection, store, ids)
 
 
 def change_items(
@@ -130,19 +143,6 @@ def refresh_items(connection: Connection, store: str, accepted: Sequence[Accepte
             upsert(MenuItem, "body", "fingerprint", "pos_available", "overlaid"),
             [{"store": store, **encode_accepted(each)} for each in accepted],
         )
-
-
-def acknowledge_parts(connection: Connection, store: str, parts: Parts, *, at: int) -> None:
-    """Remember categories, add-ons (with their prices), groups and menus as accepted."""
-    rows = [
-        {"store": store, "kind": kind, "external_id": part.external_id, "body": part_text(part)}
-        for name, kind in _KINDS.items()
-        for part in getattr(parts, name).values()
-    ]
-    if rows:
-        connection.execute(upsert(MenuPart, "body"), rows)
-    prices = {each.external_id: each.price for each in parts.add_ons.values()}
-    _remember_prices(connection, store, prices, at=at)
 
 
 def forget_items(

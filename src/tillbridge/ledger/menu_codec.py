@@ -1,4 +1,4 @@
-"""Items and parts of the menu as the ledger stores them: text, and rows with what the POS says."""
+"""Items and parts of the menu, and what a push carries, as the ledger stores them."""
 
 import json
 from collections.abc import Mapping
@@ -182,3 +182,53 @@ def decode_accepted(body: str, fingerprint: int | None, *, pos_available: bool) 
         stored.get("pos_variants", {}),
         stored.get("doubtful", False),
     )
+
+
+# -- what a push carries
+
+
+@dataclass(frozen=True, slots=True)
+class PushContent:
+    """What a push carries: `ids` of items alone, or items and parts to be acknowledged.
+
+    Of content that is acknowledged, `ids` are removed and the rest is there.
+    """
+
+    ids: tuple[str, ...] = ()
+    items: tuple[AcceptedItem, ...] = ()
+    parts: Parts = field(default_factory=Parts)
+
+    def text(self) -> str:
+        """Return it as the ledger has it: one JSON array a line.
+
+        So a menu of 20,000 items is never encoded or decoded in one go, which would hold the
+        interpreter, and with it the event loop.
+        """
+        lines = [json.dumps(["id", external_id]) for external_id in self.ids]
+        for each in self.items:
+            row = encode_accepted(each)
+            lines.append(
+                json.dumps(["item", row["body"], row["fingerprint"], row["pos_available"]])
+            )
+        for kind in PARTS:
+            parts = getattr(self.parts, kind).values()
+            lines += [json.dumps([kind, part_text(part)]) for part in parts]
+        return "\n".join(lines)
+
+    @classmethod
+    def of_text(cls, text: str) -> "PushContent":
+        """Return what `text` wrote."""
+        ids: list[str] = []
+        items: list[AcceptedItem] = []
+        parts: dict[str, dict[str, Any]] = {kind: {} for kind in PARTS}
+        for line in text.splitlines():
+            kind, *values = json.loads(line)
+            if kind == "id":
+                ids.append(values[0])
+            elif kind == "item":
+                body, fingerprint, pos_available = values
+                items.append(decode_accepted(body, fingerprint, pos_available=pos_available))
+            else:
+                part: Any = part_from(kind, values[0])
+                parts[kind][part.external_id] = part
+        return cls(tuple(ids), tuple(items), Parts(**parts))

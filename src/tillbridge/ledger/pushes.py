@@ -106,7 +106,10 @@ def approve_hold(connection: Connection, store: str) -> Hold | None:
 
 
 def carry_approval(connection: Connection, store: str, digest: str) -> None:
-    """Let an approval stand for what is left of its plan after a part was accepted."""
+    """Let an approval stand for what is left of its plan; nothing waits where that is ""."""
+    if not digest:
+        drop_hold(connection, store)
+        return
     connection.execute(
         update(Hold)
         .filter_by(store=store)

@@ -158,7 +158,8 @@ def compare(
 
     Of a whole export with all of it, of changes with what they touch, and what lies over the rest.
     """
-    overlay = _with_overrides(connection, store, overlay)
+    overrides = get_overrides(connection, store, StoreOverride)
+    overlay = replace(overlay, overrides={key: each.until for key, each in overrides.items()})
     refused = refused_items(connection, store)
     fresh = reading if isinstance(reading, Catalogue) else reading.fresh
     has = Parts(fresh.categories, fresh.add_ons, fresh.addon_groups, fresh.menus)
@@ -229,7 +230,8 @@ def compare_availability(
     unconfirmed: AbstractSet[str] = frozenset(),
 ) -> Comparison:
     """Compare availability alone; `unconfirmed` items differ whatever the ledger has of them."""
-    overlay = _with_overrides(connection, store, overlay)
+    overrides = get_overrides(connection, store, StoreOverride)
+    overlay = replace(overlay, overrides={key: each.until for key, each in overrides.items()})
     accepted = _touched(connection, store, overlay)
     accepted |= menu.items_by_id(connection, store, unconfirmed - accepted.keys())
     targets = {
@@ -251,13 +253,6 @@ def compare_availability(
         targets=targets,
         next_change=next_change(overlay, [each.pos_until for each in targets.values()]),
     )
-
-
-def _with_overrides(connection: Connection, store: str, overlay: Overlay) -> Overlay:
-    ends = {
-        key: each.until for key, each in get_overrides(connection, store, StoreOverride).items()
-    }
-    return replace(overlay, overrides={**overlay.overrides, **ends})
 
 
 def _touched(connection: Connection, store: str, overlay: Overlay) -> dict[str, AcceptedItem]:

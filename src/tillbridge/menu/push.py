@@ -13,7 +13,6 @@ taken: a service that refuses everything says nothing about a single item.
 """
 
 import asyncio
-import json
 from collections import deque
 from collections.abc import Callable, Collection, Mapping, Sequence
 from collections.abc import Set as AbstractSet
@@ -28,20 +27,12 @@ from tillbridge.core.i18n import _
 from tillbridge.core.log import get_logger
 from tillbridge.ledger import menu, pushes
 from tillbridge.ledger.facts import get_fact, put_fact
-from tillbridge.ledger.menu_codec import (
-    PARTS,
-    AcceptedItem,
-    Parts,
-    decode_accepted,
-    encode_accepted,
-    part_from,
-    part_text,
-)
+from tillbridge.ledger.menu_codec import AcceptedItem, PushContent
 from tillbridge.ledger.models import Push
 from tillbridge.menu.compare import availability_of
 from tillbridge.menu.diff import ContentDigest
 from tillbridge.menu.lane import PORTION, JobLost, MenuContext
-from tillbridge.menu.plan import Assessment, Step
+from tillbridge.menu.plan import Assessment, Step, portions
 from tillbridge.menu.verdict import Reply, Sent, accepted_part, divide, judge, named_in, refused_for
 from tillbridge.model.catalogue import Item
 from tillbridge.service.types import PushAccepted
@@ -241,7 +232,10 @@ class Pusher:
     async def _acknowledge(
         self, push_id: int, step: Step, sent: Sent, clashed: AbstractSet[str], *, is_last: bool
     ) -> None:
-        """Acknowledge what was taken; an approval stands for what is left of its plan."""
+        """Acknowledge what was accepted, and end the record of the call.
+
+        An approval stands for what is left of its plan.
+        """
         ctx, left, targets = self.ctx, self.left, self.targets
         accepted, content, at = accepted_part(step, sent), PushContent(), ctx.clock.now_ms()
         toggled: dict[str, Item] = {}  # of a call of availability alone
@@ -258,18 +252,20 @@ class Pusher:
             if is_last and accepted is step and self.result.is_complete and not self.result.refused:
                 finish, self.finish = self.finish, None
 
-        def also(connection: Connection) -> None:
-            if toggled:
-                acknowledge_availability(connection, ctx.store, toggled, targets, at=at)
-            if accepted is not None and left is not None:
-                if left.text:
-                    pushes.carry_approval(connection, ctx.store, left.text)
-                else:
-                    pushes.drop_hold(connection, ctx.store)
-            if finish is not None:
-                finish(connection, ctx.store, self.result)
+        if len(content.items) > PORTION:
+            content = await acknowledge_all_but_last(ctx, content, at=at)
 
-        await acknowledge(ctx, push_id, content, sent.state, sent.message, also)
+        def record(connection: Connection, store: str) -> None:
+            menu.acknowledge(connection, store, content, at=at)
+            if toggled:
+                acknowledge_availability(connection, store, toggled, targets, at=at)
+            if accepted is not None and left is not None:
+                pushes.carry_approval(connection, store, left.text)
+            if finish is not None:
+                finish(connection, store, self.result)
+            pushes.end_push(connection, push_id, sent.state, sent.message, at=at)
+
+        await ctx.write(record)
         if targets is None:  # news to the menu's plan
             ctx.calls.sent.update((key, availability_of(each)) for key, each in toggled.items())
 
@@ -297,83 +293,20 @@ class Pusher:
 # -- the record of a call: from before it is sent until its end is known
 
 
-@dataclass(frozen=True, slots=True)
-class PushContent:
-    """What a push carries: `ids` of items alone, or items and parts to be acknowledged.
-
-    Of content that is acknowledged, `ids` are removed and the rest is there.
-    """
-
-    ids: tuple[str, ...] = ()
-    items: tuple[AcceptedItem, ...] = ()
-    parts: Parts = field(default_factory=Parts)
-
-    def text(self) -> str:
-        """Return it as the ledger has it: one JSON array a line.
-
-        So a menu of 20,000 items is never encoded or decoded in one go, which would hold the
-        interpreter, and with it the event loop.
-        """
-        lines = [json.dumps(["id", external_id]) for external_id in self.ids]
-        for each in self.items:
-            row = encode_accepted(each)
-            lines.append(
-                json.dumps(["item", row["body"], row["fingerprint"], row["pos_available"]])
-            )
-        for kind in PARTS:
-            parts = getattr(self.parts, kind).values()
-            lines += [json.dumps([kind, part_text(part)]) for part in parts]
-        return "\n".join(lines)
-
-    @classmethod
-    def of_text(cls, text: str) -> "PushContent":
-        """Return what `text` wrote."""
-        ids: list[str] = []
-        items: list[AcceptedItem] = []
-        parts: dict[str, dict[str, Any]] = {kind: {} for kind in PARTS}
-        for line in text.splitlines():
-            kind, *values = json.loads(line)
-            if kind == "id":
-                ids.append(values[0])
-            elif kind == "item":
-                body, fingerprint, pos_available = values
-                items.append(decode_accepted(body, fingerprint, pos_available=pos_available))
-            else:
-                part: Any = part_from(kind, values[0])
-                parts[kind][part.external_id] = part
-        return cls(tuple(ids), tuple(items), Parts(**parts))
-
-
 def content_of(step: Step, targets: Targets) -> PushContent:
     """Return what is acknowledged once the step is accepted."""
     items = (replace(targets[each.external_id], item=each, doubtful=False) for each in step.items)
     return PushContent(step.delete, tuple(items), step.parts)
 
 
-async def acknowledge(
-    ctx: MenuContext,
-    push_id: int,
-    content: PushContent,
-    state: str,
-    message: str,
-    also: Callable[[Connection], None],
-) -> None:
-    """Acknowledge what the service accepted of a push (and do `also`), and end it."""
-    at, most = ctx.clock.now_ms(), max(0, len(content.items) - 1) // PORTION * PORTION
-    if most:
-        await ctx.write_portions(menu.acknowledge_items, content.items[:most], at=at)
-
-    def finish(connection: Connection, store: str) -> None:
-        menu.acknowledge_items(connection, store, content.items[most:], at=at)
-        if content.parts != Parts():
-            menu.acknowledge_parts(connection, store, content.parts, at=at)
-        if content.ids:
-            menu.forget_items(connection, store, content.ids, at=at)
-            menu.clear_refusals(connection, store, content.ids)
-        also(connection)
-        pushes.end_push(connection, push_id, state, message, at=at)
-
-    await ctx.write(finish)
+async def acknowledge_all_but_last(
+    ctx: MenuContext, content: PushContent, *, at: int
+) -> PushContent:
+    """Acknowledge items of a large menu by portions; return the last portion, and the rest."""
+    last = (len(content.items) - 1) // PORTION * PORTION
+    for portion in portions(content.items[:last], PORTION):
+        await ctx.write(menu.acknowledge, PushContent(items=tuple(portion)), at=at)
+    return replace(content, items=content.items[last:])
 
 
 async def end(
@@ -527,14 +460,16 @@ async def settle_push(ctx: MenuContext, store_id: str, push: Push) -> None:
     content = await asyncio.to_thread(PushContent.of_text, text or "")
     at = ctx.clock.now_ms()
     if state == "success":
-        await acknowledge(
-            ctx,
-            push.id,
-            replace(content, ids=()),
-            state,
-            message,
-            lambda connection: put_fact(connection, ctx.store, "last_synced_at", at, at=at),
-        )
+        content = replace(content, ids=())
+        if len(content.items) > PORTION:
+            content = await acknowledge_all_but_last(ctx, content, at=at)
+
+        def record(connection: Connection, store: str) -> None:
+            menu.acknowledge(connection, store, content, at=at)
+            put_fact(connection, store, "last_synced_at", at, at=at)
+            pushes.end_push(connection, push.id, state, message, at=at)
+
+        await ctx.write(record)
     else:
         ids = {*content.ids, *(each.item.external_id for each in content.items)}
         await end(ctx, push.id, state, message, unconfirmed=ids)

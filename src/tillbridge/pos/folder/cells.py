@@ -53,6 +53,11 @@ def plain(value: str) -> str:
     return " ".join(value.split())
 
 
+def alike(name: str) -> str:
+    """Return a header so that it is found however it is written."""
+    return name.casefold().replace("\u2019", "'").strip()
+
+
 def text(field: str, value: str, *, delimiter: str = "", needed: bool = False) -> str:
     """Return `value` as one line, which may be empty unless it is `needed`.
 

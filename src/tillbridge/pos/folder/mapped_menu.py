@@ -36,13 +36,12 @@ from tillbridge.pos.folder.mapping import (
     LinePatterns,
     MenuColumn,
     MenuMapping,
-    column_places,
     explained,
     mapping_named,
     no_column,
 )
 from tillbridge.pos.folder.options import FolderOptions
-from tillbridge.pos.folder.table_file import Table, positions, read_table
+from tillbridge.pos.folder.table_file import Table, column_places, positions, read_table
 from tillbridge.pos.folder.units import Record, Unit, UnitMaker, texts_of
 
 _HEADER_WITHIN = 30  # rows of a sheet: above its header may stand a title

@@ -249,28 +249,14 @@ def mapping_named(name: str, base_dir: Path) -> MenuMapping:
 
 def looks_like(names: Iterable[str]) -> str:
     """Return the format that alone has all these headers or members, "" for none."""
-    there = {alike(name) for name in names}
+    there = {cells.alike(name) for name in names}
     found = [
         name
         for name, mapping in known_formats().items()
-        if mapping.detect and all(there & set(alike(each).split("|")) for each in mapping.detect)
+        if mapping.detect
+        and all(there & set(cells.alike(each).split("|")) for each in mapping.detect)
     ]
     return found[0] if len(found) == 1 else ""
-
-
-def alike(name: str) -> str:
-    """Return a header so that it is found however it is written."""
-    return name.casefold().replace("\u2019", "'").strip()
-
-
-def column_places(header: Sequence[str], names: Iterable[ColumnName]) -> tuple[int, ...]:
-    """Return where the columns of those names stand in a header, of those that are there."""
-    at = {alike(name): place for place, name in reversed(list(enumerate(header)))}
-    places = (
-        each - 1 if isinstance(each, int) else at.get(alike(cells.plain(each)), -1)
-        for each in names
-    )
-    return tuple(place for place in places if 0 <= place < len(header))
 
 
 def no_column(
