@@ -35,7 +35,8 @@ async def test_a_first_menu_is_summed_up_and_goes_out(tmp_path: Path) -> None:
             "left out, without a price: Staff meal",
             "left out, no dish: Gift card",
         ]
-        assert (report["first_import"] or {})["items"] == 12
+        assert report["first_import"]
+        assert report["first_import"]["items"] == 12
         assert await sync(harness) == ["POST menus"]
         kept = await harness.ask(get_fact, FIRST_IMPORT)
         assert kept["lines"] == report["first_import_lines"]

@@ -14,7 +14,7 @@ What the ledger has of it beside the accepted tables are small facts: `tables_ho
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
-from typing import Any, TypedDict
+from typing import TypedDict
 
 import xxhash
 from sqlalchemy import Connection
@@ -68,12 +68,21 @@ class TableChanges:
         return bool(self.added or self.changed or self.removed)
 
 
+class TableFields(TypedDict):
+    """A table as the till has it."""
+
+    external_id: str
+    name: str
+    seats: int | None
+    zone: str
+
+
 class TablesChangesView(TypedDict):
     """What differs, each table with its fields."""
 
-    added: list[dict[str, Any]]
-    changed: list[dict[str, Any]]
-    removed: list[dict[str, Any]]
+    added: list[TableFields]
+    changed: list[TableFields]
+    removed: list[TableFields]
 
 
 class TablesPlanView(TypedDict):
@@ -108,9 +117,9 @@ class TablePlan:
         return {
             "tables": len(self.wanted),
             "changes": {
-                "added": [asdict(each) for each in self.changes.added],
-                "changed": [asdict(each.after) for each in self.changes.changed],
-                "removed": [asdict(each) for each in self.changes.removed],
+                "added": [_fields(each) for each in self.changes.added],
+                "changed": [_fields(each.after) for each in self.changes.changed],
+                "removed": [_fields(each) for each in self.changes.removed],
             },
             "lines": list(sentences(self.changes)),
             "held": list(self.reasons),
@@ -402,6 +411,15 @@ def sentences(changes: TableChanges) -> Iterator[str]:
         yield f"~ {change.after.external_id} {was} -> {is_now}"
     for table in changes.removed:
         yield f"- {table.external_id} {_described(table)}"
+
+
+def _fields(table: Table) -> TableFields:
+    return {
+        "external_id": table.external_id,
+        "name": table.name,
+        "seats": table.seats,
+        "zone": table.zone,
+    }
 
 
 def _described(table: Table) -> str:

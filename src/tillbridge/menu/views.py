@@ -35,6 +35,7 @@ from tillbridge.menu.describe import (
 )
 from tillbridge.menu.plan import Assessment, StepSummary
 from tillbridge.menu.sync import FIRST_IMPORT, PENDING
+from tillbridge.model.catalogue import MenuSummaryView
 from tillbridge.model.instant import to_iso
 from tillbridge.model.money import to_major
 
@@ -197,7 +198,7 @@ class PlanView(TypedDict):
     calls: list[CallView]
     held: list[str]
     approved: bool
-    first_import: dict[str, Any] | None
+    first_import: MenuSummaryView | None
     first_import_lines: list[str]
     bad_rows: list[BadRowView]
     lines: list[str]

@@ -5,8 +5,8 @@ a menu in a few numbers, for a person who sees it for the first time.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import asdict, dataclass, field
-from typing import Any
+from dataclasses import dataclass, field
+from typing import TypedDict
 
 from tillbridge.model.export_facts import ExportFacts, FileEncoding, LeftOut
 from tillbridge.model.money import to_major
@@ -225,6 +225,41 @@ class Priced:
     price: int
 
 
+class PricedView(TypedDict):
+    """A price in minor units, and its `amount` as decimal text in major units."""
+
+    name: str
+    price: int
+    amount: str
+
+
+class LeftOutView(TypedDict):
+    """What of the export is not sold online, and why."""
+
+    name: str
+    reason: str
+    detail: str
+
+
+class MenuSummaryView(TypedDict):
+    """A first menu in a few figures."""
+
+    items: int
+    sizes: int
+    categories: int
+    choices: int
+    options: int
+    sold_out: int
+    free: list[str]
+    cheapest: PricedView | None
+    dearest: PricedView | None
+    encodings: dict[str, str]
+    left_out: list[LeftOutView]
+    not_offered: list[str]
+    bad_rows: int
+    read_as: str
+
+
 @dataclass(frozen=True, slots=True)
 class MenuSummary:
     """What a menu comes to: counts, the free items, the cheapest and dearest price.
@@ -282,11 +317,15 @@ class MenuSummary:
             read_as=catalogue.facts.read_as,
         )
 
-    def to_json(self, currency: str) -> dict[str, Any]:
-        """Return it for machines; prices are minor units, and decimal text beside them."""
-        counts = ("items", "sizes", "categories", "choices", "options", "sold_out")
+    def to_json(self, currency: str) -> MenuSummaryView:
+        """Return it for machines."""
         return {
-            **{name: getattr(self, name) for name in counts},
+            "items": self.items,
+            "sizes": self.sizes,
+            "categories": self.categories,
+            "choices": self.choices,
+            "options": self.options,
+            "sold_out": self.sold_out,
             "free": list(self.free),
             "cheapest": _priced_json(self.cheapest, currency),
             "dearest": _priced_json(self.dearest, currency),
@@ -327,7 +366,8 @@ def costs_something(group: AddOnGroup, add_ons: Mapping[str, AddOn]) -> bool:
     )
 
 
-def _priced_json(priced: Priced | None, currency: str) -> dict[str, Any] | None:
+def _priced_json(priced: Priced | None, currency: str) -> PricedView | None:
     if priced is None:
         return None
-    return {**asdict(priced), "amount": to_major(priced.price, currency)}
+    amount = to_major(priced.price, currency)
+    return {"name": priced.name, "price": priced.price, "amount": amount}
