@@ -207,7 +207,7 @@ class _ItemLines:
         change = self.changes.changed[external_id]
         fields = [name for name in sorted(change.fields) if name in FIELD_LABELS]
         lines = filter(None, [self._field(change, name) for name in fields])
-        return f"~ {_title(change.before)}: {'; '.join(lines) or _('told again')}"
+        return f"~ {_title(change.before)}: {'; '.join(lines) or _('sent again')}"
 
     def _field(self, change: ItemChange, name: str) -> str:
         before, after = getattr(change.before, name), getattr(change.after, name)
@@ -346,10 +346,10 @@ class PushView(TypedDict):
 
 _PUSH_ENDS: Mapping[str, str] = {
     "running": _("on its way"),
-    "success": _("taken"),
-    "partial": _("taken in part"),
+    "success": _("accepted"),
+    "partial": _("accepted in part"),
     "failed": _("refused"),
-    "lost": _("nobody knows; told again"),
+    "lost": _("not known; sent again"),
 }
 
 
