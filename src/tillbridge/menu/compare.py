@@ -16,7 +16,6 @@ from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field, replace
 
 import xxhash
-from pydantic import TypeAdapter
 from sqlalchemy import Connection
 
 from tillbridge.core.i18n import _
@@ -36,7 +35,6 @@ SOURCE = "menu_source"  # the fact: what the accepted menu was read from
 _LONGEST_PLACE = 200
 _SIGN = 1 << 63
 _ON, _OFF = Availability(available=True), Availability(available=False)
-_SOURCES = TypeAdapter(Source)
 
 
 # -- availability: what lies over the export
@@ -353,6 +351,6 @@ def _totals(connection: Connection, store: str, changes: Diff, fresh: Catalogue)
         having={each: menu.count_having(connection, store, each) for each in fields},
         parts={each: menu.count_parts(connection, store, each) for each in kinds},
         twins=twins,
-        accepted_from=_SOURCES.validate_python(get_fact(connection, store, SOURCE) or {}),
+        accepted_from=get_fact(connection, store, SOURCE, Source) or Source(),
         read_from=Source(fresh.ends_with_newline, fresh.facts.encodings),
     )

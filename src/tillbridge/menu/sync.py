@@ -5,7 +5,7 @@ import time
 from collections.abc import Callable, Mapping
 from collections.abc import Set as AbstractSet
 from contextlib import nullcontext
-from dataclasses import asdict, replace
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -458,7 +458,7 @@ def record_end(
         menu.forget_parts(connection, store, gone)
     source = comparison.totals.read_from.after(accepted, sent=result is not None)
     if source != accepted:
-        put_fact(connection, store, SOURCE, asdict(source), at=at)
+        put_fact(connection, store, SOURCE, source, at=at)
 
 
 async def record_first_import(ctx: MenuContext, first: MenuSummary) -> None:

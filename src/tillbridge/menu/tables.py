@@ -13,7 +13,7 @@ What the ledger has of it beside the accepted tables are small facts: `tables_ho
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from typing import TypedDict
 
 import xxhash
@@ -264,7 +264,7 @@ class TableSync(SyncLane[TablePlan]):
         if plan.waits:
             if hold is None or hold.digest != plan.digest:
                 waiting = TableHold(plan.digest, at if hold is None else hold.since, plan.reasons)
-                await ctx.write(put_fact, HOLD, asdict(waiting), at=at)
+                await ctx.write(put_fact, HOLD, waiting, at=at)
                 log.warning("tables.held", store=ctx.store, reasons=list(plan.reasons))
             ctx.report("tables.held", {"detail": "; ".join(plan.reasons)})
         elif not plan.reasons:
@@ -482,10 +482,9 @@ def after_printing(
 
 def read_state(connection: Connection, store: str) -> TableState:
     """Return what is remembered."""
-    hold = get_fact(connection, store, HOLD)
     return TableState(
         accepted=get_tables(connection, store),
-        hold=None if hold is None else TableHold(**{**hold, "reasons": tuple(hold["reasons"])}),
+        hold=get_fact(connection, store, HOLD, TableHold),
         printed=get_fact(connection, store, PRINTED) or {},
         dead=tuple(get_fact(connection, store, DEAD) or ()),
     )
@@ -502,7 +501,7 @@ def _approve(connection: Connection, store: str, *, at: int) -> TableHold | None
     hold = read_state(connection, store).hold
     if hold is not None:
         hold = replace(hold, approved=True)
-        put_fact(connection, store, HOLD, asdict(hold), at=at)
+        put_fact(connection, store, HOLD, hold, at=at)
     return hold
 
 
