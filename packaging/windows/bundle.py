@@ -153,7 +153,7 @@ def contents(folder: Path, wanted: Sequence[Pin]) -> Iterator[tuple[str, bytes]]
 def _sample() -> str:
     """Return the sample configuration, with its data where Windows keeps data."""
     text = (ROOT / "config/bridge.toml").read_text("utf-8")
-    text = text.replace('data_dir = "/var/lib/tillbridge"', 'data_dir = "data"')
+    text = text.replace('# data_dir = "/var/lib/tillbridge"', 'data_dir = "data"')
     return text.replace("\n", "\r\n")
 
 

@@ -31,7 +31,7 @@ def migrate(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
 def ledger(tmp_path: Path) -> Path:
     """A ledger of the first version, with its configuration in the folder above."""
     text = (ROOT / "config" / "bridge.toml").read_text("utf-8")
-    text = text.replace('data_dir = "/var/lib/tillbridge"', 'data_dir = "data"')
+    text = text.replace('# data_dir = "/var/lib/tillbridge"', 'data_dir = "data"')
     (tmp_path / "bridge.toml").write_text(text, "utf-8")
     (tmp_path / "data").mkdir()
     path = tmp_path / "data" / "ledger.db"

@@ -52,7 +52,7 @@ def subject(
         return Snapshot({}, (), {})
 
     return Subject(
-        loaded=LoadedSettings(settings, folder / "bridge.toml", folder),
+        loaded=LoadedSettings(settings, folder / "bridge.toml", folder, folder),
         clock=Clock(),
         snapshot=snapshot,
         **more,

@@ -32,7 +32,7 @@ def said(folder: Path, *arguments: str) -> str:
 async def folder(tmp_path: Path) -> Path:
     """A folder with a configuration and the ledger it speaks of."""
     text = (ROOT / "config" / "bridge.toml").read_text("utf-8")
-    text = text.replace('data_dir = "/var/lib/tillbridge"', 'data_dir = "data"')
+    text = text.replace('# data_dir = "/var/lib/tillbridge"', 'data_dir = "data"')
     (tmp_path / "bridge.toml").write_text(text, "utf-8")
     async with opened(tmp_path / "data"):
         pass

@@ -164,7 +164,10 @@ def test_removing_keeps_data_and_purging_leaves_nothing(debian: Chroot, package:
     shutil.copy(debian.root / CONFIG, second / "bridge.toml")
     config = debian.root / CONFIG
     config.write_text(
-        config.read_text("utf-8").replace('"/var/lib/tillbridge"', '"/srv/elsewhere"'), "utf-8"
+        config.read_text("utf-8").replace(
+            '# data_dir = "/var/lib/tillbridge"', 'data_dir = "/srv/elsewhere"'
+        ),
+        "utf-8",
     )
     offline = ("env", "SYSTEMD_OFFLINE=1", "tillbridge")  # no systemd runs here
     debian.run(*offline, "service", "install", "--no-start")

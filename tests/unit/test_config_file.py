@@ -1,10 +1,12 @@
 """A configuration file that is wrong is told in full, in words, with lines."""
 
+import os
 from pathlib import Path
 
 import pytest
 
 from tillbridge.config import ConfigFaults, load
+from tillbridge.config.toml import data_dir_of
 from tillbridge.core.errors import ConfigError
 
 GOOD = """\
@@ -60,6 +62,63 @@ def test_the_environment_overrides_the_data_folder(
 ) -> None:
     monkeypatch.setenv("TILLBRIDGE_DATA_DIR", str(tmp_path / "elsewhere"))
     assert load(written(tmp_path, GOOD)).data_dir == tmp_path / "elsewhere"
+
+
+# -- a file that names no data folder
+
+
+@pytest.fixture
+def system(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The folder of installed bridges."""
+    folder = tmp_path / "var"
+    monkeypatch.setattr("tillbridge.config.toml.SYSTEM_DATA_DIR", folder)
+    return folder
+
+
+def nameless(tmp_path: Path, *, uid: int = 1000) -> Path:
+    path = written(tmp_path, changed('data_dir = "data"\n', ""))
+    if os.geteuid() == 0:
+        os.chown(path, uid, uid)
+    return path
+
+
+def ledger_in(folder: Path) -> Path:
+    folder.mkdir()
+    (folder / "ledger.db").touch()
+    return folder
+
+
+def test_the_data_is_beside_the_file(tmp_path: Path, system: Path) -> None:
+    assert load(nameless(tmp_path)).data_dir == tmp_path / "data" != system
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root has files of root's")
+def test_the_data_of_roots_file_is_the_systems(tmp_path: Path, system: Path) -> None:
+    assert load(nameless(tmp_path, uid=0)).data_dir == system
+
+
+def test_an_installed_configuration_has_the_systems_data(
+    tmp_path: Path, system: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Path, "stat", None)  # whoever owns the file
+    assert data_dir_of(Path("/etc/tillbridge/bridge.toml"), {}) == system
+
+
+def test_a_ledger_that_is_there_is_gone_on_with(tmp_path: Path, system: Path) -> None:
+    ledger_in(system)
+    assert load(nameless(tmp_path)).data_dir == system
+
+
+def test_the_file_decides_between_two_ledgers(tmp_path: Path, system: Path) -> None:
+    beside = ledger_in(tmp_path / "data")
+    path = nameless(tmp_path, uid=0)
+    assert load(path).data_dir == beside
+    ledger_in(system)
+    with pytest.raises(ConfigError, match="There are two ledgers") as caught:
+        load(path)
+    assert str(system) in caught.value.text
+    assert f'data_dir = "{beside}"' in caught.value.fix
+    assert load(written(tmp_path, GOOD)).data_dir == beside
 
 
 def test_the_current_folders_file_is_found(tmp_path: Path) -> None:

@@ -22,8 +22,9 @@ from tillbridge.config.values import (
 class BridgeSettings(Section):
     """The table [bridge]."""
 
-    data_dir: Path = Field(Path("/var/lib/tillbridge"), strict=False)
-    """Folder of the ledger, the key file and back-ups. TILLBRIDGE_DATA_DIR overrides it."""
+    data_dir: Path | None = Field(None, strict=False)
+    """Folder of the ledger, the key file and back-ups. Without it: data/ beside this file, or
+    /var/lib/tillbridge for a file of root's. TILLBRIDGE_DATA_DIR overrides it."""
     log_format: Literal["auto", "json", "console"] = "auto"
     """How logs are written; auto is console on a terminal and JSON elsewhere."""
     log_level: Literal["debug", "info", "warning", "error"] = "info"

@@ -39,22 +39,18 @@ from tillbridge.core.i18n import _
 
 @dataclass(frozen=True, slots=True)
 class LoadedSettings:
-    """The settings of a file. `bridge.data_dir` is absolute; other paths count from `base_dir`."""
+    """The settings of a file; `data_dir` is absolute, other paths count from `base_dir`."""
 
     settings: Settings
     path: Path
     base_dir: Path
+    data_dir: Path
     lines: Mapping[KeyPath, int] = field(default_factory=dict, repr=False)
 
     @property
     def bridge(self) -> BridgeSettings:
         """The table [bridge]."""
         return self.settings.bridge
-
-    @property
-    def data_dir(self) -> Path:
-        """The folder of the ledger, absolute."""
-        return self.settings.bridge.data_dir
 
     @property
     def is_set_up(self) -> bool:
@@ -108,6 +104,7 @@ def _loaded(settings: Settings, written: Written) -> LoadedSettings:
         settings=settings.model_copy(update={"bridge": bridge}),
         path=written.path.absolute(),
         base_dir=written.path.absolute().parent,
+        data_dir=data_dir,
         lines=key_lines(written.text),
     )
 

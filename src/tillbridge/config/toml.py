@@ -5,8 +5,10 @@ it knows where keys and values begin and end, and nothing about what they mean. 
 keys, with list positions as numbers.
 """
 
+import contextlib
 import os
 import re
+import sys
 import tomllib
 from collections import deque
 from collections.abc import Iterable, Mapping
@@ -19,8 +21,9 @@ from tillbridge.core.files import claim_file
 from tillbridge.core.i18n import _, ngettext
 
 SEARCHED = (Path("bridge.toml"), Path("/etc/tillbridge/bridge.toml"))
-DEFAULT_DATA_DIR = Path("/var/lib/tillbridge")
+SYSTEM_DATA_DIR = Path("/var/lib/tillbridge")
 DATA_DIR_VARIABLE = "TILLBRIDGE_DATA_DIR"
+_LEDGER = "ledger.db"
 
 
 def find_file(path: Path | None = None) -> Path:
@@ -53,13 +56,46 @@ def data_dir_of(path: Path, document: Mapping[str, Any]) -> Path:
     """Return the absolute data folder a file means; TILLBRIDGE_DATA_DIR overrides it.
 
     A relative one counts from the file's folder, that of the variable from the current folder.
+    Raises ConfigError where a file that names none could mean two.
     """
     if override := os.environ.get(DATA_DIR_VARIABLE):
         return Path(override).expanduser().absolute()
     bridge = document.get("bridge")
     named = bridge.get("data_dir") if isinstance(bridge, dict) else None
-    folder = Path(named) if isinstance(named, str) else DEFAULT_DATA_DIR
-    return path.absolute().parent / folder.expanduser()
+    if isinstance(named, str):
+        return path.absolute().parent / Path(named).expanduser()
+    return _usual_data_dir(path.absolute())
+
+
+def _usual_data_dir(path: Path) -> Path:
+    """Return the data folder of a file that names none: that of a ledger, wherever one is already.
+
+    It does not depend on who asks, so that every command finds it (decision 135).
+    """
+    beside = path.parent / "data"
+    found = [beside] if os.access(beside / _LEDGER, os.F_OK) else []
+    if os.access(SYSTEM_DATA_DIR / _LEDGER, os.W_OK):
+        found.append(SYSTEM_DATA_DIR)
+    if len(found) > 1:
+        raise ConfigError(
+            _("There are two ledgers, in {first} and {second}, and {path} names neither.").format(
+                first=found[0], second=found[1], path=path
+            ),
+            fix=_(
+                'Write the one to go on with below [bridge] in the file: data_dir = "{folder}"'
+            ).format(folder=beside),
+        )
+    if found:
+        return found[0]
+    return SYSTEM_DATA_DIR if _is_of_the_system(path) else beside
+
+
+def _is_of_the_system(path: Path) -> bool:
+    if sys.platform == "win32":
+        return False
+    with contextlib.suppress(OSError):
+        return path.is_relative_to("/etc") or path.stat().st_uid == 0
+    return False
 
 
 KeyPath = tuple[str | int, ...]

@@ -452,7 +452,10 @@ def _make_folder(data_dir: Path) -> None:
             _("The data directory {data_dir} cannot be made: {detail}.").format(
                 data_dir=data_dir, detail=failure.strerror
             ),
-            fix=_("Make it for the bridge's user, or change data_dir in [bridge]."),
+            fix=_(
+                "Make it for the bridge's user, or write another below [bridge] in bridge.toml: "
+                'data_dir = "data"'
+            ),
         ) from failure
 
 

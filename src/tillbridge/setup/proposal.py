@@ -5,7 +5,7 @@ import errno
 import hashlib
 import socket
 import tomllib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractAsyncContextManager, nullcontext
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
@@ -147,6 +147,8 @@ def _proposed(place: SetupContext, draft: Draft) -> Proposal:
     changes = changes_of(draft, document)
     if not changes:
         return Proposal(old, old)
+    if _names_no_folder(document):
+        changes = {("bridge", "data_dir"): _data_dir(place), **changes}
     try:
         new = edited(old, changes)
     except ConfigError as fault:
@@ -160,6 +162,17 @@ def _proposed(place: SetupContext, draft: Draft) -> Proposal:
     except ConfigError as fault:
         found = [fault]
     return replace(proposal, faults=tuple(map(str, found)))
+
+
+def _names_no_folder(document: Mapping[str, Any]) -> bool:
+    bridge = document.get("bridge")
+    return not isinstance(bridge, Mapping) or "data_dir" not in bridge
+
+
+def _data_dir(place: SetupContext) -> str:
+    """Return the folder that the bridge works in, as the file names it for every other command."""
+    folder, base = place.ledger.data_dir.absolute(), place.base_dir.absolute()
+    return (folder.relative_to(base) if folder.is_relative_to(base) else folder).as_posix()
 
 
 def _loaded(place: SetupContext, proposal: Proposal) -> LoadedSettings:
