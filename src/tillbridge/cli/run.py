@@ -31,7 +31,7 @@ def run(context: typer.Context) -> None:
     loaded = load_to_run(config_path(context))
     bridge = loaded.bridge
     files = LogFiles(loaded.data_dir / LOG_FOLDER, bridge.keep_log_bytes)
-    configure(bridge.log_format, bridge.log_level, on_line=files.write)
+    configure(bridge.log_format, bridge.log_level, on_line=files.write, headline_first=True)
 
     from tillbridge import daemon  # what it imports may log
 

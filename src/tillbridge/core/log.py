@@ -19,7 +19,7 @@ import re
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Literal, TextIO, cast
@@ -27,6 +27,7 @@ from typing import Any, Literal, TextIO, cast
 import structlog
 from structlog.typing import FilteringBoundLogger, Processor
 
+from tillbridge.core.i18n import _
 from tillbridge.core.journal import goes_to_journal, with_priority
 from tillbridge.core.redaction import learn_secret, masked_value
 from tillbridge.model.instant import to_iso
@@ -51,14 +52,16 @@ def configure(
     *,
     stream: TextIO | None = None,
     on_line: Callable[[str], None] | None = None,
+    headline_first: bool = False,
 ) -> None:
     """Set up logs for this process, those of libraries and of threads that die included.
 
-    `on_line` is given each line as JSON, with its secrets masked.
+    `on_line` is given each line as JSON, with its secrets masked. With `headline_first` a terminal
+    shows nothing before the line that says where the bridge's page is, or an error.
     """
     target = stream or sys.stderr
     console = log_format == "console" or (log_format == "auto" and _is_terminal(target))
-    output = _Output(target, console=console, on_line=on_line)
+    output = _Output(target, console=console, on_line=on_line, headline_first=headline_first)
     processors: list[Processor] = [
         structlog.processors.add_log_level,
         structlog.processors.format_exc_info,  # a traceback without the values of variables
@@ -86,19 +89,36 @@ def set_level(level: Level) -> None:
     )
 
 
+# What a person at a terminal is told instead of the event.
+_HEADLINES = {
+    "bridge.setting_up": _(
+        "Open {page} in a browser to set up the bridge. Its data is in {data}. Ctrl-C ends it."
+    ),
+    "bridge.ready": _("The bridge runs; its page is {page}. Ctrl-C ends it."),
+}
+
+
 class _Output:
     """Masks an event, and writes it as a line: to the stream, and as JSON to `on_line`."""
 
     def __init__(
-        self, stream: TextIO, *, console: bool, on_line: Callable[[str], None] | None
+        self,
+        stream: TextIO,
+        *,
+        console: bool,
+        on_line: Callable[[str], None] | None,
+        headline_first: bool,
     ) -> None:
         self._stream = stream
+        self._is_terminal = console and _is_terminal(stream)
+        # Lines that wait for the headline.
+        self._held: list[str] | None = [] if headline_first and self._is_terminal else None
         self._on_line = on_line
         self._to_journal = goes_to_journal(stream)
         # ASCII, because the stream's encoding is the system's affair.
         self._as_json = structlog.processors.JSONRenderer(default=str)
         self._for_people = console and structlog.dev.ConsoleRenderer(
-            colors=_is_terminal(stream),
+            colors=self._is_terminal,
             exception_formatter=structlog.dev.plain_traceback,
             timestamp_key="at",
             sort_keys=False,
@@ -119,12 +139,30 @@ class _Output:
                 else value
                 for name, value in shown.items()
             }
+            if self._is_terminal:
+                safe["at"] = time.strftime("%H:%M:%S")  # a person's own time
             line = self._for_people(None, level, safe)
+            if self._is_terminal:
+                line = self._placed(shown, line)
+        if not line:
+            return
         if self._to_journal:
             line = with_priority(level, line)
         with contextlib.suppress(OSError, ValueError):
             self._stream.write(line + "\n")
             self._stream.flush()
+
+    def _placed(self, event: Mapping[str, Any], line: str) -> str:
+        """Return what a terminal shows now: the line, after those that waited; "" for none."""
+        headline = _HEADLINES.get(event["event"], "").format(**event)
+        if self._held is None:
+            return headline or line
+        if not headline:
+            self._held.append(line)
+            if event["level"] not in {"error", "critical"}:
+                return ""
+        held, self._held = self._held, None
+        return "\n".join([headline, *held] if headline else held)
 
     debug = info = warning = error = critical = fatal = exception = write
 

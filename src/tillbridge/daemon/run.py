@@ -169,11 +169,12 @@ class _Daemon:
             self._restarts.ready()
             forget_failed_start(bridge.ledger.data_dir)
             if bridge.is_set_up:
-                log.info("bridge.ready", stores=list(bridge.stores))
+                log.info("bridge.ready", stores=list(bridge.stores), page=f"{url}/")
                 line = _("Serving {stores}").format(stores=", ".join(bridge.stores))
             else:
                 path = str(bridge.loaded.path)
-                log.info("bridge.setting_up", page=f"{url}/setup", file=path)
+                data = str(bridge.ledger.data_dir)
+                log.info("bridge.setting_up", page=f"{url}/setup", file=path, data=data)
                 line = _("Waiting to be set up at {url}").format(url=f"{url}/setup")
             self._status_line = line  # what `systemctl status` shows
             manager.ready(line)
