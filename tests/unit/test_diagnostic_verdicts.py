@@ -361,7 +361,7 @@ def test_ports() -> None:
     taken = [bridge.Port("receiver", "127.0.0.1:1")]
     assert bridge.ports_verdict(free, running=False).level is Level.OK
     assert bridge.ports_verdict(taken, running=True).level is Level.OK
-    assert "Another program" in bridge.ports_verdict(taken, running=False).text
+    assert "is taken" in bridge.ports_verdict(taken, running=False).text
     assert "Nothing answers" in bridge.ports_verdict(free, running=True).text
     assert bridge.ports_verdict([], running=True).level is Level.SKIPPED
 

@@ -64,11 +64,16 @@ def sandbox(
     try:
         asyncio.run(serve(host=host, port=port, ready=_ready))
     except OSError as failure:
+        from tillbridge.core.errors import reason_of
+        from tillbridge.diagnostics.port_holder import port_taken
+
+        other = _("choose another port with tillbridge sandbox --port 0")
+        holder, fix = port_taken(port, other, failure)
         say.trouble(
-            _("{host}:{port} cannot be listened on: {why}.").format(
-                host=host, port=port, why=failure.strerror
+            _("The sandbox cannot listen on {host}:{port}: {why}{holder}.").format(
+                host=host, port=port, why=reason_of(failure), holder=holder
             ),
-            _("Choose another: tillbridge sandbox --port 0"),
+            fix,
         )
         raise typer.Exit(Exit.FAILED) from None
 

@@ -7,7 +7,6 @@ comes in. Before anything is set up it is the same daemon, with no store and no 
 
 import asyncio
 import contextlib
-import errno
 import os
 import secrets
 import signal
@@ -36,7 +35,7 @@ from tillbridge.daemon.compose import compose, dispatcher_of, subject_of
 from tillbridge.daemon.reload import Change, Reloader
 from tillbridge.daemon.store_services import StoreServices
 from tillbridge.daemon.watchdog import ServiceManager, watchdog_of
-from tillbridge.diagnostics.network import taken_by
+from tillbridge.diagnostics.port_holder import port_taken
 from tillbridge.fleet.report import StatusSender
 from tillbridge.ledger.facts import note_addresses, put_fact
 from tillbridge.ledger.ledger import Storage
@@ -217,12 +216,12 @@ class _Daemon:
         try:
             host, port = await self._page.start(host, port, address)
         except OSError as failure:
-            holder = taken_by(port) if failure.errno == errno.EADDRINUSE else ""
+            holder, fix = port_taken(port, _("change listen in [status_page]"), failure)
             raise ConfigError(
                 _("The status page cannot listen on {listen}: {detail}{holder}.").format(
                     listen=settings.listen, detail=reason_of(failure), holder=holder
                 ),
-                fix=_("Stop what listens there, or change listen in [status_page]."),
+                fix=fix,
             ) from failure
         if not path:
             await opened.enter_async_context(redirect_listener(redirect_uri, merchants.returned))

@@ -9,7 +9,6 @@ Specification: Events, Transport.
 """
 
 import asyncio
-import errno
 import hmac
 import re
 import secrets
@@ -28,6 +27,7 @@ from tillbridge.core.metrics import Metrics
 from tillbridge.core.network import Acceptor, listening_sockets
 from tillbridge.core.problems import Found, Scope
 from tillbridge.core.scheduler import Scheduler
+from tillbridge.diagnostics.port_holder import port_taken
 from tillbridge.ledger.ledger import Ledger
 from tillbridge.ledger.problems import ProblemTracker
 from tillbridge.receiver.connections import SERVER, DeadlineServer, LiveCertificate
@@ -164,13 +164,14 @@ class Receiver:
         try:
             sockets = await listening_sockets(host.strip("[]"), int(port))
         except OSError as failure:
+            holder, fix = port_taken(int(port), _("change listen in [receiver]"), failure)
             raise ConfigError(
                 _("The receiver cannot listen on {listen}: {detail}{holder}.").format(
                     listen=self._settings.listen,
                     detail=reason_of(failure),
-                    holder=_holder(failure, int(port)),
+                    holder=holder,
                 ),
-                fix=_("Stop what listens there, or change listen in [receiver]."),
+                fix=fix,
             ) from failure
         self.port = sockets[0].getsockname()[1]
         self._acceptor = Acceptor(
@@ -235,13 +236,6 @@ def receiver_settings(loaded: LoadedSettings) -> ReceiverSettings:
         if (path := getattr(receiver, name)) is not None
     }
     return receiver.model_copy(update=placed) if placed else receiver
-
-
-def _holder(failure: OSError, port: int) -> str:
-    """Return who has the port that could not be had, where that is why."""
-    from tillbridge.diagnostics.network import taken_by  # noqa: PLC0415 -- a start that fails
-
-    return taken_by(port) if failure.errno == errno.EADDRINUSE else ""
 
 
 def _plain(

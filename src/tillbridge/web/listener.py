@@ -25,6 +25,7 @@ from tillbridge.core.log import get_logger
 from tillbridge.core.metrics import Metrics
 from tillbridge.core.network import Acceptor, listening_sockets
 from tillbridge.core.operation import BadRequest, Dispatcher
+from tillbridge.diagnostics.port_holder import port_taken
 from tillbridge.stores.consent import callback_place
 from tillbridge.web.authenticator import Authenticator, Denied, Visitor
 from tillbridge.web.live import LiveHub
@@ -320,11 +321,13 @@ async def redirect_listener(redirect_uri: str, on_callback: OnCallback) -> Async
         try:
             await web.TCPSite(runner, place.host, place.port).start()
         except OSError as failure:
+            other = _("give redirect_uri the port of status_page.listen")
+            holder, fix = port_taken(place.port, other, failure)
             raise ConfigError(
-                _("Nothing can listen at redirect_uri {uri}: {detail}.").format(
-                    uri=redirect_uri, detail=failure.strerror or failure
+                _("Nothing can listen at redirect_uri {uri}: {detail}{holder}.").format(
+                    uri=redirect_uri, detail=reason_of(failure), holder=holder
                 ),
-                fix=_("End what uses the port, or give redirect_uri that of status_page.listen."),
+                fix=fix,
             ) from failure
         yield
     finally:

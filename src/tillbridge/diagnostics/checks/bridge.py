@@ -31,7 +31,8 @@ from tillbridge.diagnostics.check import (
     skipped,
     warning,
 )
-from tillbridge.diagnostics.network import holder_of, trouble_of
+from tillbridge.diagnostics.network import trouble_of
+from tillbridge.diagnostics.port_holder import port_taken
 from tillbridge.model.instant import to_iso
 
 if TYPE_CHECKING:
@@ -48,7 +49,8 @@ class Port:
     name: str
     listen: str
     trouble: str = ""
-    holder: str = ""  # ": NAME, process 12"
+    holder: str = ""  # " by NAME, process 12"
+    fix: str = ""
 
 
 async def check_bridge(subject: Subject) -> Finding:
@@ -147,10 +149,10 @@ def ports_verdict(ports: list[Port], *, running: bool) -> Finding:
     taken = [port for port in ports if not port.trouble]
     if taken:
         return failed(
-            _("Another program listens at {listen}, which [{name}] wants{holder}.").format(
+            _("{listen}, which [{name}] wants, is taken{holder}.").format(
                 listen=taken[0].listen, name=taken[0].name, holder=taken[0].holder
             ),
-            _("Stop that program, or change listen in [{name}].").format(name=taken[0].name),
+            taken[0].fix,
             **details,
         )
     return ok(_("The ports that the bridge wants are free."), **details)
@@ -163,8 +165,8 @@ def _port(name: str, listen: str) -> Port:
         socket.create_connection((reached, port), 2).close()
     except OSError as failure:
         return Port(name, listen, trouble_of(failure))
-    holder = holder_of(port)
-    return Port(name, listen, holder="" if holder is None else f": {holder}")
+    holder, fix = port_taken(port, _("change listen in [{table}]").format(table=name))
+    return Port(name, listen, holder=holder, fix=fix)
 
 
 async def check_channel(channel: "Channel | HeartbeatProbe") -> Finding:
