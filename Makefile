@@ -14,6 +14,7 @@ ARCH ?= amd64
 BIN := .venv/bin
 ADAPTERS := $(wildcard adapters/*/pyproject.toml)
 EDITABLE := -e . $(patsubst %/pyproject.toml,-e %,$(ADAPTERS))
+LIBRARIES = $(shell grep -c '^[a-z0-9].*==' requirements/dev.txt)
 LOCK_BIN := .venv-lock/bin
 
 .DEFAULT_GOAL := help
@@ -25,6 +26,9 @@ help: ## list these targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  \1|\2/p' Makefile | awk -F'|' '{ printf "%-15s %s\n", $$1, $$2 }'
 
 setup: .venv/.installed ## make .venv, with the program in it
+	@case ' $(MAKECMDGOALS) ' in *' setup '*) printf '%s\n' '' 'tillbridge is in .venv. Now, and in each new terminal, type:' '' \
+		"    . \"$$PWD/.venv/bin/activate\"" '' 'Then, in a folder of its own that has a bridge.toml (an empty one will do):' '' \
+		'    tillbridge run' '' ;; esac
 
 demo: setup ## the whole thing on this machine (ARGS=--once plays it once and ends; TILL=clover another till)
 	$(BIN)/tillbridge demo $(if $(TILL),--till $(TILL)) $(ARGS)
@@ -76,12 +80,17 @@ windows-bundle: setup ## the zip for Windows, in dist/ (needs a package index)
 		echo 'Install one and name it: make setup PYTHON=python3.12' >&2; exit 1; }
 	@$(PYTHON) -c 'import venv, ensurepip' 2>/dev/null || { \
 		echo '"$(PYTHON)" cannot make virtual environments. On Debian and Ubuntu: apt-get install python3-venv' >&2; exit 1; }
-	$(PYTHON) -m venv .venv
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements/dev.txt
+	@echo 'Making .venv: $(LIBRARIES) libraries are downloaded and installed into it, which takes two to four minutes.'
+	@$(PYTHON) -m venv .venv
+	@{ $(BIN)/python -m pip install --disable-pip-version-check --require-hashes -r requirements/dev.txt; echo "ended $$?"; } | \
+		awk '/^(Collecting|Processing) / { printf "\r  downloading %d of %d ", ++n, $(LIBRARIES) } \
+			/^Installing collected/ { printf "\n  installing them ...\n" } /^ended [0-9]+$$/ { code = $$2 } \
+			{ fflush() } END { exit code }'
 	@touch $@
 
 .venv/.installed: .venv/.locked pyproject.toml src/tillbridge/__init__.py $(ADAPTERS)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation $(EDITABLE)
+	@echo '  installing tillbridge and its adapters ...'
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation $(EDITABLE)
 	@$(BIN)/python -m compileall -q src  # so that the program starts as fast as an installed one
 	@touch $@
 

@@ -162,7 +162,7 @@ async def test_a_damaged_ledger_is_named(shop: World) -> None:
 async def test_a_port_that_another_program_has_is_named(world: World) -> None:
     server = await asyncio.start_server(lambda _r, w: w.close(), "127.0.0.1", world.receiver_port)
     async with server:
-        await breaks(world, "ports", "Another program", "[receiver]")
+        await breaks(world, "ports", "is taken by", "[receiver]")
 
 
 @pytest.mark.own_interpreter

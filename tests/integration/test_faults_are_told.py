@@ -19,7 +19,7 @@ from tillbridge.core.errors import ConsentLost, ServiceDown, Unreachable
 from tillbridge.daemon.checks import AddressProbe, ServiceProbe, look_at_disk
 from tillbridge.diagnostics.checks.public import Judgement
 from tillbridge.diagnostics.checks.service import Asked, ask
-from tillbridge.diagnostics.network import holder_of
+from tillbridge.diagnostics.port_holder import holder_of, port_taken
 from tillbridge.ledger.day import Day
 from tillbridge.ledger.facts import get_fact, note_addresses
 from tillbridge.ledger.snapshot import (
@@ -290,11 +290,71 @@ def test_a_start_that_failed_before_the_bridge_last_ran_is_over() -> None:
     assert [each["code"] for each in document(facts, 3000)["problems"]] == ["bridge.stopped"]
 
 
+# -- who has a port
+
+
 @pytest.mark.skipif(not Path("/proc/net/tcp").exists(), reason="only Linux tells")
 async def test_who_has_a_port_is_named(tmp_path: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as server:
         holder = await asyncio.to_thread(holder_of, server.getsockname()[1])
     assert holder is not None
     assert holder.pid == os.getpid()
-    assert holder.name in str(holder)
+    assert f"process {os.getpid()}" in holder.text
+    assert holder.fix.endswith(f"kill {os.getpid()}")
     assert holder_of(server.getsockname()[1] if server.fileno() >= 0 else 9, tmp_path) is None
+
+
+@pytest.mark.parametrize(
+    ("arguments", "text", "fix"),
+    [
+        (
+            ["/usr/bin/python3", "/home/a/.venv/bin/tillbridge", "run"],
+            "the bridge of /home/a/shop/bridge.toml, process 12",
+            "kill 12",
+        ),
+        (
+            ["python", "-m", "tillbridge", "--config", "/etc/tillbridge/bridge.toml", "run"],
+            "the bridge of /etc/tillbridge/bridge.toml, process 12",
+            "kill 12",
+        ),
+        (
+            ["python3", "/bin/tillbridge", "--config=/tmp/tillbridge-demo-x1/bridge.toml", "run"],
+            "a demo that runs already, process 12",
+            "End the demo with Ctrl-C in its terminal, or with kill 7",
+        ),
+        (
+            ["python3", "/bin/tillbridge", "sandbox", "--port", "9000"],
+            "the practice service (tillbridge sandbox), process 12",
+            "kill 12",
+        ),
+        (["/usr/sbin/nginx", "-g", "daemon off;"], "nginx, process 12 (nginx daemon off;)", "12"),
+        (None, "a program of the user root", "Let that user stop it"),
+    ],
+)
+def test_a_program_that_has_a_port_is_described(
+    tmp_path: Path, arguments: list[str] | None, text: str, fix: str
+) -> None:
+    (tmp_path / "net").mkdir()
+    row = "  0: 0100007F:1F99 00000000:0000 0A 00000000:00000000 00:00000000 00000000  0  0 777 1"
+    (tmp_path / "net/tcp").write_text(f"head\n{row}\n", "ascii")
+    if arguments is not None:
+        folder = tmp_path / "12"
+        (folder / "fd").mkdir(parents=True)
+        (folder / "fd/3").symlink_to("socket:[777]")
+        (folder / "cwd").symlink_to("/home/a/shop")
+        (folder / "comm").write_text(f"{Path(arguments[0]).name}\n", "ascii")
+        (folder / "stat").write_text("12 (python3 (x)) S 7 12 12 0", "ascii")
+        (folder / "cmdline").write_text("\0".join([*arguments, ""]), "ascii")
+    holder = holder_of(8089, tmp_path)
+    assert holder is not None
+    assert holder.text == text
+    assert holder.fix.endswith(fix)
+    assert holder_of(8088, tmp_path) is None
+
+
+def test_a_port_that_cannot_be_had_for_another_reason_is_nobodys() -> None:
+    refused = OSError(errno.EACCES, "Permission denied")
+    assert port_taken(80, "change listen in [receiver]", refused) == (
+        "",
+        "Change listen in [receiver].",
+    )

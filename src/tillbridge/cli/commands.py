@@ -34,13 +34,18 @@ COMMANDS: dict[str, Callable[..., None]] = {}  # by what one types: "orders list
 
 
 def command(
-    path: str, show: Show = say.sentence, *, exit_code: Callable[[Any], int] | None = None
+    path: str,
+    show: Show = say.sentence,
+    *,
+    exit_code: Callable[[Any], int] | None = None,
+    is_for_setup: bool = False,
 ) -> Callable[[Function], Function]:
     """Declare a command that works in this process.
 
     Its first parameter is `loaded`, the settings, or `context` where it may have to do without.
     The others are declared as an operation's. What it returns is shown, or printed as JSON, and
-    ends with `exit_code`; one that returns nothing prints for itself.
+    ends with `exit_code`; one that returns nothing prints for itself. One `is_for_setup` also works
+    with a configuration that names no store yet.
     """
 
     def declare(run: Function) -> Function:
@@ -50,7 +55,7 @@ def command(
         def work(context: typer.Context, given: Arguments) -> object:
             if not loads:
                 return run(context, **given)
-            loaded = load_settings(context)
+            loaded = load_settings(context, is_for_setup=is_for_setup)
             _check_names(loaded, parameters, given)
             return run(loaded, **given)
 
@@ -179,11 +184,13 @@ def read_config(context: typer.Context) -> tuple[Path, Path, dict[str, Any]]:
     return path, data_dir_of(path, configured), configured
 
 
-def load_settings(context: typer.Context) -> "LoadedSettings":
+def load_settings(context: typer.Context, *, is_for_setup: bool = False) -> "LoadedSettings":
     """Load the configuration, and log what goes wrong to stderr. Raises ConfigError."""
+    from tillbridge.config.loading import load_to_run
     from tillbridge.core.log import configure
 
-    loaded = load_file(config_path(context))
+    path = config_path(context)
+    loaded = load_to_run(path) if is_for_setup else load_file(path)
     bridge = loaded.settings.bridge
     configure(bridge.log_format, "warning" if bridge.log_level == "info" else bridge.log_level)
     return loaded

@@ -30,7 +30,7 @@ class LogLevel(StrEnum):
     ERROR = "error"
 
 
-@command("logs")
+@command("logs", is_for_setup=True)
 def logs(  # noqa: PLR0913 -- one for each option of the command
     loaded: "LoadedSettings",
     *,

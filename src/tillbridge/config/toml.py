@@ -46,9 +46,9 @@ def find_file(path: Path | None = None) -> Path:
             places=", ".join(str(candidate) for candidate in SEARCHED)
         ),
         fix=_(
-            "Name it with --config FILE, or begin with the sample config/bridge.toml, or with an "
-            "empty file and the page Set-up (docs/setup.md)."
-        ),
+            "Name it with --config FILE. Or begin with an empty one, and set everything up on the "
+            "page: {make} bridge.toml, then tillbridge run"
+        ).format(make="type nul >" if sys.platform == "win32" else "touch"),
     )
 
 
