@@ -24,8 +24,9 @@ from tillbridge.model.order import OrderState, ReasonCode
 from tillbridge.orders import state
 from tillbridge.orders.intake import Intake, IntakeResult
 from tillbridge.orders.notifier import ServiceNotifier
+from tillbridge.orders.presence import PosPresence
 from tillbridge.orders.reasons import ByPerson, cancellation
-from tillbridge.orders.reconciler import PosPresence, TicketReconciler, UpdateReader
+from tillbridge.orders.reconciler import TicketReconciler, UpdateReader
 from tillbridge.orders.repository import (
     OF_ONE,
     OF_SEVERAL,

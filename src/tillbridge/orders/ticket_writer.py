@@ -37,7 +37,7 @@ from tillbridge.ledger.models import OrderRow, TicketState
 from tillbridge.ledger.orders import ON_PAPER, PERHAPS_ON_PAPER_ONLY
 from tillbridge.orders import reasons, state
 from tillbridge.orders.intake import order_of
-from tillbridge.orders.reconciler import PosPresence
+from tillbridge.orders.presence import PosPresence
 from tillbridge.orders.repository import OrderRepository
 from tillbridge.orders.write_queue import (
     GRACE_S,

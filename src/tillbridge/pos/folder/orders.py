@@ -46,18 +46,18 @@ class OrderFiles:
 
     def write_ticket(self, order: Order, key: str) -> Ticket:
         """Write the event's data as received. Raises PosOffline, TicketOutcomeUnknown."""
-        stem = _stem(key)
+        stem = safe_stem(key)
         self.orders.put(stem, _content(order.payload))
         return Ticket(f"{stem}.json")
 
     def find_ticket(self, key: str) -> Ticket | None:
         """Return the ticket if it was ever written, be its file still there or not."""
-        stem = _stem(key)
+        stem = safe_stem(key)
         return Ticket(f"{stem}.json") if self.orders.holds(stem) else None
 
     def cancel_ticket(self, order: Order, key: str, reason: str) -> None:
         """Tell the till, once, that a written order is off. Raises PosOffline."""
-        stem = _stem(key)
+        stem = safe_stem(key)
         if not self.orders.holds(stem):
             return
         try:
@@ -65,13 +65,6 @@ class OrderFiles:
         except OSError as failure:
             raise failed(PosOffline, self.cancelled.folder, failure) from failure
         self.cancelled.put(stem, _content({"order_id": order.id, "reason": reason}))
-
-
-def _stem(key: str) -> str:
-    try:
-        return safe_stem(key)
-    except ValueError as failure:
-        raise PosFailure(f"The order cannot be written: {failure}.") from failure
 
 
 def _content(data: Mapping[str, Any]) -> bytes:
@@ -216,10 +209,10 @@ _UNSAFE = re.compile(r"[^A-Za-z0-9._-]")
 def safe_stem(name: str) -> str:
     """Return `name` as the stem of a file name; other names give other stems.
 
-    Raises ValueError for an empty name, which can name nothing.
+    Raises PosFailure for an empty name, which can name nothing.
     """
     if not name:
-        raise ValueError("an empty id cannot name a file")
+        raise PosFailure("The order cannot be written: an empty id cannot name a file.")
     stem = _UNSAFE.sub(_encoded, name)
     if stem.startswith(".") or _RESERVED_BY_WINDOWS.fullmatch(stem):
         stem = f"%{ord(stem[0]):02X}{stem[1:]}"
