@@ -27,7 +27,7 @@ from tillbridge.ledger.menu import prices_around
 from tillbridge.ledger.models import Delivery, OrderRow, TicketState
 from tillbridge.ledger.problems import report
 from tillbridge.model.money import to_major
-from tillbridge.model.numbers import parse_finite_float
+from tillbridge.model.numbers import parse_finite_float, printable
 from tillbridge.model.order import (
     Order,
     OrderLine,
@@ -48,6 +48,7 @@ BATCH = 64
 UNREADABLE = "order.unreadable"
 # The service's clock and this machine's differ a little, and a pushed price takes a moment.
 _GRACE_MS = 60_000
+_line = partial(printable, most=60)  # of a text that a stranger wrote
 
 
 # -- what a delivery says
@@ -184,25 +185,25 @@ def findings(order: Order, prices: Prices | None, currency: str) -> Findings | N
         for thing, priced_by in _priced(line):
             if thing.external_id is None:
                 nameless = _("{name} (no external_id)")
-                unknown.append(nameless.format(name=_short(thing.product_name)))
+                unknown.append(nameless.format(name=_line(thing.product_name)))
             elif thing.external_id not in prices:
-                unknown.append(f"{_short(thing.product_name)} ({_short(thing.external_id)})")
+                unknown.append(f"{_line(thing.product_name)} ({_line(thing.external_id)})")
             shown = prices.get(priced_by or "")
             if thing.unit_price is not None and shown and thing.unit_price not in shown:
                 differs = _("{name} ({id}) was ordered for {ordered}, the menu said {shown}")
                 differing.append(
                     differs.format(
-                        name=_short(thing.product_name),
-                        id=_short(priced_by or ""),
+                        name=_line(thing.product_name),
+                        id=_line(priced_by or ""),
                         ordered=_money(thing.unit_price, currency),
                         shown=" / ".join(_money(price, currency) for price in sorted(shown)),
                     )
                 )
         variant = line.variant_external_id
         if variant is not None and variant not in prices:
-            unknown.append(f"{_short(line.product_name)} ({_short(variant)})")
-    other = _short(order.currency) if order.currency not in {"", currency} else ""
-    unclear = tuple(map(_short, unclear_quantities(order)))
+            unknown.append(f"{_line(line.product_name)} ({_line(variant)})")
+    other = _line(order.currency) if order.currency not in {"", currency} else ""
+    unclear = tuple(map(_line, unclear_quantities(order)))
     if not (unknown or differing or other or unclear):
         return None
     return Findings(tuple(unknown), tuple(differing), other, unclear)
@@ -262,11 +263,7 @@ def _money(minor: int, currency: str) -> str:
     try:
         return to_major(minor, currency)
     except ArithmeticError:  # more digits than any money has
-        return _short(str(minor))
-
-
-def _short(text: str) -> str:
-    return "".join(each if each.isprintable() else " " for each in text)[:60]
+        return _line(str(minor))
 
 
 # -- the transaction

@@ -19,6 +19,7 @@ from tillbridge.adapter import (
 )
 from tillbridge.core.i18n import _
 from tillbridge.ledger.models import OrderRow
+from tillbridge.model.numbers import printable
 from tillbridge.model.order import ReasonCode
 from tillbridge.orders.state import CancelWanted
 
@@ -179,7 +180,7 @@ def cancellation(cause: Cause, *, pos_has_none: bool = False) -> CancelWanted:
         items = tuple(dict.fromkeys(each for each in cause.external_ids if each))
     return CancelWanted(
         code,
-        _trimmed(message),
+        printable(message, most=_LONGEST_MESSAGE),
         name,
         pos_has_none=pos_has_none,
         by=by,
@@ -206,7 +207,8 @@ def _kind_of(failure: PosFailure) -> _FailureKind:
 def failure_note(failure: PosFailure) -> str:
     """Return what the ledger stores of a failure: its kind, and the POS's own words."""
     note = _kind_of(failure).note
-    return f"{note}: {_trimmed(failure.message)}" if failure.message else note
+    words = printable(failure.message, most=_LONGEST_MESSAGE)
+    return f"{note}: {words}" if failure.message else note
 
 
 def why_not_written(row: OrderRow) -> str:
@@ -228,10 +230,3 @@ def may_go_to_paper(failure: PosFailure) -> bool:
 def was_offline(note: str) -> bool:
     """Return whether the failure of this note says that the POS was not there."""
     return note.partition(":")[0] == "offline"
-
-
-def _trimmed(message: str) -> str:
-    """Return the POS's words on one line of at most 300 characters, without control characters."""
-    printable = "".join(each if each.isprintable() else " " for each in message)
-    line = " ".join(printable.split())
-    return line if len(line) <= _LONGEST_MESSAGE else line[: _LONGEST_MESSAGE - 1].rstrip() + "…"

@@ -10,7 +10,6 @@ import json
 import re
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from datetime import datetime
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
 from sqlalchemy import Connection
@@ -20,6 +19,7 @@ from tillbridge.core.errors import LedgerUnwritable
 from tillbridge.core.i18n import _
 from tillbridge.core.log import get_logger
 from tillbridge.core.problems import PROBLEMS, Ends, Found, OpenProblem, Scope
+from tillbridge.core.spans import clock_time
 from tillbridge.core.worker import crash_backoff_s
 from tillbridge.ledger import orders
 from tillbridge.ledger.models import OrderRow
@@ -248,7 +248,7 @@ def _detail_of_several(
     detail: dict[str, object] = {
         "count": len(rows),
         "orders": ", ".join(names),
-        "since": _clock_time(since, now_ms),
+        "since": clock_time(since, now_ms),
         "ids": [row.order_id for row in rows],
     }
     if code == CANCELLED_UNSEEN:
@@ -283,12 +283,6 @@ def _amount(rows: Iterable[OrderRow]) -> str:
         except (ArithmeticError, ValueError):
             amounts.append(f"{minor} {currency}".strip())
     return ", ".join(amounts)
-
-
-def _clock_time(at_ms: int, now_ms: int) -> str:
-    """Return an instant in this machine's time: of today the time, else with its date."""
-    at, now = (datetime.fromtimestamp(ms / 1000).astimezone() for ms in (at_ms, now_ms))
-    return at.strftime("%H:%M" if at.date() == now.date() else "%d %b %H:%M")
 
 
 # -- one store's orders

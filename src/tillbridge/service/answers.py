@@ -31,6 +31,7 @@ from tillbridge.core.errors import (
     Unreachable,
 )
 from tillbridge.core.i18n import _
+from tillbridge.model.numbers import printable
 
 CONSENT_REVOKED = "auth.consent_revoked"
 CONSENT_MISSING = "consent.missing"
@@ -124,15 +125,9 @@ def _envelope(body: object) -> tuple[str, str]:
         return "", ""
     code, message = error.get("code"), error.get("message")
     return (
-        one_line(code, _LONGEST_CODE) if isinstance(code, str) else "",
-        one_line(message, _LONGEST_MESSAGE) if isinstance(message, str) else "",
+        printable(code, most=_LONGEST_CODE) if isinstance(code, str) else "",
+        printable(message, most=_LONGEST_MESSAGE) if isinstance(message, str) else "",
     )
-
-
-def one_line(text: str, longest: int) -> str:
-    """Return a stranger's text fit for a log and a page: one line, printable, not too long."""
-    line = " ".join("".join(c if c.isprintable() else " " for c in text[: 4 * longest]).split())
-    return line if len(line) <= longest else line[: longest - 1] + "…"
 
 
 def _text(status: int, message: str) -> str:

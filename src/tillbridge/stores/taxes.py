@@ -22,12 +22,14 @@ from tillbridge.core.problems import Found, Scope
 from tillbridge.core.worker import Worker
 from tillbridge.ledger.facts import get_fact, put_fact
 from tillbridge.ledger.menu import all_items
+from tillbridge.model.numbers import printable
 from tillbridge.service.types import TaxConfig
 
 _LATEST = 5  # orders that are compared: a fault that was mended is over after so many
 _AGAIN_S = 900.0
 _SETTLED_S = 30.0  # after connecting: the first menu is on its way
 _A_DAY_MS = 24 * 3600 * 1000
+_NAME = 60  # characters of a name or number in a sentence
 
 log = get_logger()
 
@@ -169,7 +171,10 @@ def _of_items(taxes: Taxes, items: Iterable[TaxedItem]) -> Iterator[str]:
         else:
             at_service = _("the service says {rate}").format(rate=_percent(service))
         yield _("the till says {rate} on {where}, {says}; first: {first}").format(
-            rate=_percent(till), where=where, says=at_service, first=_short(found[0].name)
+            rate=_percent(till),
+            where=where,
+            says=at_service,
+            first=printable(found[0].name, most=_NAME),
         )
 
 
@@ -210,7 +215,7 @@ def _of_orders(taxes: Taxes, orders: Iterable[OrderTax]) -> Iterator[str]:
     for rate, number in sorted(strange.items()):
         yield _(
             "order {number} was taxed with {rate}, which the service's taxes do not have"
-        ).format(number=_short(number), rate=_percent(rate))
+        ).format(number=printable(number, most=_NAME), rate=_percent(rate))
     if turned:
         yield (
             _("order {number} says that prices do not include tax, the service's taxes say they do")
@@ -218,7 +223,7 @@ def _of_orders(taxes: Taxes, orders: Iterable[OrderTax]) -> Iterator[str]:
             else _(
                 "order {number} says that prices include tax, the service's taxes say they do not"
             )
-        ).format(number=_short(turned))
+        ).format(number=printable(turned, most=_NAME))
 
 
 def _percent(rate: Decimal) -> str:
@@ -247,10 +252,6 @@ def _decimal(text: str) -> Decimal:
 
 def _same(one: str, other: str) -> bool:
     return bool(one.strip()) and one.strip().casefold() == other.strip().casefold()
-
-
-def _short(text: str) -> str:
-    return "".join(each if each.isprintable() else " " for each in text)[:60]
 
 
 class TaxMonitor:
