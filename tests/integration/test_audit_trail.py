@@ -199,9 +199,8 @@ async def test_what_the_bridge_does_by_itself_is_there_too(tmp_path: Path) -> No
 
     async with opened(tmp_path) as ledger:
         trail = AuditTrail(ledger, StoppedClock())
-        effects = Effects(
-            "main", cast("Any", Menu()), cast("Any", None), trail, lambda _taken: None
-        )
+        nothing = cast("Any", None)
+        effects = Effects("main", cast("Any", Menu()), nothing, trail, nothing, nothing)
         with acting_as(Actor("page:anna", Role.STAFF)):
             await effects.items_out(["B1", "B2"])
         listed = await listed_of(ledger)

@@ -97,7 +97,9 @@ class StoreServices:
                 context, self._reachable_store_id, on_schedule=self.store_status.follow
             )
         self.menu = MenuFlow(context)
-        effects = Effects(name, self.menu, self.pos_pause, self._trail, self._delivery_processed)
+        effects = Effects(
+            name, self.menu, self.pos_pause, self._trail, self.taxes, self.store_status
+        )
         self.orders = OrdersFlow(context, effects)
         self._watch = self._watched(bridge.events)
 
@@ -238,14 +240,6 @@ class StoreServices:
         self.menu.daily()
         self.taxes.daily()
 
-    def _delivery_processed(self, result: IntakeResult) -> None:
-        """Learn from what was delivered: how orders are taxed, that the status has changed."""
-        order = None if result.change is None else result.change.order
-        if result.outcome == "order" and order is not None:
-            self.taxes.order_came(order.payload, order.order_number or order.id)
-        elif result.event_type == _STATUS_CHANGED:
-            self.store_status.look()
-
     async def _store_read(self, store: Store, asked_at: float) -> None:
         await self.store_status.noticed(store.status, asked_at=asked_at)
 
@@ -275,7 +269,7 @@ def _notify(listeners: Mapping[Change, Callable[[], None]], change: Change) -> N
 
 @dataclass(frozen=True, slots=True)
 class Effects:
-    """Hands on what orders find out: to the menu, and to whoever pauses the store.
+    """Hands on what orders find out: to the menu, the taxes, and to whoever pauses the store.
 
     What the bridge does by itself is in the audit trail like what people do.
     """
@@ -284,9 +278,16 @@ class Effects:
     menu: MenuFlow
     pos_pause: PosPause
     trail: AuditTrail
-    delivery_processed: Callable[
-        [IntakeResult], None
-    ]  # what was delivered: taxes, the store's status
+    taxes: TaxMonitor
+    store_status: StoreStatusReconciler
+
+    def delivery_processed(self, result: IntakeResult) -> None:
+        """Learn from what was delivered: how orders are taxed, that the status has changed."""
+        order = None if result.change is None else result.change.order
+        if result.outcome == "order" and order is not None:
+            self.taxes.order_came(order.payload, order.order_number or order.id)
+        elif result.event_type == _STATUS_CHANGED:
+            self.store_status.look()
 
     async def items_out(self, external_ids: Sequence[str]) -> None:
         """Take these items off sale."""

@@ -8,7 +8,6 @@ takes from the changes that are committed, and from nothing else.
 """
 
 import asyncio
-from collections import deque
 from typing import TYPE_CHECKING
 
 from tillbridge.core.context import StoreContext
@@ -22,7 +21,7 @@ from tillbridge.ledger.models import OrderRow, TicketState
 from tillbridge.ledger.orders import UNWRITTEN, is_on_paper
 from tillbridge.model.order import OrderState, ReasonCode
 from tillbridge.orders import state
-from tillbridge.orders.intake import Intake, IntakeResult
+from tillbridge.orders.intake import Intake
 from tillbridge.orders.notifier import ServiceNotifier
 from tillbridge.orders.presence import PosPresence
 from tillbridge.orders.reasons import ByPerson, cancellation
@@ -62,13 +61,12 @@ class OrdersFlow:
         self._orders = OrderRepository(context)
         self._orders.on_change = self._dispatch
         self._aside = SetAside("dispatch", self._orders)  # by the order's id
-        self._results: deque[IntakeResult] = deque()  # what has still to be brought about elsewhere
         supervisor, clock = context.supervisor, context.bridge.clock
         self._effecting = Worker("effects", self._bring_about, supervisor, clock)
         self._checking = Worker("fallback", self._check_fallback, supervisor, clock)
         self._tidying = Worker("tidy", self.tidy, supervisor, clock)
         self._redispatching = Worker("dispatch", self._dispatch_again, supervisor, clock)
-        self._intake = Intake(context.settings, self._orders, self._processed)
+        self._intake = Intake(context.settings, self._orders, self._effecting.wake)
         self._notifier = ServiceNotifier(context, self._orders)
         self._presence = PosPresence(context, self._orders, effects)
         self._writer = TicketWriter(context, self._orders, self._presence)
@@ -162,21 +160,18 @@ class OrdersFlow:
         if rows:
             log.info("orders.resumed", store=self._orders.store, count=len(rows))
 
-    def _processed(self, result: IntakeResult) -> None:
-        self._results.append(result)
-        self._effecting.wake()
-
     async def _bring_about(self) -> None:
         """Bring about elsewhere what follows from deliveries; what fails is tried again."""
-        while self._results:
-            result = self._results.popleft()
+        results = self._intake.results
+        while results:
+            result = results.popleft()
             try:
                 event = None if result.change is None else result.change.event
                 if isinstance(event, state.CancelWanted):
                     await self._presence.cancelled(event)
                 self._effects.delivery_processed(result)
             except BaseException:
-                self._results.append(result)  # behind the others, which it must not hold up
+                results.append(result)  # behind the others, which it must not hold up
                 raise
 
     # -- what a person asks for

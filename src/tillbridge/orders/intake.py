@@ -9,6 +9,7 @@ with one).
 import asyncio
 import json
 import time
+from collections import deque
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -383,14 +384,19 @@ _LOGGED = {
 
 
 class Intake:
-    """Processes what the receiver has committed; `on_processed` gets what came of each delivery."""
+    """Processes what the receiver has committed.
+
+    `results` is what came of deliveries, for whoever takes it from there; `on_processed` is called
+    with each.
+    """
 
     def __init__(
         self,
         settings: StoreSettings,
         repository: OrderRepository,
-        on_processed: Callable[[IntakeResult], None],
+        on_processed: Callable[[], None],
     ) -> None:
+        self.results: deque[IntakeResult] = deque()
         self._on_processed = on_processed
         self._settings = settings
         self._orders = repository
@@ -448,4 +454,5 @@ class Intake:
             getattr(log, level)(event, store=self._orders.store, **result.logged)
         if result.change is not None:
             self._orders.publish(result.change)
-        self._on_processed(result)
+        self.results.append(result)
+        self._on_processed()
