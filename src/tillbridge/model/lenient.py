@@ -24,13 +24,14 @@ def text(value: object, otherwise: str) -> str: ...
 
 
 def text(value: object, otherwise: str | None = None) -> str | None:
-    """Return a text; a whole number is taken as one, half a character is replaced.
+    """Return a text; a whole number is read as one, half a character becomes U+FFFD.
 
     `otherwise` is for what is empty, too.
     """
     if isinstance(value, str):
-        found = value if value.isascii() else value.encode("utf-8", "replace").decode()
-        return found or otherwise or ""
+        if not value.isascii():  # no file, page or printer can hold half a character
+            value = value.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+        return value or otherwise or ""
     return str(value) if isinstance(value, int) and not isinstance(value, bool) else otherwise
 
 

@@ -11,6 +11,7 @@ from enum import StrEnum
 from typing import Any
 
 from tillbridge.model.instant import from_iso
+from tillbridge.model.lenient import instant, objects, text, whole
 
 
 class OrderState(StrEnum):
@@ -107,19 +108,19 @@ def parse_order(data: object) -> Order:
         msg = "the event's data is not an object"
         raise ValueError(msg)  # noqa: TRY004 -- bad input, not a programming error
     order_id = data.get("id")
-    order_id = order_id if isinstance(order_id, str) else _text(order_id)  # never mended
+    order_id = order_id if isinstance(order_id, str) else text(order_id, "")  # never mended
     if not order_id:
         msg = "the order has no id"
         raise ValueError(msg)
     return Order(
         id=order_id,
-        order_number=_text(data.get("order_number")),
-        order_type=_text(data.get("order_type")),
-        currency=_text(data.get("currency")).upper(),
-        total_amount=_amount(data.get("total_amount")),
-        special_instructions=_text(data.get("special_instructions")),
+        order_number=text(data.get("order_number"), ""),
+        order_type=text(data.get("order_type"), ""),
+        currency=text(data.get("currency"), "").upper(),
+        total_amount=whole(data.get("total_amount")),
+        special_instructions=text(data.get("special_instructions"), ""),
         placed_at=_instant(data.get("created_at")),
-        lines=tuple(_line(line) for line in _objects(data.get("items"))),
+        lines=tuple(_line(line) for line in objects(data.get("items"))),
         payload=data,
     )
 
@@ -139,9 +140,9 @@ def unclear_quantities(order: Order) -> list[str]:
 def _line(line: Mapping[str, Any]) -> OrderLine:
     return OrderLine(
         **_ordered(line),
-        subtotal=_amount(line.get("subtotal")),
-        variant_external_id=_text(line.get("variant_external_id")) or None,
-        options=tuple(OrderOption(**_ordered(each)) for each in _objects(line.get("options"))),
+        subtotal=whole(line.get("subtotal")),
+        variant_external_id=text(line.get("variant_external_id")) or None,
+        options=tuple(OrderOption(**_ordered(each)) for each in objects(line.get("options"))),
     )
 
 
@@ -149,31 +150,12 @@ def _ordered(thing: Mapping[str, Any]) -> dict[str, Any]:
     """Return the fields that a line and an option have in common."""
     quantity = _quantity(thing.get("quantity"))
     return {
-        "product_name": _text(thing.get("product_name")),
+        "product_name": text(thing.get("product_name"), ""),
         "quantity": quantity or 1,
         "quantity_clear": quantity is not None,
-        "unit_price": _amount(thing.get("unit_price")),
-        "external_id": _text(thing.get("external_id")) or None,
+        "unit_price": whole(thing.get("unit_price")),
+        "external_id": text(thing.get("external_id")) or None,
     }
-
-
-def _objects(value: object) -> list[Mapping[str, Any]]:
-    return [each for each in value if isinstance(each, Mapping)] if isinstance(value, list) else []
-
-
-def _text(value: object) -> str:
-    if isinstance(value, str):
-        return value if value.isascii() else _whole(value)
-    return str(value) if isinstance(value, int) and not isinstance(value, bool) else ""
-
-
-def _whole(text: str) -> str:
-    """Put U+FFFD in place of halves of characters, which no file, page or printer can take."""
-    return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
-
-
-def _amount(value: object) -> int | None:
-    return value if isinstance(value, int) and not isinstance(value, bool) else None
 
 
 def _quantity(value: object) -> int | None:
@@ -183,7 +165,7 @@ def _quantity(value: object) -> int | None:
         value = int(digits) if digits.isascii() and digits.isdecimal() and len(digits) < 6 else None
     elif isinstance(value, float):
         value = int(value) if value.is_integer() else None
-    amount = _amount(value)
+    amount = whole(value)
     return amount if amount is not None and 1 <= amount <= _MOST else None
 
 
@@ -192,8 +174,5 @@ _FIRST_MS, _LAST_MS = from_iso("2000-01-01T00:00Z"), from_iso("2100-01-01T00:00Z
 
 
 def _instant(value: object) -> int | None:
-    try:
-        at = from_iso(value) if isinstance(value, str) else None
-    except (ValueError, OverflowError):
-        return None
+    at = instant(value) if isinstance(value, str) else None
     return at if at is not None and _FIRST_MS <= at < _LAST_MS else None
