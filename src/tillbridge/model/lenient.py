@@ -71,16 +71,12 @@ def instant(value: object) -> int | None:
 
 def texts(value: object) -> tuple[str, ...]:
     """Return the texts of a list."""
-    return tuple(each for each in _list(value) if isinstance(each, str))
+    return tuple(each for each in value if isinstance(each, str)) if isinstance(value, list) else ()
 
 
 def objects(value: object) -> list[Mapping[str, Any]]:
     """Return the objects of a list; anything else in it is ignored."""
-    return [each for each in _list(value) if isinstance(each, Mapping)]
-
-
-def _list(value: object) -> list[Any]:
-    return value if isinstance(value, list) else []
+    return [each for each in value if isinstance(each, Mapping)] if isinstance(value, list) else []
 
 
 def an_object(value: object) -> Mapping[str, Any] | None:
