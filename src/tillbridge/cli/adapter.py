@@ -2,6 +2,7 @@
 
 import sys
 from collections.abc import Mapping
+from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, get_args
 
@@ -21,6 +22,9 @@ if TYPE_CHECKING:
     from tillbridge.pos.recording.record import Source
     from tillbridge.pos.verdict import KitVerdict
 
+Tried = Annotated[
+    str, Argument("NAME", _("An adapter as with check, or a case folder: what it reads from that."))
+]
 Name = Annotated[
     str, Argument("NAME", _("An installed adapter, module:ATTR, or the folder of its package."))
 ]
@@ -170,7 +174,7 @@ def _show_verdict(kit: "Kit", verdict: "KitVerdict", *, whole: bool) -> Lines:
 @command("adapter try")
 def try_adapter(
     context: typer.Context,
-    name: Name,
+    name: Tried,
     *,
     store: Store = None,
     sample: Sample = None,
@@ -182,7 +186,8 @@ def try_adapter(
 ) -> None:
     """Show what an adapter reads from a till: menu, availability, tables, health. Pushes nothing.
 
-    Options come from --sample, else from the configuration's store that uses the adapter.
+    Options come from --sample, else from sample.toml in the adapter's folder or from the
+    configuration's store that uses the adapter. A case folder is read as it was recorded.
 
     Example: tillbridge adapter try folder --store main --once
     """
@@ -192,12 +197,16 @@ def try_adapter(
     from tillbridge.pos.loader import open_found
 
     configure("auto", "info")  # what an adapter's program writes to stderr, too
-    called, source = _source(context, name, store, sample, currency)
-    currency = source.currency
-    there = AdapterContext(called, currency, called, source.base_dir)
-    pos = open_found(source.adapter, source.options, there)
-    with closing(pos):
-        for trial in (trial_of(pos),) if once else trials(pos):
+    with ExitStack() as until_the_end:
+        if is_case := (Path(name) / "case.toml").is_file():
+            called, source = "case", _source_of_case(Path(name), until_the_end)
+        else:
+            called, source = _source(context, name, store, sample, currency)
+        currency = source.currency
+        there = AdapterContext(called, currency, called, source.base_dir)
+        pos = open_found(source.adapter, source.options, there)
+        until_the_end.enter_context(closing(pos))
+        for trial in (trial_of(pos),) if once or is_case else trials(pos):
             if as_json:
                 summary = None if trial.summary is None else trial.summary.to_json(currency)
                 say.document({**trial.readings, "summary": summary})
@@ -234,6 +243,21 @@ def _source(
     )
 
 
+def _source_of_case(folder: Path, until_the_end: ExitStack) -> "Source":
+    """Return the adapter of a case folder, with the case's files and answers."""
+    from tillbridge.adapter.conformance.cases import Case, copied_case
+    from tillbridge.pos.kit import find_kit
+    from tillbridge.pos.recording.record import Source
+
+    try:
+        case = Case.of(folder)
+        kit = find_kit(_package_of(folder) or case.adapter)
+        home, options, _strange = until_the_end.enter_context(copied_case(case))
+    except ValueError as failure:
+        raise ConfigError(str(failure), fix=_("Correct the case.")) from failure
+    return Source(kit.adapter, options, case.currency, home)
+
+
 def _show_trial(trial: "Trial", currency: str) -> Lines:
     from tillbridge.menu.describe import summary_lines
 
@@ -248,7 +272,7 @@ def _show_trial(trial: "Trial", currency: str) -> Lines:
         yield menu["error"], "down"
         yield menu["fix"]
     elif menu is not None:
-        yield from _show_items(menu["items"], currency)
+        yield from _show_menu(menu, currency)
     states = readings.get("availability", {}).get("items", {})
     off = [item for item, state in states.items() if not state["available"]]
     if off:
@@ -269,18 +293,45 @@ def _show_trial(trial: "Trial", currency: str) -> Lines:
         yield from (f"  {line}" for line in summary_lines(trial.summary, currency))
 
 
-def _show_items(items: list[Mapping[str, Any]], currency: str) -> Lines:
+def _show_menu(menu: Mapping[str, Any], currency: str) -> Lines:
+    """Show items with their sizes, and what can be added to them."""
     from tillbridge.model.money import to_major
 
+    categories = {each["external_id"]: each["name"] for each in menu.get("categories", ())}
+    add_ons = {each["external_id"]: each for each in menu.get("add_ons", ())}
+    groups = {each["external_id"]: each for each in menu.get("addon_groups", ())}
+
+    def names(each: Mapping[str, Any], field: str, of: Mapping[str, str]) -> str:
+        return ", ".join(of.get(key, key) for key in each.get(field, ()))
+
+    lines: list[Mapping[str, Any]] = []
+    items = menu.get("items", ())
+    for item in items[:_MOST_SHOWN]:
+        sizes = [{**each, "name": f"  {each['variant_name']}"} for each in item.get("variants", ())]
+        lines += [item, *sizes]
+    group_names = {key: each["name"] for key, each in groups.items()}
     columns: list[say.Column] = [
         (_("ID"), "external_id"),
         (_("NAME"), "name"),
         (_("PRICE"), lambda each: to_major(each["price"], currency)),
+        (_("CATEGORY"), lambda each: names(each, "categories", categories)),
+        (_("ADD-ONS"), lambda each: names(each, "addon_groups", group_names)),
         ("", lambda each: "" if each.get("available", True) else _("sold out")),
     ]
-    yield from say.rows(columns, items[:_MOST_SHOWN])
+    yield from say.rows(columns, lines)
     if (more := len(items) - _MOST_SHOWN) > 0:
         yield _("... and {count} more (all with --json)").format(count=more)
+    for group in list(groups.values())[:_MOST_SHOWN]:
+        offered = (add_ons[key] for key in group.get("add_ons", ()) if key in add_ons)
+        yield _("Add-ons {id} {name}, {least} to {most}: {add_ons}").format(
+            id=group["external_id"],
+            name=group["name"],
+            least=group.get("min_select", 0),
+            most=group.get("max_select") or _("all"),
+            add_ons=", ".join(
+                f"{each['name']} {to_major(each['price'], currency)}" for each in offered
+            ),
+        )
 
 
 # -- modifiers

@@ -20,6 +20,7 @@ from tillbridge.core.errors import ConfigError
 from tillbridge.core.i18n import _
 from tillbridge.model.money import to_minor
 from tillbridge.pos.kit import Kit, find_kit
+from tillbridge.pos.loader import module_of
 from tillbridge.pos.recording.record import toml_lines
 
 
@@ -80,6 +81,14 @@ def rig_till(name: str, folder: Path, *, cooking_s: float) -> DemoTill:
             ),
             fix=_("Try: loyverse, square, clover, aloha."),
         )
+    own = _own_options(kit)
+    if module_of(str(own["adapter"])) is None:
+        raise ConfigError(
+            _("The adapter {name} is not installed, so the demo's bridge cannot load it.").format(
+                name=own["adapter"]
+            ),
+            fix=_("Install it first: pip install -e {folder}").format(folder=kit.root or name),
+        )
     rig, can, home = kit.rig(folder), kit.quality.capabilities, folder / "till"
     menu = RigMenu(rig) if "catalogue" in can else FileMenu(home)
     kitchen: FolderKitchen | RigKitchen = FolderKitchen(home, cooking_s=cooking_s)
@@ -87,14 +96,14 @@ def rig_till(name: str, folder: Path, *, cooking_s: float) -> DemoTill:
     if "tickets" in can:
         reports = "updates" in can and type(rig).tell is not Rig.tell
         kitchen, orders = RigKitchen(rig, cooking_s=cooking_s, reports_progress=reports), ""
-    own = toml_lines({**_own_options(kit), **rig.options()})
+    tables = toml_lines({**own, **rig.options()})
     confirmed = _CONFIRMED if kitchen.reports_progress else ""
     try:
         exports = ", ".join(path.name for path in rig.exports())
     except CannotDo:
         exports = ""
     return DemoTill(
-        _tables(own, orders + confirmed) if menu.is_own else _tables(_FILE_MENU, own),
+        _tables(tables, orders + confirmed) if menu.is_own else _tables(_FILE_MENU, tables),
         (str(folder), exports),
         menu,
         kitchen,

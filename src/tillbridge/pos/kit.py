@@ -103,6 +103,14 @@ def options_of_sample(path: Path) -> dict[str, Any]:
 
     Raises ConfigError.
     """
+    if not path.is_file():
+        raise ConfigError(
+            _("There is no {path}, so nothing says where the till is.").format(path=path),
+            fix=_(
+                "Write there what a restaurant copies into bridge.toml, [stores.main.pos] with the"
+                " adapter and its options; or name another file with --sample FILE."
+            ),
+        )
     content = read_toml(path)
     options = _first_options(content)
     return {k: v for k, v in content.items() if k != "adapter"} if options is None else options

@@ -190,6 +190,10 @@ def read_toml(path: Path) -> dict[str, Any]:
     """Return the tables of a TOML file. Raises ConfigError."""
     try:
         return tomllib.loads(path.read_text("utf-8"))
+    except FileNotFoundError as failure:
+        raise ConfigError(
+            _("There is no {path}.").format(path=path), fix=_("Write it, or correct the path.")
+        ) from failure
     except (OSError, tomllib.TOMLDecodeError) as failure:
         raise ConfigError(f"{path}: {failure}", fix=_("Correct the file.")) from failure
 

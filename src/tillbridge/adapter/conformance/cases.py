@@ -215,25 +215,32 @@ def read_case(adapter: Adapter, case: Case) -> dict[str, Any]:
 
     It works on a copy: an adapter may make files of its own.
     """
-    home = Path(tempfile.mkdtemp(prefix="case-"))
-    try:
-        shutil.copytree(case.folder, home, dirs_exist_ok=True)
+    with copied_case(case) as (home, options, strange):
         context = AdapterContext(
             store="case", currency=case.currency, location_id=case.location_id, base_dir=home
         )
-        with replaying(home) as replay:
-            options = replay.options(case.options)
-            try:
-                pos = adapter.open(adapter.options.model_validate(options), context)
-            except ValueError as failure:
-                return {"options": {"error": _without(str(failure), home)}}
-            with closing(pos):
-                found = {name: _without_in(value, home) for name, value in readings(pos)}
-            if replay.strange:
-                found["http"] = {"not_recorded": list(replay.strange)}
-    finally:
-        shutil.rmtree(home, ignore_errors=True)
+        try:
+            pos = adapter.open(adapter.options.model_validate(options), context)
+        except ValueError as failure:
+            return {"options": {"error": _without(str(failure), home)}}
+        with closing(pos):
+            found = {name: _without_in(value, home) for name, value in readings(pos)}
+        if strange:
+            found["http"] = {"not_recorded": list(strange)}
     return found
+
+
+@contextmanager
+def copied_case(case: Case) -> Iterator[tuple[Path, dict[str, Any], list[str]]]:
+    """Yield a copy of a case's folder, the options with the addresses that answer as recorded.
+
+    The list collects what was asked and had not been recorded.
+    """
+    with tempfile.TemporaryDirectory(prefix="case-", ignore_cleanup_errors=True) as copy:
+        home = Path(copy)
+        shutil.copytree(case.folder, home, dirs_exist_ok=True)
+        with replaying(home) as replay:
+            yield home, replay.options(case.options), replay.strange
 
 
 def run_case(adapter: Adapter, case: Case) -> str:

@@ -366,10 +366,12 @@ def _nothing_left(folder: Path, redactor: Redactor) -> None:
 
 
 def _counts(reading: Mapping[str, Any]) -> Mapping[str, int]:
+    """Return how many there are of each kind of thing; what availability names under that word."""
     found: dict[str, int] = {}
-    for part in reading.values():
-        for name, things in part.items() if isinstance(part, Mapping) else ():
+    for part, content in reading.items():
+        for kind, things in content.items() if isinstance(content, Mapping) else ():
             if isinstance(things, list | dict):
+                name = part if (part, kind) == ("availability", "items") else kind
                 found[name] = found.get(name, 0) + len(things)
     return found
 
