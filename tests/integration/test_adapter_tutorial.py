@@ -1,4 +1,4 @@
-"""docs/adapters/tutorial.md works as it is printed: every command, every change, every answer."""
+"""The tutorials of docs/adapters work as they are printed: commands, changes, answers."""
 
 import os
 import re
@@ -10,12 +10,12 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
-PAGE = (ROOT / "docs/adapters/tutorial.md").read_text("utf-8")
 BLOCK = re.compile(r"^```(sh|diff|text)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 
 
 @pytest.mark.slow
-def test_the_tutorial_leads_from_nothing_to_gold(tmp_path: Path) -> None:
+@pytest.mark.parametrize(("page", "changes"), [("tutorial.md", 2), ("tutorial-files.md", 4)])
+def test_a_tutorial_leads_from_nothing_to_gold(page: str, changes: int, tmp_path: Path) -> None:
     if shutil.which("patch") is None:
         pytest.skip("needs patch, with which a reader applies the changes")
     bin_ = tmp_path / "bin"
@@ -37,7 +37,7 @@ def test_the_tutorial_leads_from_nothing_to_gold(tmp_path: Path) -> None:
     }
     folder, said = tmp_path, ""
     kinds = []
-    for kind, text in BLOCK.findall(PAGE):
+    for kind, text in BLOCK.findall((ROOT / "docs/adapters" / page).read_text("utf-8")):
         kinds.append(kind)
         if kind == "text":
             for line in text.splitlines():
@@ -59,8 +59,8 @@ def test_the_tutorial_leads_from_nothing_to_gold(tmp_path: Path) -> None:
         assert "Hunk" not in said, said
         if kind == "sh":
             folder = Path((tmp_path / "where").read_text().strip())
-    assert kinds.count("diff") == 4
-    assert kinds.count("text") >= 6
+    assert kinds.count("diff") == changes
+    assert kinds.count("text") >= 5
     done = subprocess.run(
         [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "no:asyncio"],
         cwd=folder,
