@@ -116,7 +116,7 @@ _SECTIONS: tuple[tuple[str, str, str, tuple[str, ...]], ...] = (
     ("", "", "tillbridge.adapter.modifier_file", ("read_modifiers", "Modifiers")),
     (
         "Asking a till over HTTP",
-        "[writing.md](writing.md#2-state-facts) has the table of what each answer means.",
+        "[writing.md](writing.md#5-failures) has the table of what each answer means.",
         "tillbridge.adapter.http_client",
         ("HttpClient", "HttpRefused", "HttpAnswer", "NoAnswer", "json_of"),
     ),
@@ -154,7 +154,7 @@ _SECTIONS: tuple[tuple[str, str, str, tuple[str, ...]], ...] = (
     ("", "", "tillbridge.adapter.secrets", ("read_secret",)),
     (
         "Testing",
-        "What each check asks is in [writing.md](writing.md#4-the-checks).",
+        "What each check asks is in [writing.md](writing.md#7-the-checks).",
         "tillbridge.adapter.conformance",
         (
             "Rig",
