@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from tillbridge.pos.scaffold import make_package
+
 ROOT = Path(__file__).resolve().parents[2]
 
 
@@ -26,9 +28,11 @@ def demo(till: str) -> tuple[int, str]:
 @pytest.mark.slow
 @pytest.mark.parametrize(
     "till",
-    ["loyverse", "square", "clover", "aloha", "odoo", "printer", "docs/examples/process-python"],
+    ["loyverse", "square", "clover", "aloha", "odoo", "printer", "a program"],
 )
-def test_every_till_plays_the_whole_thing(till: str) -> None:
+def test_every_till_plays_the_whole_thing(till: str, tmp_path: Path) -> None:
+    if till == "a program":
+        till = str(make_package("corner", tmp_path, "process").folder)
     code, out = demo(till)
     assert code == 0, out
     assert "All of it happened." in out
@@ -40,6 +44,14 @@ def test_a_till_that_is_not_there_is_told_with_the_nearest() -> None:
     code, out = demo("clovr")
     assert code == 2
     assert "'clover'" in out
+
+
+def test_an_adapter_that_is_not_installed_is_told_how(tmp_path: Path) -> None:
+    folder = make_package("corner", tmp_path).folder
+    code, out = demo(str(folder))
+    assert code == 2
+    assert "not installed" in out
+    assert f"pip install -e {folder}" in out
 
 
 def test_a_till_without_a_rig_cannot_be_played() -> None:

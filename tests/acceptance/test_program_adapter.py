@@ -10,8 +10,7 @@ from pathlib import Path
 
 from tests.support.bridge_process import until
 from tests.support.world import World
-
-SAMPLE = Path(__file__).parents[2] / "docs/examples/process-python/corner.py"
+from tillbridge.pos.scaffold import make_package
 
 
 def program(world: World) -> Path:
@@ -24,7 +23,8 @@ def program(world: World) -> Path:
         for row in world.till.rows.values()
     ]
     (shop / "menu.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
-    shutil.copy(SAMPLE, world.folder / "corner.py")
+    made = make_package("corner", world.folder / "adapter", "process")
+    shutil.copy(made.folder / "corner.py", world.folder)
     world.write_config(
         orders=f'adapter = "process"\ncommand = ["{sys.executable}", "corner.py"]\n'
         'options = { folder = "corner" }\nrestart_cap_s = 0.2\nsteady_s = 1\n'
@@ -78,7 +78,7 @@ async def test_orders_reach_a_till_behind_a_program_that_is_killed_all_the_time(
     os.kill(pid(world), signal.SIGKILL)
     await world.problem("adapter.keeps_dying")
     await world.problem("pos.offline")
-    shutil.copy(SAMPLE, world.folder / "corner.py")
+    shutil.copy(world.folder / "adapter/corner/corner.py", world.folder)
     await world.problem("adapter.keeps_dying", open_=False)
     await world.problem("pos.offline", open_=False)
 

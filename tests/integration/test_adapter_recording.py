@@ -23,6 +23,7 @@ from tillbridge.model.money import to_minor
 from tillbridge.pos.folder import ADAPTER as FOLDER
 from tillbridge.pos.kit import find_kit
 from tillbridge.pos.recording.record import Recorded, Source, record
+from tillbridge.pos.scaffold import make_package
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -285,7 +286,7 @@ def test_by_command_a_store_is_recorded_and_replayed(tmp_path: Path) -> None:
 
 
 def test_a_program_is_recorded_too(tmp_path: Path) -> None:
-    sample = ROOT / "docs/examples/process-python"
+    sample = make_package("corner", tmp_path, "process").folder
     till = tmp_path / "till"
     till.mkdir()
     for name in ("menu.jsonl", "sold-out.txt", "tables.json"):

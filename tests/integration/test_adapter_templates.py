@@ -8,7 +8,7 @@ import pytest
 from tests.support.adapter_command import tillbridge
 from tillbridge.pos.scaffold import KINDS
 
-LEVELS = {"files": "silver", "http": "silver"}
+LEVELS = {"files": "silver", "http": "silver", "process": "gold"}
 
 
 @pytest.mark.slow
@@ -22,6 +22,8 @@ def test_what_is_made_works_as_it_is(kind: str, tmp_path: Path) -> None:
     code, out, err = tillbridge("check", "corner_shop", "--json", cwd=tmp_path)
     said = json.loads(out)
     assert (code, said["passed"], said["level"]) == (0, True, LEVELS[kind]), out + err
+    killed = next(each for each in said["checks"] if each["check"] == "killed")
+    assert int(killed["text"].split()[1]) > 10
 
 
 def test_a_kind_that_there_is_not_is_told(tmp_path: Path) -> None:

@@ -14,6 +14,7 @@ from tests.support import process_schema
 from tillbridge.pos.process.adapter import ProcessOptions
 from tillbridge.pos.process.program import ProgramSupervisor
 from tillbridge.pos.process.wire import METHODS, BridgeHello, request_of
+from tillbridge.pos.scaffold import make_package
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGE = (ROOT / "docs/adapters/process.md").read_text("utf-8")
@@ -109,7 +110,7 @@ def test_what_a_rig_answers_is_by_the_schema(tmp_path: Path) -> None:
     ]
     for line in (hello, *lines):
         side("to_rig").validate(line)
-    rig = ROOT / "docs/examples/process-python/rig.py"
+    rig = make_package("corner", tmp_path / "adapter", "process").folder / "rig.py"
     said = subprocess.run(
         [sys.executable, str(rig)],
         input="".join(f"{json.dumps(line)}\n" for line in (hello, *lines)),
