@@ -8,7 +8,7 @@ import pytest
 from tests.support.adapter_command import tillbridge
 from tillbridge.pos.scaffold import KINDS
 
-LEVELS = {"files": "silver", "http": "silver", "process": "gold"}
+LEVELS = {"files": "silver", "http": "silver", "sql": "gold", "process": "gold"}
 
 
 @pytest.mark.slow

@@ -23,7 +23,10 @@ if TYPE_CHECKING:
     from tillbridge.pos.verdict import KitVerdict
 
 Tried = Annotated[
-    str, Argument("NAME", _("An adapter as with check, or a case folder: what it reads from that."))
+    str,
+    Argument(
+        "NAME", _("An installed adapter, module:ATTR, the folder of its package, or a case folder.")
+    ),
 ]
 Name = Annotated[
     str, Argument("NAME", _("An installed adapter, module:ATTR, or the folder of its package."))
@@ -444,7 +447,7 @@ def _show_made(answer: Answer, _given: Arguments) -> Lines:
     yield from (f"  {each}" for each in answer["files"])
     yield _("Made {folder}. Next:").format(folder=folder)
     yield f"  tillbridge adapter check {folder}"
-    yield f"  tillbridge adapter try {folder} --once"
+    yield f"  tillbridge adapter try {Path(folder) / 'tests/cases/plain'} --once"
 
 
 @command("adapter new", _show_made)
@@ -456,7 +459,8 @@ def new(
         Path, Argument("FOLDER", _("Where the package's folder is made."), "--in")
     ] = Path("adapters"),
     kind: Annotated[
-        str, Argument("KIND", _("What the till has: files, or http (REST)."))
+        str,
+        Argument("KIND", _("What the till has: files, http (REST), sql, or process (a program).")),
     ] = "files",
 ) -> Answer:
     """Make the package of a new adapter, which works and passes its checks as it is.

@@ -15,6 +15,7 @@ _SUFFIX = ".template"
 KINDS: Mapping[str, tuple[str, ...]] = {
     "files": ("package", "files"),
     "http": ("package", "http"),
+    "sql": ("package", "sql"),
     "process": ("process",),
 }
 
