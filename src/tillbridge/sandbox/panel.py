@@ -48,7 +48,7 @@ _CALLS: Mapping[str, Button] = {
     "down": _fault(
         "Every call: 503",
         'Order something: the till has the ticket at once, but the order stays "sent" until you '
-        "clear the faults. The bridge's page says that the service cannot be reached.",
+        "put everything right. The bridge's page soon says that the service cannot be reached.",
         action="error",
         status=503,
     ),
