@@ -344,7 +344,14 @@ class FakeMenu:
         self._told = told
         self.rows: list[Answer] = []
         self.pushes: list[Answer] = []
-        self.planned: Answer = {"kind": "nothing", "calls": [], "held": [], "lines": []}
+        self.planned: Answer = {
+            "kind": "nothing",
+            "calls": [],
+            "held": [],
+            "lines": [],
+            "bad_rows": [],
+            "first_import_lines": [],
+        }
         self.shown: Answer = {
             "export": {"items": None, "read_at": None},
             "accepted": 0,

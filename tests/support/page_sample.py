@@ -97,7 +97,7 @@ def busy(control: FakeControl, text: str = PLANT) -> None:
     fill_audit(control, text)
     fill_community(control, text)
     control.setup.shown = everything_open(text)
-    control.menu.planned = {"kind": "full", "calls": [], "held": [text], "lines": [text, text]}
+    control.menu.planned |= {"kind": "full", "held": [text], "lines": [text, text]}
     fill_reach(control, text)
 
 
@@ -425,9 +425,8 @@ def crowded(control: FakeControl, text: str = PLANT) -> None:
     control.setup.shown = beside_a_bridge(text)
     control.menu.shown["refused"] = control.menu.shown["refused"] * 50
     control.menu.shown["refused_count"] = 1000
-    control.menu.planned = {
+    control.menu.planned |= {
         "kind": "full",
-        "calls": [],
         "held": [text],
         "lines": [f"- {text}"] * 1200,
     }

@@ -88,7 +88,7 @@ def fill(control: FakeControl) -> None:
     fill_orders(control, "A-104")
     tell_one_evening(control)
     tell_one_menu(control, held)
-    control.menu.planned = {
+    control.menu.planned |= {
         "held": [held],
         "lines": ["- Pizza Margherita 9.50", "- Pizza Funghi 10.50", "~ Cola 2.50 to 2.80"],
     }
