@@ -352,13 +352,23 @@ def authorize(sandbox: "Sandbox", request: web.Request) -> web.Response:
     if sandbox.world.auto_consent:
         email = asked.email or next(iter(sandbox.world.merchants.values())).email
         raise web.HTTPFound(_allow(sandbox, asked, email))
-    merchant = sandbox.world.merchant(asked.email)
-    stores = sandbox.world.stores_of(merchant) if merchant else []
+    return _page(sandbox, asked, query)
+
+
+def _page(sandbox: "Sandbox", asked: ConsentRequest, fields: Mapping[str, str]) -> web.Response:
+    """Return the consent page."""
+    world = sandbox.world
+    email = asked.email or next(iter(world.merchants.values())).email
+    merchant = world.merchant(email)
+    unknown = "" if merchant or asked.signup else email
+    stores = world.stores_of(merchant) if merchant else []
     return sandbox.pages.render(
         "consent.html",
         asked=asked,
-        flow=query.get("flow_type") or ("login" if merchant else "signup"),
-        fields=dict(query),
+        email=email,
+        unknown=unknown,
+        flow=fields.get("flow_type") or ("login" if merchant or unknown else "signup"),
+        fields=dict(fields),
         action=f"{sandbox.settings.api_prefix}/oauth2/authorize",
         stores=[store.name for store in stores],
     )
@@ -366,13 +376,19 @@ def authorize(sandbox: "Sandbox", request: web.Request) -> web.Response:
 
 @_serves("POST", "/oauth2/authorize")
 async def decide(sandbox: "Sandbox", request: web.Request) -> web.Response:
-    """The consent page's form (the sandbox's own; the specification does not show it)."""
+    """The consent page's form (the sandbox's own; the specification does not show it).
+
+    An e-mail that nobody has makes a merchant only after a signup, or where the form says so.
+    """
     form = await read_form(request)
     asked = _consent_request(sandbox.world, form)
     if form.get("decision") != "allow":
         raise web.HTTPFound(asked.answer(error="access_denied"))
     if not asked.email:
         raise wrong("email", "is required")
+    signs_up = asked.signup is not None or form.get("new") == asked.email
+    if sandbox.world.merchant(asked.email) is None and not signs_up:
+        return _page(sandbox, asked, form)
     raise web.HTTPFound(_allow(sandbox, asked, asked.email))
 
 
