@@ -6,6 +6,7 @@ from typing import Any
 
 from tests.support.hostile import PLANT
 from tillbridge.setup.draft import STEPS, Finding, next_step, steps_of
+from tillbridge.setup.pos import form_of
 
 Answer = dict[str, Any]
 
@@ -20,8 +21,8 @@ class FakeSetup:
     async def show(self, adapter: str = "") -> Answer:
         return self.shown
 
-    async def service(self, base_url: str) -> Answer:
-        return self._told("setup service", base_url)
+    async def service(self, base_url: str, *, practice: bool) -> Answer:
+        return self._told("setup service", base_url, practice)
 
     async def sign_in(self, client_id: str, client_secret: str) -> Answer:
         return self._told("setup sign-in", client_id, client_secret)
@@ -38,6 +39,9 @@ class FakeSetup:
 
     async def till(self, adapter: str, form: Mapping[str, str]) -> Answer:
         return self._told("setup till", adapter, dict(form))
+
+    async def sample_till(self) -> Answer:
+        return self._told("setup sample till")
 
     async def orders(self, adapter: str, form: Mapping[str, str]) -> Answer:
         return self._told("setup orders", adapter, dict(form))
@@ -69,6 +73,7 @@ def nothing_yet() -> Answer:
         "writable": True,
         "running": False,
         "restarting": False,
+        "held": False,
         "refused": None,
         "store": "main",
         "steps": [asdict(step) for step in steps],
@@ -79,6 +84,7 @@ def nothing_yet() -> Answer:
             "has_secret": False,
             "app_known": False,
             "redirect_uri": "http://127.0.0.1:8089/oauth/callback",
+            "url": "",
         },
         "choice": {
             "store": "main",
@@ -97,6 +103,7 @@ def nothing_yet() -> Answer:
             "needs_orders": False,
             "orders_adapter": "folder",
             "orders_fields": [],
+            "columns": None,
         },
         "storefront": "",
         "address": {"listen": "127.0.0.1:8088", "public_url": "", "practice": False},
@@ -107,7 +114,15 @@ def nothing_yet() -> Answer:
 def everything_open(text: str = PLANT) -> Answer:
     """Return a set-up of which every form and every remark shows; `text` is from outside."""
     steps = steps_of({name: Finding(done=name != "order", text=text, fix=text) for name in STEPS})
-    field = {"hint": text, "required": False, "value": text, "usual": text, "choices": []}
+    field = {
+        "label": text,
+        "hint": text,
+        "required": False,
+        "first": False,
+        "value": text,
+        "usual": text,
+        "choices": [],
+    }
     kinds = ("text", "path", "number", "flag", "secret", "pairs", "lines")
     options = [{**field, "name": f"{text}-{kind}", "kind": kind} for kind in kinds]
     options[3] |= {"value": "true"}
@@ -127,6 +142,7 @@ def everything_open(text: str = PLANT) -> Answer:
             "has_secret": True,
             "app_known": True,
             "redirect_uri": text,
+            "url": "http://127.0.0.1:9/authorize?state=x",
         },
         "choice": {
             "store": text,
@@ -162,6 +178,14 @@ def everything_open(text: str = PLANT) -> Answer:
             "needs_orders": True,
             "orders_adapter": text,
             "orders_fields": options,
+            "columns": {
+                "header": [text, "b"],
+                "choices": [
+                    {"name": name, "label": name, "chosen": text, "required": name == "price"}
+                    for name in ("external_id", "name", "price", "category", "stock")
+                ],
+                "missing": True,
+            },
         },
         "storefront": "http://127.0.0.1:9000/store/st_main",
         "address": {"listen": text, "public_url": text, "practice": False},
@@ -177,8 +201,8 @@ def on_the_way() -> Answer:
     """Return a set-up that has come to the till, as a person meets it."""
     done = {
         "service": "The ordering service answers within 38 ms.",
-        "sign_in": "The merchant allows this bridge to work for them.",
-        "store": "main is Trattoria Sant'Ambrogio at the service.",
+        "sign_in": "Your restaurant is signed in at the ordering service.",
+        "store": "Trattoria Sant'Ambrogio, in EUR.",
     }
     findings = {name: Finding(done=True, text=text) for name, text in done.items()}
     steps = steps_of(findings)
@@ -192,13 +216,7 @@ def on_the_way() -> Answer:
         }
         for number, name in enumerate(names, 1)
     ]
-    field = {"kind": "path", "required": False, "usual": "", "choices": []}
-    hints = {
-        "menu": "The menu export: .csv, .tsv or .txt with a header row, or .json.",
-        "availability": "CSV of what is sold out, the fast path for taking items off sale.",
-        "orders_dir": "Folder into which the bridge writes each order as one file.",
-    }
-    values = {"menu": "export/menu.csv", "availability": "export/86.csv", "orders_dir": ""}
+    answers = {"adapter": "folder", "menu": "export/menu.csv"}
     shown = nothing_yet()
     return {
         **shown,
@@ -207,10 +225,7 @@ def on_the_way() -> Answer:
         "till": {
             **shown["till"],
             "adapters": [{"name": "folder", "summary": "Reads and writes files.", "level": "gold"}],
-            "fields": [
-                {**field, "name": name, "hint": hint, "value": values[name]}
-                for name, hint in hints.items()
-            ],
+            "fields": form_of(answers),
             "preview": {
                 "reads_menu": True,
                 "takes_orders": True,

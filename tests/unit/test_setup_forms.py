@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal
 import pytest
 from pydantic import Field
 
-from tillbridge.adapter import AdapterOptions
+from tillbridge.adapter import AdapterContext, AdapterOptions
 from tillbridge.adapter.secrets import Secret
 from tillbridge.config import SecretSource
 from tillbridge.config.secrets import resolve_secret
@@ -19,11 +19,14 @@ from tillbridge.pos.folder.adapter import ADAPTER
 from tillbridge.pos.loader import find_adapters
 from tillbridge.setup.pos import (
     answers_of,
+    columns_in,
     fields_of,
     file_only,
     finding_of,
     options_in,
+    preview_of,
     refuse_own_places,
+    sample_till,
     shown,
 )
 
@@ -89,12 +92,86 @@ def test_what_is_typed_becomes_what_the_model_wants() -> None:
     assert Options.model_validate(said).count == 12
 
 
+@pytest.mark.parametrize(("name", "text"), [("count", "many"), ("columns", "name")])
+def test_what_cannot_be_meant_is_told_with_its_field(name: str, text: str) -> None:
+    with pytest.raises(ConfigError, match=text) as refused:
+        options_in(Options, {name: text})
+    assert refused.value.field == name
+
+
+COLUMNS = {"external_id": "PLU", "name": "Item Name, long", "price": "Preis"}
+
+
 @pytest.mark.parametrize(
-    ("form", "words"), [({"count": "many"}, "count"), ({"columns": "name"}, "columns")]
+    "typed",
+    [
+        'columns = { external_id = "PLU", name = "Item Name, long", price = "Preis" }',
+        "{ external_id = 'PLU', name = \"Item Name, long\",\n price = Preis }",
+        'external_id = "PLU", name = "Item Name, long", price = "Preis"',
+        "external_id = PLU\nname = Item Name, long\nprice=Preis,",
+        '[columns]\nexternal_id = "PLU"\nname = "Item Name, long"\nprice = "Preis"',
+        'stores.main.pos.columns = {external_id="PLU",name="Item Name, long",price="Preis"}',
+    ],
 )
-def test_what_cannot_be_meant_is_told_with_its_field(form: dict[str, str], words: str) -> None:
-    with pytest.raises(ConfigError, match=words):
-        options_in(Options, form)
+def test_columns_are_typed_in_any_form_of_the_file(typed: str) -> None:
+    assert options_in(Options, {"columns": typed}) == {"columns": COLUMNS}
+    assert options_in(ADAPTER.options, {"columns": typed}) == {"columns": COLUMNS}
+
+
+def test_a_column_may_be_a_position() -> None:
+    form = {"columns": 'price = 3, name = "4"'}
+    assert options_in(ADAPTER.options, form) == {"columns": {"price": 3, "name": "4"}}
+
+
+def test_what_the_menu_needs_stands_first_and_the_rest_under_more_options() -> None:
+    fields = fields_of(ADAPTER.options, {})
+    assert [(each.name, each.required) for each in fields if each.first] == [
+        ("menu", True),
+        ("orders_dir", False),
+    ]
+    assert fields[0].label == "Menu file"
+    (first, *_more) = fields_of(ADAPTER.options, {}, for_menu=False)
+    assert (first.name, first.required) == ("orders_dir", False)
+
+
+@pytest.mark.parametrize(
+    ("header", "guessed"),
+    [
+        ("PLU;Item Name;Sales price;Dept", ["PLU", "Item Name", "Sales price", "Dept"]),
+        ("Artikelnr,Bezeichnung,Preis,Gruppe", ["Artikelnr", "Bezeichnung", "Preis", "Gruppe"]),
+        ("Category\tCode\tDish\tPrice", ["Code", "Dish", "Price", "Category"]),
+        ("external_id,name,price", ["external_id", "name", "price", ""]),
+    ],
+)
+def test_a_guess_says_which_column_is_which(
+    header: str, guessed: list[str], tmp_path: Path
+) -> None:
+    (tmp_path / "menu.csv").write_text(f"{header}\n" + "1,2,3,4\n" * 2, "utf-8")
+    found = columns_in({"adapter": "folder", "menu": "menu.csv"}, tmp_path)
+    assert found is not None
+    assert [each.chosen for each in found.choices[:4]] == guessed
+    assert found.missing is not header.startswith("external_id")
+
+
+def test_the_columns_that_are_chosen_become_the_option() -> None:
+    chosen = {"external_id": "PLU", "name": "name", "price": "Preis", "category": ""}
+    form = {f"columns.{ours}": theirs for ours, theirs in chosen.items()}
+    assert options_in(ADAPTER.options, form) == {
+        "columns": {"external_id": "PLU", "price": "Preis"}
+    }
+    form["columns.external_id"] = ""
+    assert options_in(ADAPTER.options, form)["ids"] == "derived"
+
+
+def test_a_sample_till_is_made_once_and_its_menu_is_read(tmp_path: Path) -> None:
+    answers = sample_till(tmp_path)
+    menu = tmp_path / answers["menu"]
+    menu.write_text(menu.read_text("utf-8").replace("Margherita", "Regina"), "utf-8")
+    assert sample_till(tmp_path) == answers
+    assert "Regina" in menu.read_text("utf-8")
+    options = ADAPTER.options.model_validate({k: v for k, v in answers.items() if k != "adapter"})
+    pos = ADAPTER.open(options, AdapterContext("main", "USD", "1", tmp_path))
+    assert finding_of(preview_of(pos, "USD")).text.startswith("Found 25 items")
 
 
 @pytest.mark.parametrize("name", sorted(find_adapters()))
@@ -142,24 +219,26 @@ def test_a_preview_shows_how_much_there_is_and_the_first_of_it() -> None:
         "on_sale": False,
     }
     assert (seen["sold_out"], seen["tables"]) == (2, 2)
-    found = finding_of("folder", seen)
+    found = finding_of(seen)
     assert found.done
-    assert found.text == "folder reads 30 items."
+    assert found.text == (
+        "Found 30 items in the till's menu: Dish 1 9.50, Dish 2 9.50, Dish 3 9.50, ..."
+    )
 
 
 @pytest.mark.parametrize(
     ("seen", "words"),
     [
         (preview(catalogue={"error": "There is no file m.csv.", "fix": "Look."}), "no file m.csv"),
-        (preview(catalogue={}), "without a single item"),
+        (preview(catalogue={}), "has no items"),
         (preview(health={"online": False, "detail": "no heartbeat"}), "no heartbeat"),
-        ({**preview(), "reads_menu": False}, "reads no menu"),
+        ({**preview(), "reads_menu": False}, "No menu is read"),
     ],
 )
 def test_what_cannot_serve_a_storefront_is_told_with_what_to_do(
     seen: dict[str, Any], words: str
 ) -> None:
-    found = finding_of("folder", seen)
+    found = finding_of(seen)
     assert not found.done
     assert words in found.text
     assert found.fix

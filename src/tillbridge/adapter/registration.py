@@ -23,6 +23,15 @@ FILE_ONLY = "x-file-only"
 For what says which program is started: whoever uses the machine may be able to open the page.
 """
 
+NEEDED = "x-needed"
+"""The same for an option that is optional, and without which the adapter reads no menu.
+
+Setting the bridge up on the page asks for it.
+"""
+
+ASKED_FIRST = "x-asked-first"
+"""The same for an option that the page shows at once, and not under "More options"."""
+
 
 class AdapterOptions(BaseModel):
     """Base of an adapter's options: the keys of its table in the configuration."""

@@ -39,11 +39,14 @@ class SaleOptions(AdapterOptions):
 
     zero_prices: ZeroPrices = Field(
         "sell",
+        title="Items at price zero",
         description='Items and sizes at zero: "sell" them for nothing, "leave_out" (not sold '
         'online) or "refuse" (a bad row each, for a person to mend).',
     )
     leave_out_categories: tuple[str, ...] = Field(
-        (), description="Categories whose items are not sold online, by their names."
+        (),
+        title="Categories not sold online",
+        description="Categories whose items are not sold online, by their names.",
     )
 
 
@@ -52,6 +55,7 @@ class StockOptions(AdapterOptions):
 
     sold_out_at_stock: Decimal | None = Field(
         None,
+        title="Sold out at a stock of",
         description="Items of which the till counts this many or fewer are sold out; "
         "without it stock is not looked at.",
     )
@@ -61,7 +65,9 @@ class TaxOptions(AdapterOptions):
     """Which of the taxes that an export marks are charged online."""
 
     taxes: tuple[str, ...] | None = Field(
-        None, description="The taxes that count online, by their names; without it all do."
+        None,
+        title="Taxes",
+        description="The taxes that count online, by their names; without it all do.",
     )
 
 
@@ -70,6 +76,7 @@ class PriceOptions(AdapterOptions):
 
     decimal: Literal[".", ","] | None = Field(
         None,
+        title="Decimal sign of prices",
         description="The sign before the cents of prices; without it, the file's prices show it.",
     )
 

@@ -19,6 +19,7 @@ _TITLES = {
     "store": _("The store"),
     "adapter": _("The till"),
     "address": _("The public address"),
+    "save": _("Save and restart"),
     "order": _("The first order"),
 }
 _STATES = {"done": _("done"), "open": _("now"), "shut": _("later")}
@@ -61,7 +62,7 @@ def write(context: typer.Context, *, yes: Yes = False) -> Answer:
     proposed = bridge.perform("setup.text", {})
     if proposed["faults"]:
         raise ConfigError(
-            "\n".join(proposed["faults"]), fix=_("Mend it on the page, under Set-up.")
+            "\n".join(proposed["faults"]), fix=_("Correct it on the page, under Set-up.")
         )
     if not proposed["lines"]:
         raise CommandFailed(

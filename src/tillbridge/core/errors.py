@@ -22,7 +22,14 @@ class BridgeError(Exception):
 
 
 class ConfigError(BridgeError):
-    """The configuration cannot be used. Names file, key, line and remedy."""
+    """The configuration cannot be used. Names file, key, line and remedy.
+
+    `field` is the option or the field of a form that it is about, "" for none.
+    """
+
+    def __init__(self, text: str, *, fix: str = "", field: str = "") -> None:
+        super().__init__(text, fix=fix)
+        self.field = field
 
 
 class LedgerError(BridgeError):

@@ -168,6 +168,8 @@ class _Daemon:
             self._restarts.ready()
             forget_failed_start(bridge.ledger.data_dir)
             if bridge.is_set_up:
+                with contextlib.suppress(BridgeError):  # only the page Set-up has use for it
+                    await self._setup.context.forget_written()
                 log.info("bridge.ready", stores=list(bridge.stores), page=f"{url}/")
                 line = _("Serving {stores}").format(stores=", ".join(bridge.stores))
             else:

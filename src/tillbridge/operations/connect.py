@@ -148,11 +148,11 @@ class Connections:
             failure = returned.failure or BridgeError(_("That did not work."))
             if known is not None:
                 known.answer = _failed(failure)
-            return CallbackAnswer(ok=False, text=failure.text, fix=failure.fix)
+            return CallbackAnswer(ok=False, text=failure.text, fix=failure.fix, to="/")
         task = asyncio.create_task(self._finish(known or ConnectionRequest(returned.store)))
         self._working.add(task)
         task.add_done_callback(self._working.discard)
-        return CallbackAnswer(ok=True, text=_("Thank you! You can close this page."))
+        return CallbackAnswer(ok=True, text=_("Your restaurant is signed in."), to="/")
 
     async def _finish(self, connection: ConnectionRequest) -> None:
         try:

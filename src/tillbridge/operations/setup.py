@@ -105,9 +105,11 @@ def _step(name: str, *, reads: bool = False) -> Callable[[Function], Function]:
 async def show(work: _Work, adapter: str = "") -> Answer:
     """Return how far it is: `steps` and `next`, what the forms hold, and what would be written.
 
-    Of the forms there are `service`, `sign_in`, `choice`, `till` (with `preview`) and `address`.
-    `storefront` is where a guest orders at the practice service, `written` {lines, faults, digest}
-    what would be written. `running`: the bridge serves a store.
+    Of the forms there are `service`, `sign_in` (with the `url` that the merchant opens), `choice`,
+    `till` (with `preview` and the export's `columns`) and `address`. `restarting` also while it is
+    not known yet how a new start has gone; `held`: the menu waits for a person. `storefront` is
+    where a guest orders at the practice service, `written` {lines, faults, digest} what would be
+    written. `running`: the bridge serves a store.
     """
     import asyncio
 
@@ -115,31 +117,56 @@ async def show(work: _Work, adapter: str = "") -> Answer:
     from tillbridge.ledger.snapshot import take_snapshot
     from tillbridge.operations.status import overview
     from tillbridge.setup import service
-    from tillbridge.setup.draft import findings_of, next_step, steps_of
+    from tillbridge.setup.draft import (
+        Finding,
+        findings_of,
+        next_step,
+        starting,
+        steps_changed,
+        steps_of,
+    )
     from tillbridge.setup.proposal import LISTEN, proposed
 
     bridge, setup, place, draft = work.bridge, work.setup, work.place, work.draft
     running, sign_in = work.is_running, setup.sign_in
     findings = draft.findings()
+    proposal = await proposed(place, draft)
+    is_starting = held = False
     if running:
         stores = bridge.settings.stores
+        store = draft.store if draft.store in stores else next(iter(stores))
         snapshot = await bridge.ledger.read(take_snapshot)
-        of_bridge = findings_of(
-            await overview(bridge),
-            draft.store if draft.store in stores else next(iter(stores)),
-            base_url=bridge.settings.service.base_url,
-            delivered=snapshot.last_delivery_at is not None,
-        )
-        findings = {**of_bridge, **findings}
+        seen = await overview(bridge)
+        is_starting = starting(seen, store)
+        held = bool(seen["stores"][store]["menu"]["held"])
+        _text, document = await asyncio.to_thread(place.document)
+        changed = steps_changed(draft, document)
+        findings = {
+            **findings_of(
+                seen,
+                store,
+                base_url=bridge.settings.service.base_url,
+                currency=bridge.settings.stores[store].currency,
+                delivered=snapshot.last_delivery_at is not None,
+            ),
+            **{name: finding for name, finding in findings.items() if name in changed},
+            "save": Finding(
+                not proposal.lines,
+                _("All of it is in {file}.").format(file=place.path.name)
+                if not proposal.lines
+                else "",
+            ),
+        }
     steps = steps_of(findings)
     asks_for_store = not running and "sign_in" in draft.found
-    proposal = await proposed(place, draft)
+    asks_merchant = not running and "app" in draft.found and "sign_in" not in draft.found
     refused = place.restarts.refused
     return {
         "file": str(place.path),
         "writable": await asyncio.to_thread(may_be_replaced, place.path),
         "running": running,
-        "restarting": place.restarts.again,
+        "restarting": place.restarts.again or is_starting,
+        "held": held,
         "refused": None if refused is None else {"text": refused.text, "fix": refused.fix},
         "store": draft.store,
         "steps": [asdict(step) for step in steps],
@@ -150,6 +177,7 @@ async def show(work: _Work, adapter: str = "") -> Answer:
             "app_known": "app" in draft.found,
             "has_secret": await asyncio.to_thread(sign_in.has_secret, draft.base_url),
             "redirect_uri": draft.redirect_uri or place.redirect_uri,
+            "url": await sign_in.address(draft) if asks_merchant else "",
         },
         "choice": await service.choice_among(draft, sign_in)
         if asks_for_store
@@ -170,54 +198,71 @@ async def show(work: _Work, adapter: str = "") -> Answer:
 
 
 @_step("service")
-async def service(work: _Work, base_url: str = "") -> Answer:
-    """Test whether the ordering service answers there."""
-    from tillbridge.setup.service import checked_url, reached
+async def service(work: _Work, base_url: str = "", *, practice: bool = False) -> Answer:
+    """Test whether the ordering service answers there.
+
+    With `practice` it is the practice service, and its app is taken and tested too. `offered` is
+    an address at which it does answer.
+    """
+    from tillbridge.setup.service import checked_url, practice_app, reached, reached_below
 
     place, draft = work.place, work.draft
     url = checked_url(base_url)
     found = await reached(url)
-    if found.done:
-        await place.store(draft.passed("service", found.text, base_url=url))
-    elif not work.is_running:  # beside a bridge that serves only what could be written is kept
-        await place.store(draft.failed("service", base_url=url))
+    if not found.done:
+        if not work.is_running:  # beside a bridge that serves only what could be written is kept
+            await place.store(draft.failed("service"))
+        if other := await reached_below(url):
+            text = _("Nothing answers at {url}, but the ordering service answers at {other}.")
+            answer = _answer(found)
+            text, fix = text.format(url=url, other=other), _("It is filled in here: test it.")
+            return {**answer, "text": text, "fix": fix, "offered": other}
+        return _answer(found)
+    draft = draft.passed("service", found.text, base_url=url)
+    if practice:
+        app_id, secret = await practice_app(url)
+        draft = await _app_known(work, draft, app_id, secret)
+    await place.store(draft)
     return _answer(found)
 
 
 @_step("sign_in")
 async def sign_in(work: _Work, client_id: str = "", client_secret: str = "") -> Answer:
     """Test the app's id and secret, which goes into the vault; an empty one stays as it is."""
-    from tillbridge.setup.service import ASSUMED, known
-
-    setup, place, draft = work.setup, work.place, work.draft
+    draft = work.draft
     work.after(draft.base_url)
     app_id, secret = client_id.strip(), client_secret.strip()
-    if not app_id or not (secret or setup.sign_in.has_secret(draft.base_url)):
-        raise ConfigError(
-            _("The client id or its secret is missing."),
-            fix=_("Both are in the service's console."),
-        )
-    draft = draft.with_answers(
-        client_id=app_id, redirect_uri=draft.redirect_uri or place.redirect_uri
-    )
-    before = setup.sign_in.stored_secret()
+    fix = _("It is in the service's console.")
+    if not app_id:
+        raise ConfigError(_("The client id is missing."), fix=fix, field="client_id")
+    if not (secret or work.setup.sign_in.has_secret(draft.base_url)):
+        raise ConfigError(_("The client secret is missing."), fix=fix, field="client_secret")
+    draft = await _app_known(work, draft, app_id, secret)
+    await work.place.store(draft)
+    return {"ok": True, "text": draft.found["app"]}
+
+
+async def _app_known(work: _Work, draft: "Draft", app_id: str, secret: str) -> "Draft":
+    """Let the service look at the app, whose secret goes into the vault. Raises BridgeError."""
+    from tillbridge.setup.service import ASSUMED, known
+
+    place, sign_in = work.place, work.setup.sign_in
+    redirect_uri = draft.redirect_uri or place.redirect_uri
+    draft = draft.with_answers(client_id=app_id, redirect_uri=redirect_uri)
+    before = sign_in.stored_secret()
     if secret:
-        setup.sign_in.store_secret(secret, draft.base_url)
-        draft = draft.with_answers(secret_given=True)
+        sign_in.store_secret(secret, draft.base_url)
+        draft = draft.with_answers(client_secret={"vault": True})
     try:
-        app = setup.sign_in.app(draft)
-        await known(app, draft.base_url, ASSUMED.community_audience, place.clock)
-    except BridgeError:
+        await known(sign_in.app(draft), draft.base_url, ASSUMED.community_audience, place.clock)
+    except BridgeError as failure:
         if secret:
-            setup.sign_in.restore_secret(before)  # the one that works stays
-        raise
-    await setup.sign_in.close()
-    text = _("The service knows this app.")
+            sign_in.restore_secret(before)  # the one that works stays
+        raise ConfigError(failure.text, fix=failure.fix, field="client_secret") from failure
+    await sign_in.close()
+    text = _("The ordering service knows this app.")
     draft = draft.passed("app", text)
-    if work.is_running:
-        draft = draft.passed("sign_in", text)
-    await place.store(draft)
-    return {"ok": True, "text": text}
+    return draft.with_found("sign_in", text) if work.is_running else draft
 
 
 @_step("allow")
@@ -226,7 +271,7 @@ async def allow(work: _Work, email: str = "") -> Answer:
     setup, draft = work.setup, work.draft
     work.after(draft.found.get("app"))
     request = await setup.sign_in.begin(draft, email.strip())
-    return {"ok": True, "url": request.url, "text": _("Let the merchant open this address.")}
+    return {"ok": True, "url": request.url, "text": _("The sign-in page is ready.")}
 
 
 @_step("sign_up")
@@ -236,9 +281,9 @@ async def sign_up(work: _Work, form: dict[str, str]) -> Answer:
     work.after(draft.found.get("app"))
     request = await setup.sign_in.sign_up(draft, form)
     text = (
-        _("A merchant with this e-mail exists already, and signs in instead.")
+        _("This e-mail has an account already: sign in with it.")
         if request.as_login
-        else _("Let the merchant open this address, and finish there.")
+        else _("The account is prepared: finish it on the service's page.")
     )
     return {"ok": True, "url": request.url, "text": text}
 
@@ -251,10 +296,18 @@ async def choose(
     location_id: str = "",
     currency: str = "",
 ) -> Answer:
-    """Say which of the merchant's stores this is; `store` is what it is called here."""
-    from tillbridge.setup.service import chosen
+    """Say which of the merchant's stores this is; `store` is what it is called here.
+
+    Beside a bridge that serves it only its location and currency are changed.
+    """
+    from tillbridge.setup.service import chosen, described
 
     setup, place, draft = work.setup, work.place, work.draft
+    if work.is_running:
+        draft = described(draft, location_id=location_id, currency=currency)
+        text = _("The currency is {currency}.").format(currency=draft.currency)
+        await place.store(draft.passed("store", text))
+        return {"ok": True, "text": text}
     work.after(draft.found.get("sign_in"))
     with_store = await chosen(
         draft,
@@ -272,13 +325,27 @@ async def choose(
 @_step("till")
 async def till(work: _Work, adapter: str, form: dict[str, str]) -> Answer:
     """Try an adapter with these options, and keep them where it reads what it should."""
+    work.after(work.draft.currency)
+    return await _tried(work, await work.setup.till.answers(adapter, form, work.draft.pos))
+
+
+@_step("sample_till")
+async def sample_till(work: _Work) -> Answer:
+    """Make a till of files beside bridge.toml, to practise with, and try it."""
+    import asyncio
+
+    from tillbridge.setup.pos import sample_till as made
+
+    work.after(work.draft.currency)
+    return await _tried(work, await asyncio.to_thread(made, work.place.base_dir))
+
+
+async def _tried(work: _Work, pos: dict[str, object]) -> Answer:
     from tillbridge.setup.pos import finding_of, takes_orders
 
     setup, place, draft = work.setup, work.place, work.draft
-    work.after(draft.currency)
-    pos = await setup.till.answers(adapter, form, draft.pos)
     preview = await setup.till.look(pos, draft)
-    found = finding_of(adapter, preview)
+    found = finding_of(preview)
     if not found.done:
         return _answer(found)
     if preview["takes_orders"]:
@@ -287,7 +354,7 @@ async def till(work: _Work, adapter: str, form: dict[str, str]) -> Answer:
         await place.store(draft.passed("adapter", found.text, pos=pos))
     else:
         await place.store(draft.passed("menu", found.text, pos=pos))
-        fix = _("It takes no orders: say below where they go.")
+        fix = _("It takes no orders: choose below where they go.")
         return {"ok": True, "text": found.text, "fix": fix}
     return {"ok": True, "text": found.text}
 
@@ -302,11 +369,11 @@ async def orders(work: _Work, adapter: str, form: dict[str, str]) -> Answer:
     writer = await setup.till.answers(adapter, form, draft.orders)
     if not await takes_orders(writer, draft, place.base_dir):
         raise ConfigError(
-            _("As configured, {adapter} takes no orders.").format(adapter=adapter),
-            fix=_("Tell it where orders go, or choose another one."),
+            _("With these options {adapter} takes no orders.").format(adapter=adapter),
+            fix=_("Enter where orders go, or choose another adapter."),
         )
     menu = draft.found.get("menu") or draft.found.get("adapter", "")
-    text = _("{menu} {adapter} writes the orders.").format(menu=menu, adapter=adapter).strip()
+    text = _("{menu} {adapter} takes the orders.").format(menu=menu, adapter=adapter).strip()
     await place.store(draft.passed("adapter", text, orders=writer))
     return {"ok": True, "text": text}
 
@@ -324,12 +391,13 @@ async def address(
     draft = draft.with_answers(listen=listen.strip() or LISTEN, public_url=url)
     proposal = await proposed(place, draft)
     if proposal.faults:
-        raise ConfigError(proposal.faults[0], fix=_("Correct it."))
+        raise ConfigError(proposal.faults[0])
     judgement = await judged(place, proposal, draft.listen)
     if not (judgement.reachable or (judgement.reachable is None and anyway)):
         if not work.is_running:
             await place.store(draft.failed("address"))
-        return {"ok": False, "text": judgement.text, "fix": judgement.fix}
+        text, fix = judgement.text, judgement.fix
+        return {"ok": False, "text": text, "fix": fix, "field": "public_url"}
     await place.store(draft.passed("address", judgement.text))
     if judgement.reachable:
         await note_address(place.ledger, place.clock.now_ms(), judgement.cause)
@@ -363,15 +431,15 @@ async def write(work: _Work, digest: str = "") -> Answer:
     proposal = await proposed(place, draft)
     if proposal.digest != digest:
         raise ConfigError(
-            _("The configuration has changed since this was shown."),
-            fix=_("Look at the difference again."),
+            _("bridge.toml has changed since this was shown."),
+            fix=_("Check what is saved, then save it again."),
         )
     if proposal.faults:
-        raise ConfigError("\n".join(proposal.faults), fix=_("Mend it in the steps above."))
+        raise ConfigError("\n".join(proposal.faults), fix=_("Correct it in the steps above."))
     copy = await asyncio.to_thread(replace_file, place.path, proposal.new)
     undo = partial(restore_file, place.path, copy)
-    await begin_anew(place, draft, proposal.new, undo, connect=_to_connect(work))
-    text = _("{file} is written, and the bridge starts anew with it.")
+    begin_anew(place, undo, connect=_to_connect(work))
+    text = _("{file} is saved, and the bridge restarts with it.")
     copied = _("The file as it was is kept as {copy}.")
     return {
         "ok": True,
@@ -386,7 +454,8 @@ async def text(work: _Work) -> Answer:
 
     For a command whose user may write the file: it may hold secrets of others.
     """
-    from tillbridge.setup.proposal import digest_of, proposed
+    from tillbridge.setup.draft import digest_of
+    from tillbridge.setup.proposal import proposed
 
     place, draft = work.place, work.draft
     proposal = await proposed(place, draft)
@@ -404,26 +473,26 @@ async def written(work: _Work, digest: str) -> Answer:
     """Take note that such a command has written the text of that digest, and begin anew with it."""
     import asyncio
 
-    from tillbridge.setup.proposal import begin_anew, cannot_undo, digest_of
+    from tillbridge.setup.draft import digest_of
+    from tillbridge.setup.proposal import begin_anew, cannot_undo
 
-    place, draft = work.place, work.draft
+    place = work.place
     found, _document = await asyncio.to_thread(place.document)
     if digest_of(found) != digest:
         raise ConfigError(
             _("The file is not what was to be written."), fix=_("Look at it, and try again.")
         )
-    connect = _to_connect(work)
-    await begin_anew(place, draft, found, cannot_undo, connect=connect)
-    return {"ok": True, "text": _("It is written, and the bridge starts anew with it.")}
+    begin_anew(place, cannot_undo, connect=_to_connect(work))
+    return {"ok": True, "text": _("It is saved, and the bridge restarts with it.")}
 
 
 @_step("forget")
 async def forget(work: _Work) -> Answer:
-    """Forget what was said here and is not written."""
+    """Forget the answers that are not saved."""
     setup, place = work.setup, work.place
     await place.forget()
     setup.till.forget()
-    return {"ok": True, "text": _("Forgotten: everything is as the file says.")}
+    return {"ok": True, "text": _("Changes discarded.")}
 
 
 def _to_connect(work: _Work) -> str:
@@ -447,4 +516,4 @@ async def _store_id(work: _Work) -> str:
 
 
 def _answer(found: "Finding") -> Answer:
-    return {"ok": found.done, "text": found.text, "fix": found.fix}
+    return {"ok": found.done, "text": found.text, "fix": found.fix, "field": found.field}

@@ -163,6 +163,7 @@ def _not_valid(failure: ValidationError, adapter: Adapter, where: str) -> Config
     first = failure.errors(include_url=False, include_context=False)[0]
     parts = [str(part) for part in first["loc"] if part != "[key]"]
     key, message = ".".join(filter(None, (where, *parts))), first["msg"]
+    field = parts[0] if parts else ""
     fields = adapter.options.model_fields
     fix = fields[parts[0]].description or "" if parts and parts[0] in fields else ""
     match first["type"]:
@@ -174,11 +175,14 @@ def _not_valid(failure: ValidationError, adapter: Adapter, where: str) -> Config
         case "missing":
             text = _("{key} is missing: the adapter {name} needs it.")
         case "literal_error":
-            text = _("{key}: {problem}")
-            fix = _did_you_mean(str(first["input"]), message.split("'")[1::2])
+            known, given = message.split("'")[1::2], str(first["input"])
+            text = _("{key}: “{given}” is not known here.").replace("{given}", given[:60])
+            fix = _did_you_mean(given, known)
+            fix = fix or _("It takes: {names}.").format(names=", ".join(known))
         case _:
-            return ConfigError(f"{key}: {message.removeprefix('Value error, ')}.", fix=fix)
-    return ConfigError(text.format(key=key, name=adapter.name, problem=message), fix=fix)
+            text = f"{key}: {message.removeprefix('Value error, ')}."
+            return ConfigError(text, fix=fix, field=field)
+    return ConfigError(text.format(key=key, name=adapter.name), fix=fix, field=field)
 
 
 def _did_you_mean(word: str, known: Collection[str]) -> str:

@@ -410,6 +410,12 @@ def consent(sandbox: "Sandbox", *, auto: bool) -> Json:
     return {"auto": auto}
 
 
+@_control("GET", "/_control/apps")
+def list_apps(sandbox: "Sandbox") -> Json:
+    """Their ids and secrets, as the console of a real service shows them."""
+    return {"apps": plain(list(sandbox.world.apps.values()))}
+
+
 @_control("POST", "/_control/apps/{client_id}/secret")
 def set_app_secret(sandbox: "Sandbox", client_id: str, *, client_secret: Text) -> Json:
     """A rotation in the console: the new secret is valid at once, tokens go on working."""

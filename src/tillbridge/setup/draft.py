@@ -1,9 +1,10 @@
-"""The steps of setting up, and what was said and tested there and is not written yet. Pure.
+"""The steps of setting up, and the answers given there that the file does not have yet. Pure.
 
-It holds no secret: the app's goes to the vault when it is given. It is kept in the ledger, so that
+They hold no secret: the app's goes to the vault when it is given. The ledger stores them, so that
 a person goes on where they were after a restart.
 """
 
+import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -17,16 +18,20 @@ from tillbridge.core.i18n import _, ngettext
 State = Literal["done", "open", "shut"]
 
 # In this order; each is tested before the next one opens.
-STEPS = ("service", "sign_in", "store", "adapter", "address", "order")
+STEPS = ("service", "sign_in", "store", "adapter", "address", "save", "order")
 
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """What is known of one step: whether it is done, in words, and what to do where it is not."""
+    """What is known of one step: whether it is done, in words, and what to do where it is not.
+
+    `field` is the field of its form that is wrong.
+    """
 
     done: bool
     text: str = ""
     fix: str = ""
+    field: str = ""
 
 
 def done(text: str, **values: object) -> Finding:
@@ -34,9 +39,9 @@ def done(text: str, **values: object) -> Finding:
     return Finding(done=True, text=text.format(**values))
 
 
-def not_done(text: str, fix: str = "", **values: object) -> Finding:
+def not_done(text: str, fix: str = "", *, field: str = "", **values: object) -> Finding:
     """Return that a step is not done, and what to do; `values` go into both."""
-    return Finding(done=False, text=text.format(**values), fix=fix.format(**values))
+    return Finding(done=False, text=text.format(**values), fix=fix.format(**values), field=field)
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,30 +78,46 @@ def next_step(steps: tuple[Step, ...]) -> str:
 # Keys of [stores.NAME.pos] and [stores.NAME.orders] that are the bridge's own, not an adapter's.
 _OWN_POS = frozenset(PosSettings.model_fields)
 _OWN_ORDERS = frozenset(OrderSettings.model_fields)
-# What has to be found out again once a step is taken anew.
+# What has to be tested again once a step is taken anew.
 _AFTER: Mapping[str, tuple[str, ...]] = {
     "service": ("app", "sign_in", "store"),
     "app": ("sign_in", "store"),
     "sign_in": ("store",),
     "menu": ("adapter",),
 }
+# The test that each answer belongs to.
+_TEST_OF: Mapping[str, str] = {
+    "base_url": "service",
+    "client_id": "app",
+    "client_secret": "app",
+    "redirect_uri": "app",
+    "store": "store",
+    "store_id": "store",
+    "location_id": "store",
+    "currency": "store",
+    "pos": "menu",
+    "orders": "adapter",
+    "listen": "address",
+    "public_url": "address",
+}
+_STEP_OF: Mapping[str, str] = {"app": "sign_in", "menu": "adapter"}
 
 
 class Draft(BaseModel):
-    """The answers so far; "" and {} where nothing was said.
+    """The answers: what was given on the page, and else what the file says; "" and {} for nothing.
 
-    `pos` and `orders` are an adapter and its options as they are to stand in the file; without
-    `orders` the till's own adapter writes them. `found` says by step what its test found; beside
-    the steps there are `app`, whose id and secret the service knows, and `menu`, which the till's
-    adapter reads while another one still has to be found for its orders.
-    `written` is the digest of the file that these answers were written into.
+    `client_secret` says that the vault has a new one. `pos` and `orders` are an adapter and its
+    options as they are to stand in the file; without `orders` the till's own adapter writes them.
+    `found` says by step what its test found; beside the steps there are `app`, whose id and secret
+    the service knows, and `menu`, which the till's adapter reads while another one still has to be
+    found for its orders.
     """
 
     model_config = ConfigDict(frozen=True, strict=True)
 
     base_url: str = ""
     client_id: str = ""
-    secret_given: bool = False
+    client_secret: dict[str, bool] = {}
     redirect_uri: str = ""
     store: str = "main"
     store_id: str = ""
@@ -107,15 +128,6 @@ class Draft(BaseModel):
     listen: str = ""
     public_url: str = ""
     found: dict[str, str] = {}
-    written: str = ""
-
-    @classmethod
-    def of(cls, stored: object) -> "Draft | None":
-        """Return what the ledger stores; None for nothing, or what another version wrote."""
-        try:
-            return cls.model_validate(stored)
-        except ValidationError:
-            return None
 
     def with_answers(self, **answers: Any) -> "Draft":  # noqa: ANN401 -- of any field
         """Return the draft with these answers."""
@@ -123,25 +135,42 @@ class Draft(BaseModel):
 
     def passed(self, step: str, text: str, **answers: Any) -> "Draft":  # noqa: ANN401 -- of any field
         """Return the draft after a step's test has succeeded; what depends on it is open again."""
-        after = _AFTER.get(step, ())
-        found = {name: each for name, each in self.found.items() if name not in after}
-        return self.with_answers(found={**found, step: text}, **answers)
+        return self.failed(step, **answers).with_found(step, text)
 
     def failed(self, step: str, **answers: Any) -> "Draft":  # noqa: ANN401 -- of any field
-        """Return the draft after a step's test has failed: what was typed stays in its form."""
-        again = self.passed(step, "", **answers)
-        found = {name: text for name, text in again.found.items() if name != step}
-        return again.with_answers(found=found)
+        """Return the draft after a step's test has failed; what depends on it is open again."""
+        open_again = (step, *_AFTER.get(step, ()))
+        found = {name: text for name, text in self.found.items() if name not in open_again}
+        return self.with_answers(**answers, found=found)
+
+    def with_found(self, step: str, text: str) -> "Draft":
+        """Return the draft with what a step's test has found."""
+        return self.with_answers(found={**self.found, step: text})
 
     def findings(self) -> dict[str, Finding]:
         """Return a finding for each step that has been tested."""
         return {name: Finding(done=True, text=text) for name, text in self.found.items()}
 
 
-# Which keys of the file some answers are.
+class _Unwritten(BaseModel):
+    """What the ledger stores: answers that the file does not have, and what the tests found.
+
+    `beside` has by answer a digest of what the file said when they were given. Where somebody has
+    edited the file since, the file counts.
+    """
+
+    model_config = ConfigDict(strict=True, extra="forbid")
+
+    answers: dict[str, Any]
+    found: dict[str, str]
+    beside: dict[str, str]
+
+
+# Where answers stand in the file.
 _KEYS: Mapping[str, KeyPath] = {
     "base_url": ("service", "base_url"),
     "client_id": ("service", "client_id"),
+    "client_secret": ("service", "client_secret"),
     "redirect_uri": ("service", "redirect_uri"),
     "listen": ("receiver", "listen"),
     "public_url": ("receiver", "public_url"),
@@ -153,25 +182,64 @@ def _keys(store: str) -> dict[str, KeyPath]:
     return {**_KEYS, **{name: ("stores", store, name) for name in _STORE_KEYS}}
 
 
-def draft_of(document: Mapping[str, Any]) -> Draft:
-    """Return what a file says already, of its first store."""
+def _filed(document: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what the file says, by answer, of its first store; None for nothing."""
     name = next(iter(_table(document, "stores")), "main")
-    answers = {answer: _at(document, path) for answer, path in _keys(name).items()}
-    return Draft(
-        store=name,
-        pos=_adapter_part(_table(document, "stores", name, "pos"), _OWN_POS),
-        orders=_adapter_part(_table(document, "stores", name, "orders"), _OWN_ORDERS),
-    ).with_answers(**{answer: value for answer, value in answers.items() if isinstance(value, str)})
+    return {
+        **{answer: _at(document, path) for answer, path in _keys(name).items()},
+        "store": name,
+        "pos": _adapter_part(_table(document, "stores", name, "pos"), _OWN_POS),
+        "orders": _adapter_part(_table(document, "stores", name, "orders"), _OWN_ORDERS),
+    }
+
+
+def draft_of(document: Mapping[str, Any], stored: object = None) -> Draft:
+    """Return the answers: those of the file, and `stored` ones that it does not have."""
+    filed = _filed(document)
+    of_file = {
+        name: value
+        for name, value in filed.items()
+        if name != "client_secret" and isinstance(value, str | dict)
+    }
+    draft = Draft.model_validate(of_file)
+    try:
+        unwritten = _Unwritten.model_validate(stored)
+        edited = {
+            name for name, value in filed.items() if unwritten.beside.get(name) != digest_of(value)
+        }
+        kept = {name: each for name, each in unwritten.answers.items() if name not in edited}
+        draft = Draft.model_validate({**of_file, **kept, "found": unwritten.found})
+    except ValidationError:  # nothing, or what another version stored
+        return draft
+    for name in edited:
+        draft = draft.failed(_TEST_OF[name])
+    return draft
+
+
+def unwritten_of(draft: Draft, document: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what to store of a draft beside this file, which `draft_of` understands."""
+    of_file = draft_of(document)
+    filed = _filed(document)
+    answers = {name: getattr(draft, name) for name in filed}
+    return _Unwritten(
+        answers={name: each for name, each in answers.items() if each != getattr(of_file, name)},
+        found=draft.found,
+        beside={name: digest_of(value) for name, value in filed.items()},
+    ).model_dump()
+
+
+def steps_changed(draft: Draft, document: Mapping[str, Any]) -> set[str]:
+    """Return the steps whose answers the file does not have yet."""
+    tests = {_TEST_OF[name] for name in unwritten_of(draft, document)["answers"]}
+    return {_STEP_OF.get(test, test) for test in tests}
 
 
 def changes_of(draft: Draft, document: Mapping[str, Any]) -> dict[KeyPath, Any]:
-    """Return what the draft changes in a file: only what was said, and differs."""
+    """Return what the draft changes in a file: only what was given, and differs."""
     pos: KeyPath = ("stores", draft.store, "pos")
     orders: KeyPath = ("stores", draft.store, "orders")
-    texts = {path: getattr(draft, answer) for answer, path in _keys(draft.store).items()}
-    wanted: dict[KeyPath, Any] = {path: text for path, text in texts.items() if text}
-    if draft.secret_given:
-        wanted["service", "client_secret"] = {"vault": True}
+    answers = {path: getattr(draft, answer) for answer, path in _keys(draft.store).items()}
+    wanted: dict[KeyPath, Any] = {path: value for path, value in answers.items() if value}
     if draft.pos and not _table(document, *pos):
         # Nobody has seen yet what this till's export comes to.
         wanted["stores", draft.store, "menu", "approve_first"] = True
@@ -181,6 +249,12 @@ def changes_of(draft: Draft, document: Mapping[str, Any]) -> dict[KeyPath, Any]:
             wanted |= {(*path, key): None for key in there if key not in own and key not in given}
             wanted |= {(*path, key): value for key, value in given.items()}
     return {path: value for path, value in wanted.items() if _at(document, path) != value}
+
+
+def digest_of(*values: object) -> str:
+    """Return what differs wherever one of the values does."""
+    text = "\0".join(each if isinstance(each, str) else repr(each) for each in values)
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
 
 
 def _table(document: Mapping[str, Any], *path: str | int) -> Mapping[str, Any]:
@@ -210,7 +284,7 @@ _STARTING_S = 15
 
 
 def findings_of(
-    overview: _Part, store: str, *, base_url: str, delivered: bool = False
+    overview: _Part, store: str, *, base_url: str, currency: str = "", delivered: bool = False
 ) -> dict[str, Finding]:
     """Return a finding for each step, for the store of that name.
 
@@ -220,23 +294,29 @@ def findings_of(
     part = overview["stores"][store]
     links = {link["key"]: link for link in overview["chain"][store]}
     return {
-        "service": _service(links["service"], base_url, overview["bridge"]["uptime_s"]),
+        "service": _service(links["service"], base_url),
         "sign_in": _sign_in(part["service"], store),
-        "store": _store(part["service"], store),
-        "adapter": _adapter(part, store),
+        "store": _store(part["service"], store, currency),
+        "adapter": _adapter(part),
         "address": _address(links["address"], part["service"]),
         "order": _order(part["orders"], delivered=delivered),
     }
 
 
-def _service(link: _Part, base_url: str, uptime_s: int | None) -> Finding:
+def starting(overview: _Part, store: str) -> bool:
+    """Whether the bridge has just started, and has yet to reach the service for the store."""
+    service, uptime_s = overview["stores"][store]["service"], overview["bridge"]["uptime_s"]
+    links = {link["key"]: link for link in overview["chain"][store]}
+    is_there = links["service"]["at"] is not None and service["integrated"]
+    return not is_there and uptime_s is not None and uptime_s < _STARTING_S
+
+
+def _service(link: _Part, base_url: str) -> Finding:
     if link["at"] is not None:
         return done(_("The service answers at {url}."), url=base_url)
-    if uptime_s is not None and uptime_s < _STARTING_S:
-        return not_done(_("The bridge is starting. It asks the service at {url}."), url=base_url)
     return not_done(
         _("The service has not answered at {url} yet."),
-        _("Look whether this machine is on the internet, and whether base_url is right."),
+        _("Check that this machine is on the internet and that the address is right."),
         url=base_url,
     )
 
@@ -244,60 +324,57 @@ def _service(link: _Part, base_url: str, uptime_s: int | None) -> Finding:
 def _sign_in(service: _Part, store: str) -> Finding:
     left = service["consent_days_left"]
     if left and service["consent"] in {"ok", "ending"}:
-        days = ngettext("{n} day", "{n} days", int(left)).format(n=left)
-        return done(_("The merchant allows it, for another {days}."), days=days)
+        whole = max(1, round(left))
+        days = ngettext("{n} day", "{n} days", whole).format(n=whole)
+        return done(_("Connected; sign-in must be renewed in {days}."), days=days)
     return not_done(
-        _("The merchant has not allowed this bridge to work for {store}."),
-        _("Let the merchant allow it."),
+        _("This bridge may not work for {store} at the ordering service."),
+        _("Sign in there again."),
         store=store,
     )
 
 
-def _store(service: _Part, store: str) -> Finding:
+def _store(service: _Part, store: str, currency: str) -> Finding:
     if service["integrated"]:
         name = service["store_name"] or service["store_id"] or "?"
-        text = _("{store} is {name} at the service, and is connected.")
-        return done(text, store=store, name=name)
-    text = _("{store} is not connected at the service.")
+        if currency:
+            return done(_("{name} is connected, in {currency}."), name=name, currency=currency)
+        return done(_("{name} is connected."), name=name)
+    text = _("{store} is not connected to the ordering service.")
     return not_done(text, _("Connect it."), store=store)
 
 
-def _adapter(part: _Part, store: str) -> Finding:
+def _adapter(part: _Part) -> Finding:
     adapter, items = part["pos"]["adapter"], part["menu"]["acknowledged_items"]
     if part["pos"]["online"] is False:
         return not_done(
-            _("The till is away: {detail}"),
-            _("Look whether it runs and writes its export, and try its settings below."),
+            _("The till does not answer: {detail}"),
+            _("Check that it is on, then test its settings below."),
             detail=part["pos"]["detail"] or adapter,
         )
     if items:
         on_sale = ngettext("{n} item", "{n} items", items).format(n=items)
-        text = _("{adapter} is read, and the storefront has {items}.")
-        return done(text, adapter=adapter, items=on_sale)
+        return done(_("The storefront has {items}."), items=on_sale)
     if part["menu"]["held"]:
         return not_done(
-            _("The first menu of {store} waits for you: guests have not seen it yet."),
-            _("Review it on the page Menu, and release it."),
-            store=store,
+            _("Your menu is ready, and guests do not see it yet."),
+            _("Review it and publish it."),
         )
     return not_done(
-        _("The storefront has no menu of {store} yet."),
-        _("See the page Menu for what holds it up."),
-        store=store,
+        _("The storefront has no menu yet."),
+        _("It is on its way; the page Menu shows how far it is."),
     )
 
 
 def _address(link: _Part, service: _Part) -> Finding:
     if link["state"] == "down":
         return not_done(
-            _("The public address does not lead here."),
-            _("See what is wrong on the overview; tillbridge doctor looks at every link."),
+            _("The public address does not lead to this bridge."),
+            _("Test it below; the overview says what is wrong."),
         )
     if link["at"] is not None and service["webhook_url"]:
-        return done(_("Deliveries reach this bridge at {url}."), url=service["webhook_url"])
-    return not_done(
-        _("Nothing has come through the public address yet."), _("Test it, or place an order.")
-    )
+        return done(_("Orders reach this bridge at {url}."), url=service["webhook_url"])
+    return not_done(_("Nothing has come through the public address yet."), _("Test it below."))
 
 
 def _order(orders: _Part, *, delivered: bool) -> Finding:
@@ -305,5 +382,5 @@ def _order(orders: _Part, *, delivered: bool) -> Finding:
         return done(ngettext("{n} order has arrived.", "{n} orders have arrived.", count), n=count)
     text = _("No order has arrived yet.")
     if delivered:
-        text = _("A signed delivery has arrived, and no order yet.")
+        text = _("The ordering service reaches this bridge; no order has arrived yet.")
     return not_done(text, _("Place a test order."))

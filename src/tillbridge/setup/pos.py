@@ -1,19 +1,22 @@
 """The till: which adapters there are, their options, and what one reads when it is tried."""
 
 import asyncio
+import re
+import tomllib
 import types
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import asdict, dataclass
+from importlib.resources import files
 from pathlib import Path
 from typing import Annotated, Any, Literal, TypeVar, Union, get_args, get_origin
 
-from pydantic import SecretStr
+from pydantic import SecretStr, ValidationError
 from pydantic.fields import FieldInfo
 from pydantic_core import PydanticUndefined
 
 from tillbridge.adapter import AdapterContext, AdapterOptions, ReadsCatalogue, WritesTickets
 from tillbridge.adapter.conformance.suite import NO_LEVEL
-from tillbridge.adapter.registration import FILE_ONLY, closing
+from tillbridge.adapter.registration import ASKED_FIRST, FILE_ONLY, NEEDED, closing
 from tillbridge.core.daemon_threads import in_thread
 from tillbridge.core.errors import ConfigError
 from tillbridge.core.files import is_own
@@ -21,8 +24,10 @@ from tillbridge.core.i18n import _, ngettext
 from tillbridge.core.log import learn_secret
 from tillbridge.ledger.database import write_durably
 from tillbridge.model.money import to_major
+from tillbridge.pos.folder.options import FolderOptions
 from tillbridge.pos.kit import find_quality, trial_of
-from tillbridge.pos.loader import find_adapter, find_adapters, open_adapter
+from tillbridge.pos.loader import find_adapter, find_adapters, open_found
+from tillbridge.setup.columns import ExportColumns, columns_of
 from tillbridge.setup.draft import Draft, Finding, done, not_done
 from tillbridge.setup.proposal import SetupContext
 
@@ -32,12 +37,17 @@ Kind = Literal["text", "path", "number", "choice", "flag", "secret", "pairs", "l
 
 @dataclass(frozen=True, slots=True)
 class OptionField:
-    """A field of the form; `usual` is what counts where it is left empty, "" for nothing."""
+    """A field of the form; `usual` is what counts where it is left empty, "" for nothing.
+
+    One that is not `first` stands under "More options".
+    """
 
     name: str
+    label: str
     kind: Kind
     hint: str
     required: bool
+    first: bool
     value: str
     usual: str = ""
     choices: tuple[str, ...] = ()
@@ -48,30 +58,49 @@ def _options(model: type[AdapterOptions], *, of_file: bool = False) -> dict[str,
     return {
         info.alias or name: info
         for name, info in model.model_fields.items()
-        if of_file
-        is (isinstance(extra := info.json_schema_extra, dict) and bool(extra.get(FILE_ONLY)))
+        if of_file is _is_marked(info, FILE_ONLY)
     }
 
 
-def fields_of(options: type[AdapterOptions], answers: Mapping[str, Any]) -> list[OptionField]:
-    """Return a field for each option, those that must be filled in first; `answers` are what holds.
+def _is_marked(info: FieldInfo, mark: str) -> bool:
+    return isinstance(extra := info.json_schema_extra, dict) and bool(extra.get(mark))
 
-    An option that only the file may set has none.
+
+def fields_of(
+    options: type[AdapterOptions], answers: Mapping[str, Any], *, for_menu: bool = True
+) -> list[OptionField]:
+    """Return a field for each option, those that are needed first; `answers` are what holds.
+
+    An option that only the file may set has none. `for_menu`: the adapter is to read the menu.
     """
-    found = [_field(name, info, answers.get(name)) for name, info in _options(options).items()]
-    return sorted(found, key=lambda field: not field.required)
+    found = [
+        _field(name, info, answers.get(name), for_menu=for_menu)
+        for name, info in _options(options).items()
+    ]
+    return sorted(found, key=lambda field: (not field.required, not field.first))
 
 
 def options_in(options: type[AdapterOptions], form: Mapping[str, str]) -> dict[str, Any]:
     """Return the options that a form says, as they are to stand in the file; empty fields do not.
 
-    Raises ConfigError, which names the field. The model itself judges the rest.
+    What begins with `COLUMN` says which column of the export is which. Raises ConfigError, which
+    names the field. The model itself judges the rest.
     """
-    return {
+    parsed = {
         name: _parsed(name, info, text)
         for name, info in _options(options).items()
         if (text := form.get(name, "").strip())
     }
+    if chosen := {
+        name.removeprefix(COLUMN): text for name, text in form.items() if name.startswith(COLUMN)
+    }:
+        other = {ours: theirs for ours, theirs in chosen.items() if theirs not in {"", ours}}
+        parsed["columns"] = other
+        if not chosen.get("external_id", "-"):
+            parsed.setdefault("ids", "derived")
+        if not other:
+            del parsed["columns"]
+    return parsed
 
 
 def file_only(options: type[AdapterOptions]) -> dict[str, bool]:
@@ -82,15 +111,18 @@ def file_only(options: type[AdapterOptions]) -> dict[str, bool]:
     return {name: info.is_required() for name, info in _options(options, of_file=True).items()}
 
 
-def _field(name: str, info: FieldInfo, value: object) -> OptionField:
+def _field(name: str, info: FieldInfo, value: object, *, for_menu: bool) -> OptionField:
     plain, kind = _plain(info.annotation), _kind(info.annotation)
     default = info.get_default(call_default_factory=True)
     has_default = default is not PydanticUndefined and default not in (None, "", {}, [])
+    required = info.is_required() or (for_menu and _is_marked(info, NEEDED))
     return OptionField(
         name,
+        info.title or name.replace("_", " ").capitalize(),
         kind,
         info.description or "",
-        required=info.is_required(),
+        required=required,
+        first=required or _is_marked(info, ASKED_FIRST),
         value="" if value is None or kind == "secret" else _shown(value),
         usual=_shown(default) if has_default else "",
         choices=tuple(map(str, get_args(plain))) if kind == "choice" else (),
@@ -114,7 +146,7 @@ def _parsed(name: str, info: FieldInfo, text: str) -> Any:  # noqa: ANN401 -- a 
         case "number":
             return _number(name, text, whole=_plain(info.annotation) is int)
         case "pairs":
-            return _pairs(name, text)
+            return _pairs(name, text, texts=get_args(_plain(info.annotation))[1:] == (str,))
         case "lines":
             return [line.strip() for line in text.splitlines() if line.strip()]
         case _:
@@ -126,22 +158,53 @@ def _number(name: str, text: str, *, whole: bool) -> int | float:
         number = float(text.replace(",", "."))
     except ValueError:
         raise ConfigError(
-            _("{name}: that is no number.").format(name=name), fix=_("Write it in digits.")
+            _("“{text}” is not a number.").format(text=text),
+            fix=_("Write it in digits."),
+            field=name,
         ) from None
     return int(number) if number.is_integer() and (whole or "." not in text) else number
 
 
-def _pairs(name: str, text: str) -> dict[str, str]:
-    pairs = {}
-    for line in filter(str.strip, text.splitlines()):
-        key, sign, value = line.partition("=")
-        if not sign or not key.strip() or not value.strip():
+# NAME = VALUE, with or without quotation marks, to the end of the line or the next NAME =.
+_PAIR = re.compile(
+    r"""\s*([\w-]+|"[^"]*"|'[^']*')\s*=\s*
+        ("(?:[^"\\]|\\.)*"|'[^']*'|[^\n]+?)
+        \s*(?:,\s*(?=[\w"'-]+\s*=)|,?\s*(?:\n|$))""",
+    re.VERBOSE,
+)
+
+
+def _pairs(name: str, text: str, *, texts: bool) -> dict[str, Any]:
+    """Return a table as people type it: one pair on each line, or as in the file.
+
+    `texts`: every value is text, also one of digits.
+    """
+    within = re.fullmatch(r"(?:\[?[\w.]+\]?\s*=?\s*)?\{(.*)\}", text, re.DOTALL)
+    body = within[1] if within else re.sub(r"\A\[[\w.]+\]\s*\n", "", text)
+    pairs: dict[str, Any] = {}
+    at = 0
+    while body[at:].strip():
+        found = _PAIR.match(body, at)
+        if found is None:
             raise ConfigError(
-                _("{name}: a line is not NAME = VALUE.").format(name=name),
+                _("“{line}” is not NAME = VALUE.").format(line=body[at:].strip().splitlines()[0]),
                 fix=_("Write one on each line, for example: price = Preis"),
+                field=name,
             )
-        pairs[key.strip()] = value.strip()
+        key, value = (_unquoted(each) for each in found.groups())
+        is_number = not texts and value.isdecimal() and found[2] == value
+        pairs[key] = int(value) if is_number else value
+        at = found.end()
     return pairs
+
+
+def _unquoted(text: str) -> str:
+    if text[0] not in "\"'" or text[0] != text[-1] or len(text) == 1:
+        return text.strip()
+    try:
+        return str(tomllib.loads(f"x = {text}")["x"])
+    except tomllib.TOMLDecodeError:  # a backslash of a path
+        return text[1:-1]
 
 
 _KINDS: Mapping[Any, Kind] = {
@@ -181,6 +244,7 @@ def _plain(annotation: Any) -> Any:  # noqa: ANN401 -- (as above)
 
 _PATIENCE_S = 20.0
 _USUAL = "folder"
+COLUMN = "columns."
 
 
 def adapters(names: Collection[str] = ()) -> list[dict[str, Any]]:
@@ -197,11 +261,54 @@ def adapters(names: Collection[str] = ()) -> list[dict[str, Any]]:
     return found
 
 
-def form_of(answers: Mapping[str, Any]) -> list[dict[str, Any]]:
+def form_of(answers: Mapping[str, Any], *, for_menu: bool = True) -> list[dict[str, Any]]:
     """Return the fields of an adapter's options, `answers` being the adapter and what holds."""
     options = {key: value for key, value in answers.items() if key != "adapter"}
     adapter = find_adapter(str(answers.get("adapter") or _USUAL))
-    return [asdict(field) for field in fields_of(adapter.options, options)]
+    return [asdict(field) for field in fields_of(adapter.options, options, for_menu=for_menu)]
+
+
+def columns_in(answers: Mapping[str, Any], base_dir: Path) -> ExportColumns | None:
+    """Return the columns of the menu that the folder adapter reads with these options (blocking).
+
+    None where there are none to choose.
+    """
+    if answers.get("adapter") != _USUAL or not answers.get("menu"):
+        return None
+    options = {key: value for key, value in answers.items() if key != "adapter"}
+    try:
+        return columns_of(FolderOptions.model_validate(options), base_dir)
+    except ValidationError:  # which opening the adapter says
+        return None
+
+
+_SAMPLE = Path("sample-till")
+
+
+def sample_till(base_dir: Path) -> dict[str, Any]:
+    """Make a till of files to practise with, and return its options (blocking).
+
+    What is there already stays. Raises ConfigError.
+    """
+    export = base_dir / _SAMPLE / "export"
+    try:
+        export.mkdir(parents=True, exist_ok=True)
+        for name in ("menu.csv", "addons.csv"):
+            if not (export / name).exists():
+                menu = files("tillbridge").joinpath("demo", "store", name)
+                (export / name).write_bytes(menu.read_bytes())
+    except OSError as failure:
+        raise ConfigError(
+            _("{path} cannot be written: {why}.").format(path=export, why=failure.strerror),
+            fix=_("Let the bridge's user write there."),
+        ) from failure
+    return {
+        "adapter": _USUAL,
+        "menu": str(_SAMPLE / "export/menu.csv"),
+        "addons": str(_SAMPLE / "export/addons.csv"),
+        "orders_dir": str(_SAMPLE / "orders"),
+        "updates_dir": str(_SAMPLE / "updates"),
+    }
 
 
 def answers_of(
@@ -251,8 +358,9 @@ def refuse_own_places(
         for text in {answers[name], behind, f"/{behind}"}:
             if is_own(base_dir / text):
                 raise ConfigError(
-                    _("{name}: {path} is not the till's.").format(name=name, path=answers[name]),
+                    _("{path} is not the till's.").format(path=answers[name]),
                     fix=_("Name a file or folder that the till writes."),
+                    field=name,
                 )
 
 
@@ -284,21 +392,18 @@ def _in_a_file(secret: str, path: Path) -> dict[str, str]:
 async def tried(answers: Mapping[str, Any], draft: Draft, base_dir: Path) -> dict[str, Any]:
     """Open the adapter and look at what it reads, once. Raises ConfigError."""
     currency = draft.currency or "USD"
-    return await _looked(answers, draft, base_dir, "pos", lambda pos: preview_of(pos, currency))
+    return await _looked(answers, draft, base_dir, lambda pos: preview_of(pos, currency))
 
 
 async def takes_orders(answers: Mapping[str, Any], draft: Draft, base_dir: Path) -> bool:
     """Whether an adapter, opened with these options, takes orders. Raises ConfigError."""
-    return await _looked(
-        answers, draft, base_dir, "orders", lambda pos: isinstance(pos, WritesTickets)
-    )
+    return await _looked(answers, draft, base_dir, lambda pos: isinstance(pos, WritesTickets))
 
 
 async def _looked(
     answers: Mapping[str, Any],
     draft: Draft,
     base_dir: Path,
-    table: str,
     look: Callable[[object], Looked],
 ) -> Looked:
     """Open an adapter, let `look` look at it in a thread, and close it. Raises ConfigError."""
@@ -308,7 +413,7 @@ async def _looked(
     context = AdapterContext(draft.store, draft.currency or "USD", location_id, base_dir)
 
     def opened() -> Looked:
-        pos = open_adapter(name, options, context, table=table)
+        pos = open_found(find_adapter(name), options, context)
         with closing(pos):
             return look(pos)
 
@@ -324,6 +429,7 @@ async def _looked(
 
 
 _ROWS = 8
+_NAMED = 3
 _BAD_ROWS = 5
 _NAMES = 12
 
@@ -353,6 +459,7 @@ def shown(
     parts = ("catalogue", "availability", "tables")
     bad = [row for part in parts for row in read.get(part, {}).get("bad_rows", [])]
     return {
+        "unknown_columns": False,  # the page asks which they are
         "reads_menu": reads_menu,
         "takes_orders": takes_orders,
         "health": read.get("health"),
@@ -384,31 +491,43 @@ def shown(
     }
 
 
-def finding_of(adapter: str, preview: Mapping[str, Any]) -> Finding:
+def finding_of(preview: Mapping[str, Any]) -> Finding:
     """Return whether an adapter that reads this can serve the storefront's menu."""
+    if preview["unknown_columns"]:
+        return not_done(
+            _("The columns of this file have other names."),
+            _("Choose below which column is which, then read the menu again."),
+            field="columns",
+        )
     if preview["troubles"]:
-        return Finding(done=False, **preview["troubles"][0])
+        return Finding(done=False, **preview["troubles"][0], field="menu")
     if not preview["reads_menu"]:
         return not_done(
-            _("As configured, {adapter} reads no menu."),
-            _("Say where the menu's export is."),
-            adapter=adapter,
+            _("No menu is read with these options."),
+            _("Enter where the till writes its menu."),
+            field="menu",
         )
     if not preview["items"]:
         return not_done(
-            _("{adapter} reads a menu without a single item."),
-            _("Let the till export its menu, then look again."),
-            adapter=adapter,
+            _("The till's menu has no items."),
+            _("Let the till export its menu, then read it again."),
+            field="menu",
         )
     health = preview["health"]
     if health is not None and not health["online"]:
         return not_done(
-            _("The till is away: {detail}"),
-            _("Start it, then look again."),
-            detail=health["detail"] or adapter,
+            _("The till does not answer: {detail}"),
+            _("Start it, then read the menu again."),
+            detail=health["detail"],
         )
-    items = ngettext("{n} item", "{n} items", preview["items"]).format(n=preview["items"])
-    return done(_("{adapter} reads {items}."), adapter=adapter, items=items)
+    count, rows = preview["items"], preview["rows"][:_NAMED]
+    found = ngettext(
+        "Found {n} item in the till's menu: {some}",
+        "Found {n} items in the till's menu: {some}",
+        count,
+    )
+    named = ", ".join(f"{row['name']} {row['price']}" for row in rows)
+    return done(found, n=count, some=named + (", ..." if count > len(rows) else "."))
 
 
 _LOOK_AGAIN_S = 2.0
@@ -451,7 +570,11 @@ class TillPreview:
     async def look(self, answers: dict[str, Any], draft: Draft) -> dict[str, Any]:
         """Return what an adapter reads, and go on looking. Raises ConfigError."""
         self._tried, self._seen = answers, None
-        self._seen = await tried(answers, draft, self._place.base_dir)
+        seen = await tried(answers, draft, self._place.base_dir)
+        columns = await asyncio.to_thread(columns_in, answers, self._place.base_dir)
+        if columns is not None and columns.missing:
+            return {**seen, "unknown_columns": True}
+        self._seen = seen
         self._shown_at = self._place.clock.monotonic()
         await self.close()
         self._looking = asyncio.create_task(self._look_on(answers, draft), name="setup.preview")
@@ -466,6 +589,9 @@ class TillPreview:
         if adapter and adapter != answers.get("adapter"):
             answers = {"adapter": adapter}
         name = str(answers.get("adapter") or _USUAL)
+        columns = None
+        if all_adapters or self._tried:
+            columns = await asyncio.to_thread(columns_in, answers, self._place.base_dir)
         menu_only = "menu" in draft.found and "adapter" not in draft.found
         self._shown_at = self._place.clock.monotonic()
         return {
@@ -476,9 +602,10 @@ class TillPreview:
             "preview": self._seen if self._tried.get("adapter") == name else None,
             "needs_orders": menu_only,
             "orders_adapter": str(draft.orders.get("adapter") or _USUAL),
-            "orders_fields": await asyncio.to_thread(form_of, dict(draft.orders))
+            "orders_fields": await asyncio.to_thread(form_of, draft.orders, for_menu=False)
             if menu_only
             else [],
+            "columns": None if columns is None else asdict(columns),
         }
 
     async def _look_on(self, answers: Mapping[str, Any], draft: Draft) -> None:

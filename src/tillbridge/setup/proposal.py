@@ -2,7 +2,6 @@
 
 import asyncio
 import errno
-import hashlib
 import socket
 import tomllib
 from collections.abc import Callable, Iterator, Mapping
@@ -33,7 +32,13 @@ from tillbridge.ledger.snapshot import take_snapshot
 from tillbridge.ledger.vault import Vault, client_secret_for
 from tillbridge.pos.loader import open_adapter
 from tillbridge.pos.store_pos import check_duties
-from tillbridge.setup.draft import Draft, changes_of, draft_of
+from tillbridge.setup.draft import (
+    Draft,
+    changes_of,
+    digest_of,
+    draft_of,
+    unwritten_of,
+)
 
 if TYPE_CHECKING:
     from tillbridge.receiver.receiver import Echo
@@ -93,33 +98,33 @@ class SetupContext:
         return read_file(self.path)
 
     async def draft(self) -> Draft:
-        """Return the answers so far; those of the file where nothing was said since."""
+        """Return the answers: those given here, and else those of the file. Raises ConfigError."""
         stored = await self.ledger.get_fact("", _FACT)
-        text, document = await asyncio.to_thread(self.document)
-        draft = Draft.of(stored)
-        if draft is None or draft.written == digest_of(text):
-            return draft_of(document)
-        return draft
+        _text, document = await asyncio.to_thread(self.document)
+        return draft_of(document, stored)
 
     async def store(self, draft: Draft) -> None:
-        """Remember the answers. Raises LedgerError."""
-        at, answers = self.clock.now_ms(), draft.model_dump()
-        await self.ledger.put_fact("", _FACT, answers, at=at)
+        """Remember the answers that the file does not have. Raises LedgerError."""
+        _text, document = await asyncio.to_thread(self.document)
+        at, unwritten = self.clock.now_ms(), unwritten_of(draft, document)
+        await self.ledger.put_fact("", _FACT, unwritten, at=at)
 
     async def forget(self) -> None:
         """Forget the answers. Raises LedgerError."""
         await self.ledger.drop_fact("", _FACT)
+
+    async def forget_written(self) -> None:
+        """Forget answers that the file has, so that they never come back over a later edit."""
+        if await self.ledger.get_fact("", _FACT) is not None:
+            _text, document = await asyncio.to_thread(self.document)
+            if not changes_of(await self.draft(), document):
+                await self.forget()
 
 
 async def note_address(ledger: Ledger, at_ms: int, cause: str) -> None:
     """Note that the public address leads here. Raises LedgerError."""
     fact = {"ok_at": at_ms, "cause": cause}
     await ledger.put_fact("", ADDRESS_FACT, fact, at=at_ms)
-
-
-def digest_of(*texts: str) -> str:
-    """Return what differs wherever one of the texts does."""
-    return hashlib.sha256("\0".join(texts).encode("utf-8", "surrogatepass")).hexdigest()
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,12 +185,9 @@ def _loaded(place: SetupContext, proposal: Proposal) -> LoadedSettings:
     return loaded_from(place.path, proposal.new, tomllib.loads(proposal.new))
 
 
-async def begin_anew(
-    place: SetupContext, draft: Draft, text: str, undo: Undo, *, connect: str
-) -> None:
-    """Begin anew with the file of this text; `connect` is the store to connect then."""
+def begin_anew(place: SetupContext, undo: Undo, *, connect: str) -> None:
+    """Begin anew with the file that was written; `connect` is the store to connect then."""
     log.info("setup.written", file=str(place.path))
-    await place.store(draft.with_answers(written=digest_of(text)))
     place.restarts.restart(undo, connect=connect)
 
 

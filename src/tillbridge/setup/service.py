@@ -46,21 +46,32 @@ PRACTICE = "http://127.0.0.1:9000/v2"  # where `tillbridge sandbox` listens
 
 def checked_url(text: str) -> str:
     """Return a base URL as it is written in the file. Raises ConfigError."""
+    typed = text.strip().rstrip("/")
+    host = urlsplit(typed if "://" in typed else f"//{typed}").hostname or ""
+    if "://" not in typed and host:
+        typed = f"{'http' if is_loopback(host) else 'https'}://{typed}"
     try:
-        url = TypeAdapter(HttpUrl).validate_python(text.strip())
-    except ValidationError as failure:
-        message = failure.errors(include_url=False, include_input=False)[0]["msg"]
-        raise ConfigError(
-            _("That address {words}.").format(words=message.removeprefix("Value error, ")),
-            fix=_("It is in the service's console, and ends in /v2."),
-        ) from None
+        url = TypeAdapter(HttpUrl).validate_python(typed)
+    except ValidationError:
+        raise _no_address(text) from None
     parts = urlsplit(url)
-    if parts.scheme == "http" and not is_loopback(parts.hostname or ""):
+    if not (is_loopback(host) or "." in host or ":" in host):
+        raise _no_address(text)
+    if parts.scheme == "http" and not is_loopback(host):
         raise ConfigError(
             _("That is plain http to another machine: tokens could be read on the way."),
             fix=_("Use https://."),
+            field="base_url",
         )
     return url
+
+
+def _no_address(text: str) -> ConfigError:
+    return ConfigError(
+        _("“{text}” is not a web address.").format(text=text.strip()[:80]),
+        fix=_("Copy it from the service's console: it begins with https:// and ends in /v2."),
+        field="base_url",
+    )
 
 
 def is_practice(base_url: str) -> bool:
@@ -73,8 +84,30 @@ async def reached(base_url: str) -> Finding:
     found = answer_verdict(await in_thread(lambda: exchange(f"{base_url}/pos/stores")))
     is_well, fix = found.level is Level.OK, found.fix
     if not is_well and is_practice(base_url):
-        fix = _("Start it: tillbridge sandbox. {fix}").format(fix=fix)
-    return Finding(is_well, found.text, fix)
+        fix = _("Start the practice service in another terminal: tillbridge sandbox")
+    text, fix = (each.replace("base_url", base_url) for each in (found.text, fix))
+    return Finding(is_well, text, fix, field="base_url")
+
+
+async def reached_below(base_url: str) -> str:
+    """Return the address with /v2 behind it where the service answers there; "" for nothing."""
+    below = f"{base_url}/v2"
+    is_there = not urlsplit(base_url).path and (await reached(below)).done
+    return below if is_there else ""
+
+
+async def practice_app(base_url: str) -> tuple[str, str]:
+    """Return id and secret of the practice service's app. Raises ConfigError."""
+    try:
+        async with _session() as session, session.get(f"{_origin(base_url)}/_control/apps") as got:
+            (first, *_more) = (await got.json())["apps"]
+            return str(first["client_id"]), str(first["client_secret"])
+    except (aiohttp.ClientError, TimeoutError, KeyError, TypeError, ValueError):
+        raise ConfigError(
+            _("The service at {url} is not the practice service.").format(url=base_url),
+            fix=_("Start the practice service in another terminal: tillbridge sandbox"),
+            field="base_url",
+        ) from None
 
 
 async def known(app: App, base_url: str, audience: str, clock: Clock) -> None:
@@ -92,6 +125,7 @@ async def known(app: App, base_url: str, audience: str, clock: Clock) -> None:
 
 
 ASSUMED = AssumptionSettings()
+_NOW = "/setup#now"  # the step to take now
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,6 +144,7 @@ class SignIn:
     def __init__(self, place: SetupContext) -> None:
         self._place = place
         self._session: _Session | None = None
+        self._request: ConsentRequest | None = None  # what the merchant is to open
 
     def app(self, draft: Draft) -> App:
         """Return the app; its secret is read from the vault when it is sent."""
@@ -136,38 +171,44 @@ class SignIn:
         """Put back what `stored_secret` returned. Raises LedgerError."""
         stored.put(self._place.ledger.vault)
 
-    async def begin(self, draft: Draft, email: str) -> ConsentRequest:
-        """Return the address for the merchant."""
+    async def address(self, draft: Draft) -> str:
+        """Return where the merchant signs in: the consent under way, or a new one."""
         session = await self._opened(draft)
-        return session.consents.begin(draft.store, email=email or None)
+        if self._request is None or not session.consents.waits_for(self._request):
+            self._request = session.consents.begin(draft.store)
+        return self._request.url
+
+    async def begin(self, draft: Draft, email: str) -> ConsentRequest:
+        """Begin the consent of a merchant with this e-mail."""
+        session = await self._opened(draft)
+        self._request = session.consents.begin(draft.store, email=email or None)
+        return self._request
 
     async def sign_up(self, draft: Draft, form: Mapping[str, str]) -> ConsentRequest:
         """Make a merchant and a store, and return the address to go on. Raises BridgeError."""
         if left_out := missing(form):
-            raise ConfigError(
-                _("A signup needs {fields}.").format(fields=", ".join(left_out)),
-                fix=_("Fill them in."),
-            )
+            raise ConfigError(_("This is needed."), fix=_("Fill it in."), field=left_out[0])
         if faults := faults_of(form):
-            raise ConfigError(f"{faults[0].field}: {faults[0].text}", fix=faults[0].fix)
+            text = _("This {what}").format(what=faults[0].text)
+            raise ConfigError(text, fix=faults[0].fix, field=faults[0].field)
         session = await self._opened(draft)
         request = request_of(form, location_id=draft.location_id or draft.store, flow_type="")
-        return await session.consents.sign_up(draft.store, request)
+        self._request = await session.consents.sign_up(draft.store, request)
+        return self._request
 
     async def returned(self, query: Mapping[str, str]) -> CallbackAnswer:
         """Take the merchant's return; the tokens are then in the vault."""
-        again = _("Begin on the page Set-up.")
         if self._session is None:
-            text = _("Nobody was asked to allow anything here.")
-            return CallbackAnswer(ok=False, text=text, fix=again)
+            text = _("Nobody was asked to sign in here.")
+            return CallbackAnswer(ok=False, text=text, to=_NOW)
         result = await answer_callback(self._session.consents, query)
         if result.store is None:
             text = result.failure.text if result.failure else _("That did not work.")
-            return CallbackAnswer(ok=False, text=text, fix=again)
+            return CallbackAnswer(ok=False, text=text, to=_NOW)
         draft = await self._place.draft()
-        text = _("The merchant allows this bridge to work for them.")
+        text = _("Your restaurant is signed in at the ordering service.")
         await self._place.store(draft.passed("sign_in", text))
-        return CallbackAnswer(ok=True, text=_("Thank you! Go on in the page Set-up."))
+        return CallbackAnswer(ok=True, text=text, to=_NOW)
 
     async def stores(self, draft: Draft) -> list[Store]:
         """Return the merchant's stores. Raises BridgeError."""
@@ -183,7 +224,7 @@ class SignIn:
 
     async def close(self) -> None:
         """Let go of the service."""
-        session, self._session = self._session, None
+        session, self._session, self._request = self._session, None, None
         if session is not None:
             await session.link.close()
 
@@ -236,7 +277,6 @@ class SignIn:
 
 _WITHIN_S = 10.0
 _NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,62}")
-_SOMETHING = re.compile(r".{1,200}")
 
 
 def choice_of(draft: Draft) -> dict[str, Any]:
@@ -261,8 +301,8 @@ async def choice_among(draft: Draft, sign_in: SignIn) -> dict[str, Any]:
         rows = [{name: getattr(each, name) or "" for name in names} for each in stores]
         if not rows:
             trouble = {
-                "text": _("The merchant has no store yet."),
-                "fix": _("Let the merchant make one at the ordering service; load this again."),
+                "text": _("You have no store at the ordering service yet."),
+                "fix": _("Make one there, then load this page again."),
             }
     return {**choice_of(draft), "stores": rows, "trouble": trouble}
 
@@ -275,34 +315,43 @@ async def chosen(
     found = next((each for each in stores if each.store_id == store_id), None)
     if found is None:
         raise ConfigError(
-            _("The merchant has no such store."), fix=_("Choose one of those listed.")
+            _("You have no such store."), fix=_("Choose one of those listed."), field="store_id"
         )
-    name = store.strip()
-    text = _("{store} is {name} at the service.").format(store=name, name=found.name or store_id)
-    passed = draft.passed(
-        "store",
-        text,
-        store=name,
-        store_id=store_id,
-        location_id=location_id.strip(),
-        currency=currency.strip().upper(),
+    name = store.strip() or draft.store
+    if not _NAME.fullmatch(name):
+        raise ConfigError(
+            _("“{name}” cannot be a short name.").format(name=name[:63]),
+            fix=_("Use small letters, digits, - and _."),
+            field="store",
+        )
+    text = _("{name}, in {currency}.").format(
+        name=found.name or store_id, currency=currency_in(currency)
     )
-    _check(passed)
-    return passed
+    draft = described(draft, location_id=location_id.strip() or name, currency=currency)
+    return draft.passed("store", text, store=name, store_id=store_id)
 
 
-def _check(draft: Draft) -> None:
-    """Raise ConfigError where what was said of the store cannot stand in the file."""
-    checks = (
-        (_NAME, draft.store, _("The local name takes small letters, digits, - and _.")),
-        (_SOMETHING, draft.location_id, _("Your own id of the location is missing.")),
-    )
-    for pattern, text, message in checks:
-        if not pattern.fullmatch(text):
-            raise ConfigError(message, fix=_("Correct it."))
-    if fix := currency_fix(draft.currency):
-        text = _("{currency} is not the code of a currency.")
-        raise ConfigError(text.format(currency=draft.currency or "?"), fix=fix)
+def described(draft: Draft, *, location_id: str, currency: str) -> Draft:
+    """Return the draft with what is said of a store beside its id. Raises ConfigError."""
+    location = location_id.strip() or draft.location_id or draft.store
+    if len(location) > _LONGEST or not location.isprintable():
+        raise ConfigError(_("This number is too long."), fix=_("Shorten it."), field="location_id")
+    return draft.with_answers(location_id=location, currency=currency_in(currency))
+
+
+_LONGEST = 200
+
+
+def currency_in(text: str) -> str:
+    """Return the code of a currency that was typed. Raises ConfigError, with what was meant."""
+    code = text.strip().upper()
+    if fix := currency_fix(code):
+        raise ConfigError(
+            _("“{text}” is not the code of a currency.").format(text=text.strip()[:40]),
+            fix=fix,
+            field="currency",
+        )
+    return code
 
 
 _MOST_TRIES = 25  # items that need a choice are not to be had without one
@@ -318,14 +367,17 @@ def _origin(base_url: str) -> str:
     return f"{parts.scheme}://{parts.netloc}"
 
 
+def _session() -> aiohttp.ClientSession:
+    within = aiohttp.ClientTimeout(total=_WITHIN_S)
+    return aiohttp.ClientSession(timeout=within, trust_env=False)
+
+
 async def place_order(base_url: str, store_id: str) -> Finding:
     """Order one of the first item that can be ordered by itself."""
     origin = _origin(base_url)
     storefront = storefront_of(base_url, store_id)
     try:
-        async with aiohttp.ClientSession(
-            timeout=aiohttp.ClientTimeout(total=_WITHIN_S), trust_env=False
-        ) as session:
+        async with _session() as session:
             items = await _on_sale(session, origin, store_id)
             for external_id in items[:_MOST_TRIES]:
                 line = {"external_id": external_id, "quantity": 1}

@@ -133,6 +133,15 @@ class ConsentFlow:
             text, fix=_("Begin again: tillbridge connect {store}").format(store=store)
         )
 
+    def waits_for(self, request: ConsentRequest) -> bool:
+        """Whether the merchant can still go on with this request."""
+        pending = self._pending.get(request.store)
+        return (
+            pending is not None
+            and same_state(pending.state, request.state)
+            and pending.until > self._clock.monotonic()
+        )
+
     def _store_of(self, state: str) -> str | None:
         found = None
         for store, pending in self._pending.items():
@@ -169,11 +178,15 @@ async def note_consent(ledger: Ledger, store: str, tokens: Tokens, *, at_ms: int
 
 @dataclass(frozen=True, slots=True)
 class CallbackAnswer:
-    """What the merchant's browser shows after consent: whether it worked, and one sentence."""
+    """What the merchant's browser shows after consent: whether it worked, and one sentence.
+
+    `to` is the path of the bridge's own page to go on to, "" where there is none.
+    """
 
     ok: bool
     text: str
     fix: str = ""
+    to: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,6 +8,7 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from pydantic import AfterValidator, Field, model_validator
 
+from tillbridge.adapter.registration import ASKED_FIRST, NEEDED
 from tillbridge.adapter.sale_options import PriceOptions, SaleOptions, StockOptions
 from tillbridge.pos.folder.mapping import ColumnName, ColumnNames, Ids
 from tillbridge.pos.folder.table_file import TableSource
@@ -64,64 +65,94 @@ class FolderOptions(SaleOptions, PriceOptions, StockOptions):
     """Which files the till writes and reads; relative paths count from `context.base_dir`."""
 
     menu: Path | None = Field(
-        None, description="The menu export: .csv, .tsv, .txt or .xlsx with a header row, or .json."
+        None,
+        title="Menu file",
+        description="The menu export: .csv, .tsv, .txt or .xlsx with a header row, or .json.",
+        json_schema_extra={NEEDED: True},
     )
     format: str | None = Field(
         None,
         min_length=1,
+        title="Product the menu comes from",
         description='The product that the menu comes from ("shopify"), or a mapping of your own '
         '("my.toml"); without it, the menu is as described here.',
     )
     sheet: str | None = Field(
-        None, min_length=1, description="The sheet of a workbook; else the first that fits."
+        None,
+        min_length=1,
+        title="Sheet of the workbook",
+        description="The sheet of a workbook; else the first that fits.",
     )
     group_by: ColumnNames | None = Field(
         None,
+        title="Column that groups sizes",
         description="A column by which rows are one item; its first row is the item and its "
         "first size, and `variant_name` names the sizes.",
     )
     ids: Ids | None = Field(
         None,
+        title="Ids of items",
         description='"derived" for a till without ids: they are made of category, name and size. '
         'Else "column".',
     )
     addons: Path | None = Field(
-        None, description="CSV of add-on groups and their add-ons, beside a menu that is a CSV."
+        None,
+        title="Add-ons file",
+        description="CSV of add-on groups and their add-ons, beside a menu that is a CSV.",
     )
     columns: dict[Column, ColumnName] = Field(
         default_factory=dict,
+        title="Names of the columns",
         description='Header names that differ from ours: columns = { external_id = "SKU" }; '
         "or positions (1 is the first), in a menu without a header.",
     )
     encoding: Annotated[str, AfterValidator(_known_encoding)] | None = Field(
-        None, description="Encoding of the exports; without it, it is found out."
+        None, title="Encoding", description="Encoding of the exports; without it, it is found out."
     )
     delimiter: Annotated[str, AfterValidator(_one_character)] | None = Field(
-        None, description='What separates fields, for example ";" or "tab"; else it is found out.'
+        None,
+        title="Delimiter",
+        description='What separates fields, for example ";" or "tab"; else it is found out.',
     )
     menu_name: str = Field(
-        "Menu", min_length=1, description="What the menu of a CSV export is called."
+        "Menu",
+        min_length=1,
+        title="Name of the menu",
+        description="What the menu of a CSV export is called.",
     )
     availability: Path | None = Field(
-        None, description="CSV of what is sold out, the fast path for taking items off sale."
+        None,
+        title="Sold-out file",
+        description="CSV of what is sold out, the fast path for taking items off sale.",
     )
     timezone: Annotated[str, AfterValidator(_known_timezone)] | None = Field(
         None,
+        title="Time zone",
         description="Time zone of times in `availability` that do not say theirs; without it, they "
         "are bad rows.",
     )
-    tables: Path | None = Field(None, description="CSV of the tables.")
+    tables: Path | None = Field(None, title="Tables file", description="CSV of the tables.")
     orders_dir: Path = Field(
-        Path("orders"), description="Folder into which the bridge writes each order as one file."
+        Path("orders"),
+        title="Folder for orders",
+        description="The bridge writes each order here, as one file.",
+        json_schema_extra={ASKED_FIRST: True},
     )
     updates_dir: Path = Field(
-        Path("updates"), description="Folder into which the till writes news of orders."
+        Path("updates"),
+        title="Folder for status updates",
+        description="The till writes its status updates of orders here.",
     )
     heartbeat: Path | None = Field(
-        None, description="A file that the till touches while it is running."
+        None,
+        title="Heartbeat file",
+        description="A file that the till touches while it is running.",
     )
     heartbeat_s: float = Field(
-        60, gt=0, description="A heartbeat older than this means that the till is offline."
+        60,
+        gt=0,
+        title="Till is offline after (seconds)",
+        description="A heartbeat older than this means that the till is offline.",
     )
 
     @model_validator(mode="after")

@@ -94,7 +94,8 @@ class Visit:
 class Done:
     """What came of an action, shown on the page `to` once (POST, redirect, GET).
 
-    `ok` false: it was not done. `link` is an address to follow next, with its `link_text`.
+    `ok` false: it was not done, because of the field `wrong`; `typed` is the form that was sent
+    to the path `at`. `link` is an address to follow next, with its `link_text`.
     """
 
     text: str
@@ -103,6 +104,9 @@ class Done:
     to: str = ""
     link: str = ""
     link_text: str = ""
+    wrong: str = ""
+    at: str = ""
+    typed: Mapping[str, str] = field(default_factory=dict)
 
     @classmethod
     def of(cls, answer: Mapping[str, Any], *, to: str = "") -> "Done":
@@ -112,6 +116,7 @@ class Done:
             ok=answer.get("ok") is not False,
             fix=str(answer.get("fix", "")),
             to=to,
+            wrong=str(answer.get("field", "")),
         )
 
 

@@ -5,11 +5,24 @@ action shows what changes in bridge.toml and writes it. Everything works without
 """
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 from tillbridge.core.actor import Role
+from tillbridge.core.errors import ConfigError
 from tillbridge.core.i18n import _
-from tillbridge.web.site.book import Do, Done, Filled, Page, Visit, performs, subject
+from tillbridge.model.currencies import currencies
+from tillbridge.web.site.book import (
+    Action,
+    Do,
+    Done,
+    Filled,
+    Page,
+    Visit,
+    link,
+    performs,
+    subject,
+)
 
 TITLES: Mapping[str, str] = {
     "service": _("The ordering service"),
@@ -17,9 +30,24 @@ TITLES: Mapping[str, str] = {
     "store": _("The store"),
     "adapter": _("The till"),
     "address": _("The public address"),
+    "save": _("Save and restart"),
     "order": _("The first order"),
 }
-_CHANGEABLE = ("service", "sign_in", "adapter", "address")
+_CHANGEABLE = ("service", "sign_in", "store", "adapter", "address")
+# The step that an action belongs to.
+_STEP_OF: Mapping[str, str] = {
+    "/setup/service": "service",
+    "/setup/sign-in": "sign_in",
+    "/setup/allow": "sign_in",
+    "/setup/sign-up": "sign_in",
+    "/setup/store": "store",
+    "/setup/sample-till": "adapter",
+    "/setup/till": "adapter",
+    "/setup/orders": "adapter",
+    "/setup/address": "address",
+    "/setup/write": "save",
+    "/setup/order": "order",
+}
 _SIGNUP: Mapping[str, str] = {
     "store-name": _("Name of the store, as guests know it"),
     "email": _("E-mail of the merchant, who will sign in with it"),
@@ -44,35 +72,28 @@ async def _fill(visit: Visit) -> Filled:
     return {
         "setup": answer,
         "titles": TITLES,
-        "changeable": _CHANGEABLE if answer["running"] else (*_CHANGEABLE, "store"),
+        "changeable": _CHANGEABLE,
+        "currencies": currencies(),
+        "step_of": _STEP_OF,
         # Choosing an adapter loads the page again: its form stays in sight.
-        "opened": "adapter" if adapter else "",
+        "opened": "adapter" if adapter else visit.one_of("open", _CHANGEABLE),
+        "opened_option": visit.query.get("option", ""),
         "signup": _SIGNUP,
         "arrived": arrived,
     }
 
 
 async def _service(visit: Visit) -> Done:
-    url = visit.form.get("practice") or visit.form.get("base_url", "")
-    return Done.of(await visit.perform("setup.service", base_url=url))
-
-
-async def _allow(visit: Visit) -> Done:
-    return _to_open(await visit.perform("setup.allow", email=visit.form.get("email", "")))
+    practice = visit.form.get("practice", "")
+    url = practice or visit.form.get("base_url", "")
+    answer = await visit.perform("setup.service", base_url=url, practice=bool(practice))
+    offered = answer.get("offered", "")
+    return replace(Done.of(answer), typed={"base_url": offered or url})
 
 
 async def _sign_up(visit: Visit) -> Done:
     form = {name: visit.form.get(name, "") for name in _SIGNUP}
-    return _to_open(await visit.perform("setup.sign_up", form=form))
-
-
-def _to_open(answer: Mapping[str, Any]) -> Done:
-    return Done(
-        str(answer["text"]),
-        fix=_("Open it on this machine: the answer comes back to it."),
-        link=str(answer["url"]),
-        link_text=_("Open the ordering service's page"),
-    )
+    return Done.of(await visit.perform("setup.sign_up", form=form))
 
 
 def _trying(operation: str) -> Do:
@@ -86,23 +107,32 @@ def _trying(operation: str) -> Do:
             if name.startswith(prefix)
         }
         adapter = visit.form.get("adapter", "")
-        return Done.of(await visit.perform(operation, adapter=adapter, form=options))
+        try:
+            return Done.of(await visit.perform(operation, adapter=adapter, form=options))
+        except ConfigError as failure:  # the form of the adapter that was chosen stays in sight
+            to = link("/setup", adapter=adapter if operation == "setup.till" else "") + _NOW
+            return Done(failure.text, ok=False, fix=failure.fix, wrong=failure.field, to=to)
 
     return do
 
 
+_NOW = "#now"  # the part of the page where the step to take now is
 SUBJECT = subject(
     Page("/setup", _("Set-up"), "setup.html", _fill, role=Role.TECHNICIAN),
     performs("/setup/service", _("Test it"), "setup.service", do=_service),
     performs("/setup/sign-in", _("Test it"), "setup.sign_in"),
-    performs("/setup/allow", _("Let the merchant allow it"), "setup.allow", do=_allow),
-    performs("/setup/sign-up", _("Sign the merchant up"), "setup.sign_up", do=_sign_up),
-    performs("/setup/store", _("This is the store"), "setup.choose"),
-    performs("/setup/till", _("Try it"), "setup.till", do=_trying("setup.till")),
-    performs("/setup/orders", _("Try it"), "setup.orders", do=_trying("setup.orders")),
+    performs("/setup/allow", _("Use this e-mail"), "setup.allow"),
+    performs("/setup/sign-up", _("Sign up"), "setup.sign_up", do=_sign_up),
+    performs("/setup/store", _("This is my store"), "setup.choose"),
+    performs("/setup/sample-till", _("Use a sample till"), "setup.sample_till"),
+    performs("/setup/till", _("Read the menu now"), "setup.till", do=_trying("setup.till")),
+    performs("/setup/orders", _("Send orders there"), "setup.orders", do=_trying("setup.orders")),
     performs("/setup/address", _("Test it"), "setup.address"),
-    performs("/setup/write", _("Write it and start"), "setup.write"),
-    performs("/setup/forget", _("Forget what is not written"), "setup.forget"),
+    performs("/setup/write", _("Save and restart"), "setup.write"),
+    performs("/setup/forget", _("Discard changes"), "setup.forget"),
     performs("/setup/order", _("Place a practice order"), "setup.order"),
     home="/setup",
+)
+SUBJECT = tuple(
+    replace(each, back=f"/setup{_NOW}") if isinstance(each, Action) else each for each in SUBJECT
 )

@@ -3,6 +3,7 @@
 import secrets
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import replace
 from functools import partial
 from typing import Any
 from urllib.parse import urlsplit
@@ -11,7 +12,7 @@ from aiohttp import web
 from multidict import MultiDictProxy
 
 from tillbridge.core.actor import Role, acting_as
-from tillbridge.core.errors import BridgeError
+from tillbridge.core.errors import BridgeError, ConfigError
 from tillbridge.core.i18n import _
 from tillbridge.core.log import get_logger
 from tillbridge.core.operation import Dispatcher
@@ -44,6 +45,7 @@ from tillbridge.web.site.book import (
 from tillbridge.web.site.registry import BEFORE_SETUP, EVERYTHING, NAVIGATION
 
 _FLASHES = 100
+_BACK = "back-to"  # a field of a question: the page to return to
 _SAFE_SCHEMES = {"http", "https"}
 _MOST_CHARACTERS = 1000  # of a name or password
 _FOREIGN = (
@@ -139,6 +141,7 @@ class Site:
             question = what.ask.about(visit.params)
         else:
             question = await what.ask(visit)
+        came_from = _came_from(request)
         return self._html(
             "question.html",
             visitor,
@@ -146,7 +149,9 @@ class Site:
             section=what.section,
             question=question,
             here=path_of(what.path, visit.params),
-            cancel=_came_from(request) or path_of(what.back, visit.params),
+            cancel=came_from or path_of(what.back, visit.params),
+            # Who is setting up goes on there.
+            back=came_from if came_from.partition("?")[0] == "/setup" else "",
         )
 
     async def _act(self, request: web.Request, action: Action, visitor: Visitor) -> web.Response:
@@ -159,14 +164,17 @@ class Site:
             try:
                 done = await action.do(visit)
             except BridgeError as failure:
-                done = Done(failure.text, ok=False, fix=failure.fix)
+                wrong = failure.field if isinstance(failure, ConfigError) else ""
+                done = Done(failure.text, ok=False, fix=failure.fix, wrong=wrong)
             if not actor.noted:
                 target = "/".join(part for name, part in visit.params.items() if name != "store")
                 store = visit.params.get("store", "")
                 await self.dispatcher.trail.note(
                     action.audit, store=store, target=target, ok=done.ok
                 )
-        return self._redirect(done, done.to or path_of(action.back, visit.params))
+        typed = {} if done.ok else {**form, **done.typed}
+        back = safe_return(form[_BACK]) if _BACK in form else path_of(action.back, visit.params)
+        return self._redirect(replace(done, at=action.path, typed=typed), done.to or back)
 
     async def _enter(self, request: web.Request) -> web.Response:
         """Check a name and password, and begin a session."""
@@ -234,8 +242,11 @@ class Site:
         self._flashes[key] = done
         while len(self._flashes) > _FLASHES:
             self._flashes.popitem(last=False)
-        joint = "&" if "?" in to else "?"
-        return web.Response(status=303, headers={"Location": f"{to}{joint}said={key}"})
+        path, mark, part = to.partition("#")
+        joint = "&" if "?" in path else "?"
+        return web.Response(
+            status=303, headers={"Location": f"{path}{joint}said={key}{mark}{part}"}
+        )
 
     def _not_yet(self, request: web.Request, visitor: Visitor) -> web.Response:
         if visitor.role is not Role.ANYBODY:
@@ -341,6 +352,9 @@ def _flash(done: Done) -> Mapping[str, Any]:
         "fix": done.fix,
         "link": done.link if is_safe else "",
         "link_text": done.link_text or done.link,
+        "wrong": done.wrong,
+        "at": done.at,
+        "typed": done.typed,
     }
 
 

@@ -15,7 +15,8 @@
 
   function busy(region) {
     var active = document.activeElement;
-    return active && region.contains(active) && /^(INPUT|SELECT|TEXTAREA)$/.test(active.tagName);
+    return active && region.contains(active) && /^(INPUT|SELECT|TEXTAREA)$/.test(active.tagName)
+      && !active.readOnly;
   }
 
   /* A region that changes without the bridge telling of it says after how many ms to look again. */
@@ -30,8 +31,19 @@
     }
   }
 
+  /* A page whose forms change with its state is loaded anew, unless somebody is typing. */
+  function moved(fresh) {
+    var now = document.querySelector('[data-reload]'), then = fresh.querySelector('[data-reload]'),
+      part = then && then.getAttribute('data-reload');
+    if (!now || !then || now.getAttribute('data-reload') === part || busy(document.body)) { return false; }
+    window.location.hash = part;
+    window.location.reload();
+    return true;
+  }
+
   function swap(fresh) {
     var old = regions(document), i, other, active, known;
+    if (moved(fresh)) { return; }
     for (i = 0; i < old.length; i += 1) {
       other = fresh.getElementById(old[i].id);
       if (other && !busy(old[i])) {
