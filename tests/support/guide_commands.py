@@ -21,7 +21,12 @@ from tillbridge.demo.stage import Stage, set_up
 from tillbridge.sandbox import SandboxSettings
 
 ROOT = Path(__file__).resolve().parents[2]
-GUIDES = ("README.md", "docs/restaurant.md", "docs/technician.md")
+GUIDES = (
+    "README.md",
+    "docs/restaurant.md",
+    "docs/technician.md",
+    "docs/adapters/writing.md",
+)
 
 # Commands that are not run here, by how they begin, and why.
 NOT_RUN = {
@@ -40,6 +45,10 @@ NOT_RUN = {
     "tillbridge connect": "waits for a person: the demo has connected with --no-browser",
     "tillbridge password": "asks at a terminal: tests/integration/test_page_access.py",
     "tillbridge service install": "changes this machine: tests/machine",
+    "tillbridge adapter check": "takes half a minute: tests/integration/test_adapter_tutorial.py",
+    "tillbridge adapter record": "wants a till",
+    "pip ": "changes what the tests run in",
+    "pytest ": "(as above)",
     "tillbridge restore": "wants a stopped bridge: tests/acceptance/test_backup_and_restore.py",
 }
 # Those that say no, and why.

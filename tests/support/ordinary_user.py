@@ -55,6 +55,18 @@ class OrdinaryUser:
             timeout=60,
         )
 
+    def run_module(self, name: str, *, folder: Path) -> subprocess.CompletedProcess[str]:
+        """Run a module of the tests to its end, in a folder that this user may read."""
+        return subprocess.run(
+            [*self._prefix, sys.executable, "-m", name],
+            cwd=folder,
+            env={**self._env, "PYTHONDONTWRITEBYTECODE": "1"},
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=110,
+        )
+
     @contextmanager
     def terminal(self, *arguments: str) -> Iterator[Iterator[str]]:
         """Run a command in a terminal of its own; yields the lines that it shows, as they come."""
