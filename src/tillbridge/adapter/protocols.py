@@ -49,7 +49,7 @@ class ReadsCatalogueChanges(Protocol):
 
 @runtime_checkable
 class ReadsAvailability(Protocol):
-    """Tells what is sold out apart from the menu: the fast path for 86ing."""
+    """Reads what is sold out, apart from the menu: the fast path for 86ing."""
 
     def read_availability(self) -> AvailabilityReading:
         """Return by external id what the POS says; items it does not name are as the menu says.
@@ -105,7 +105,7 @@ class MarksTickets(Protocol):
 
 @runtime_checkable
 class HoldsLateOrders(Protocol):
-    """Wants a person's word before an old order is written: nobody cooks yesterday's backlog."""
+    """Has a person release an old order before it is written: nobody cooks yesterday's backlog."""
 
     def hold_older_than_s(self) -> float:
         """Return how old an order may be (seconds since it was placed); 0 holds none."""
@@ -158,20 +158,20 @@ class CancelsTickets(Protocol):
 
 @runtime_checkable
 class TellsTicketUpdates(Protocol):
-    """Tells how tickets go on. News is told again until it is handled."""
+    """Reads the status updates of tickets; each is returned again until it is handled."""
 
     def read_updates(self) -> Sequence[TicketUpdate]:
-        """Return the news not yet handled, oldest first. Raises PosOffline."""
+        """Return the updates not yet handled, oldest first. Raises PosOffline."""
         ...
 
     def update_handled(self, update: TicketUpdate) -> None:
-        """Take note that the core has kept this piece of news for good."""
+        """Return this update no more: the bridge has stored it."""
         ...
 
 
 @runtime_checkable
 class TellsUnreadableUpdates(Protocol):
-    """Tells of news that could not be understood; an addition to TellsTicketUpdates."""
+    """Reports updates that could not be understood; an addition to TellsTicketUpdates."""
 
     def unreadable_updates(self) -> Sequence[BadRow]:
         """Return what could not be understood, until a person has cleared it away."""
@@ -180,7 +180,7 @@ class TellsUnreadableUpdates(Protocol):
 
 @runtime_checkable
 class ReportsHealth(Protocol):
-    """Tells whether the POS is there. A probe has no side effects and answers soon."""
+    """Reports whether the POS is there. A probe has no side effects and answers soon."""
 
     def health(self) -> Health:
         """Return whether the POS can be reached; never raises for a POS that is off."""

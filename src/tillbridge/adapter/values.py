@@ -92,9 +92,9 @@ class RejectReason(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class TicketUpdate:
-    """News of a ticket from the POS.
+    """A status update of a ticket, from the POS.
 
-    `key` names this piece of news to the adapter (a file name, a row id) for `update_handled`.
+    `key` names this update to the adapter (a file name, a row id) for `update_handled`.
     `reason`, `external_ids` and `message` belong to a rejection.
     """
 
