@@ -178,7 +178,9 @@ async def driven(settings: SandboxSettings | None = None) -> AsyncIterator[Drive
     jar = aiohttp.CookieJar(unsafe=True)  # cookies of an address, not of a name
     try:
         async with aiohttp.ClientSession(trust_env=False, cookie_jar=jar) as session:
-            yield Driver(running, session, receiver)
+            driver = Driver(running, session, receiver)
+            yield driver
+            running = driver.running  # a test may have started another
     finally:
         await running.stop()
         await runner.cleanup()

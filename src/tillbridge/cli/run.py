@@ -1,5 +1,6 @@
 """`tillbridge run`, the daemon in the foreground; `sandbox` and `demo`, to try it with."""
 
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -48,21 +49,31 @@ def sandbox(
     port: Annotated[
         int, Argument("PORT", _("The port; 0 takes a free one."), least=0, most=65_535)
     ] = 9000,
+    state: Annotated[
+        Path | None,
+        Argument("FILE", _("Go on with what this file holds, and keep it up to date.")),
+    ] = None,
 ) -> None:
     """Run a strict ordering service on this machine, with a storefront to order from.
 
-    It keeps everything in memory and shares nothing with the bridge.
+    It shares nothing with the bridge. Without --state it keeps everything in memory, and a restart
+    begins again.
 
-    Example: tillbridge sandbox --port 9000
+    Example: tillbridge sandbox --state sandbox.json
     """
     import asyncio
 
     from tillbridge.core.log import configure
-    from tillbridge.sandbox import serve
+    from tillbridge.sandbox import UnusableStateError, serve
 
     configure()
     try:
-        asyncio.run(serve(host=host, port=port, ready=_ready))
+        asyncio.run(serve(host=host, port=port, state=state, ready=_ready))
+    except UnusableStateError as failure:
+        say.trouble(
+            f"{failure}.", _("Name another file with --state, or move this one away to begin anew.")
+        )
+        raise typer.Exit(Exit.FAILED) from None
     except OSError as failure:
         from tillbridge.core.errors import reason_of
         from tillbridge.diagnostics.port_holder import port_taken

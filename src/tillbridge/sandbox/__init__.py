@@ -13,6 +13,7 @@ from tillbridge.sandbox.settings import (
     SandboxSettings,
     StoreSeed,
 )
+from tillbridge.sandbox.state_file import UnusableStateError
 
 __all__ = [
     "AppSeed",
@@ -21,6 +22,7 @@ __all__ = [
     "RunningSandbox",
     "SandboxSettings",
     "StoreSeed",
+    "UnusableStateError",
     "create_app",
     "serve",
     "start",

@@ -60,6 +60,11 @@ class Clock:
         """How many seconds pass in one real second."""
         return self._speed
 
+    @property
+    def ahead_s(self) -> int:
+        """How many seconds it is ahead of this machine's clock."""
+        return round((self.now_ms() - time.time_ns() // 1_000_000) / 1000)
+
     def now_ms(self) -> int:
         """The instant, in milliseconds since the epoch."""
         return int(self._base_ms + (time.monotonic() - self._base_real) * 1000 * self._speed)

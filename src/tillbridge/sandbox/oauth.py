@@ -80,6 +80,15 @@ class Tokens:
         self._consents: dict[tuple[str, str], Consent] = {}
         self._issued: dict[str, Token] = {}
 
+    def records(self) -> tuple[list[Consent], Mapping[str, Token]]:
+        """The consents that count now, and all that was issued, by its text."""
+        return list(self._consents.values()), self._issued
+
+    def restore(self, consents: list[Consent], issued: dict[str, Token]) -> None:
+        """Go on with what another sandbox had."""
+        self._consents = {(each.app_id, each.merchant_email): each for each in consents}
+        self._issued = issued
+
     # Issuing
 
     def authorize(self, app_id: str, merchant_email: str, redirect_uri: str) -> str:

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator, Callable
+from pathlib import Path
 
 import structlog
 from aiohttp import web
@@ -18,6 +19,7 @@ from tillbridge.sandbox.pages import STATIC, Pages, site_middleware
 from tillbridge.sandbox.panel import PANEL_ENDPOINTS
 from tillbridge.sandbox.settings import SandboxSettings
 from tillbridge.sandbox.state import World
+from tillbridge.sandbox.state_file import StateFile
 from tillbridge.sandbox.storefront import STOREFRONT_ENDPOINTS, Baskets
 from tillbridge.sandbox.stores import STORE_ENDPOINTS
 from tillbridge.sandbox.webhooks import Webhooks
@@ -40,6 +42,7 @@ class Sandbox:
         self.traffic = Traffic(self.clock, settings)
         self.baskets = Baskets()
         self.pages = Pages()
+        self.state_file: StateFile | None = None
 
     def reset(self) -> None:
         """Everything back to the seeds; the clock keeps its time and goes at its first speed."""
@@ -68,7 +71,10 @@ class Sandbox:
         ):
             api.add_routes(table.routes(self))
         site = web.Application(
-            middlewares=[site_middleware(self.pages, prefix)],
+            middlewares=[
+                *([self.state_file.after_each_request] if self.state_file else []),
+                site_middleware(self.pages, prefix),
+            ],
             client_max_size=settings.max_body_bytes,
         )
         site.add_subapp(prefix, api)
@@ -86,6 +92,8 @@ class Sandbox:
     async def _running(self, _app: web.Application) -> AsyncIterator[None]:
         await self.webhooks.start()
         yield
+        if self.state_file is not None:
+            self.state_file.save()
         self.clock.stop()
         await self.webhooks.stop()
 
@@ -113,13 +121,20 @@ def create_app(settings: SandboxSettings | None = None) -> web.Application:
 
 
 async def start(
-    settings: SandboxSettings | None = None, *, host: str = "127.0.0.1", port: int = 0
+    settings: SandboxSettings | None = None,
+    *,
+    host: str = "127.0.0.1",
+    port: int = 0,
+    state: Path | None = None,
 ) -> RunningSandbox:
     """Listen and return.
 
-    Port 0 takes a free one. Raises `OSError` when the address cannot be had.
+    Port 0 takes a free one. What the file `state` holds is gone on with, and it is kept up to
+    date. Raises `OSError` when the address cannot be had, `UnusableStateError`.
     """
     sandbox = Sandbox(settings or SandboxSettings())
+    if state is not None:
+        sandbox.state_file = StateFile(state, sandbox)
     runner = web.AppRunner(sandbox.app(), access_log=None, shutdown_timeout=1.0)
     await runner.setup()
     try:
@@ -139,10 +154,11 @@ async def serve(
     *,
     host: str = "127.0.0.1",
     port: int = 9000,
+    state: Path | None = None,
     ready: Callable[[RunningSandbox], None] | None = None,
 ) -> None:
     """Serve until cancelled; `ready` is called once, when the sandbox listens."""
-    running = await start(settings, host=host, port=port)
+    running = await start(settings, host=host, port=port, state=state)
     try:
         if ready is not None:
             ready(running)

@@ -1,6 +1,5 @@
 """Every record of the service, held in memory and nowhere else."""
 
-import itertools
 import secrets
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, fields, is_dataclass
@@ -359,7 +358,7 @@ class World:
         self.rejected_items: dict[str, str] = {}
         self.channel_events: list[dict[str, Any]] = []
         self.auto_consent = self.settings.auto_consent
-        self._order_numbers = itertools.count(1001)
+        self.last_order_number = 1000
         for seed in self.settings.merchants:
             merchant = self.add_merchant(seed.email)
             for each in seed.stores:
@@ -441,7 +440,8 @@ class World:
 
     def next_order_number(self) -> str:
         """Counts from 1001."""
-        return str(next(self._order_numbers))
+        self.last_order_number += 1
+        return str(self.last_order_number)
 
     # Communities
 

@@ -118,12 +118,18 @@ class Webhooks:
         self.paused = False
         self.deliveries: OrderedDict[str, Delivery] = OrderedDict()
 
+    def record(self, delivery: Delivery) -> None:
+        """Go on with a delivery of another sandbox, once this one starts."""
+        self.deliveries[delivery.delivery_id] = delivery
+
     async def start(self) -> None:
-        """Open the way out; before the first delivery."""
+        """Open the way out, and make the attempts that another sandbox has left."""
         timeout = aiohttp.ClientTimeout(total=self._settings.webhook_timeout_s)
         # No connection is kept: a receiver that was restarted must not look like a failed attempt.
         connector = aiohttp.TCPConnector(limit=0, force_close=True)
         self._session = aiohttp.ClientSession(connector=connector, timeout=timeout, trust_env=False)
+        for delivery in self.deliveries.values():
+            self._attempt_now(delivery)
 
     async def stop(self) -> None:
         """End every delivery and close the way out."""
