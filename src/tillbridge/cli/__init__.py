@@ -3,6 +3,8 @@
 Importing this room is cheap, and each command imports what it needs when it runs.
 """
 
+import atexit
+import gc
 import sys
 
 from tillbridge.core.errors import BridgeError
@@ -10,6 +12,7 @@ from tillbridge.core.errors import BridgeError
 
 def main() -> None:
     """Run the program and exit with the contract's codes."""
+    atexit.register(gc.freeze)  # the interpreter's last collections would visit all that it imported
     try:
         from tillbridge.cli.app import app
 

@@ -1,5 +1,6 @@
 """`tillbridge run`, the daemon in the foreground; `sandbox` and `demo`, to try it with."""
 
+import gc
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -34,7 +35,11 @@ def run(context: typer.Context) -> None:
     files = LogFiles(loaded.data_dir / LOG_FOLDER, bridge.keep_log_bytes)
     configure(bridge.log_format, bridge.log_level, on_line=files.write, headline_first=True)
 
+    gc.disable()  # what is imported stays
     from tillbridge import daemon  # what it imports may log
+
+    gc.freeze()
+    gc.enable()
 
     raise typer.Exit(daemon.run(loaded))
 
