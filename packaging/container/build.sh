@@ -17,11 +17,9 @@ trap 'rm -rf "$work"' EXIT
 "$work/builder/bin/pip" install --quiet --require-hashes -r "$source/requirements/build.txt"
 "$work/builder/bin/python" "$source/packaging/libraries.py" "$source" "$work/run.txt"
 mkdir "$work/wheels"
-for project in "$source" "$source"/adapters/*/; do
-    if [ -e "$project/pyproject.toml" ]; then
-        "$work/builder/bin/pip" wheel --quiet --no-deps --no-build-isolation --wheel-dir "$work/wheels" "$project"
-    fi
-done
+set -- "$source"
+for project in "$source"/adapters/*/pyproject.toml; do set -- "$@" "${project%/*}"; done
+"$work/builder/bin/pip" wheel --quiet --no-deps --no-build-isolation --wheel-dir "$work/wheels" "$@"
 
 "$python" -m venv --without-pip "$target"
 "$work/builder/bin/pip" --python "$target/bin/python" install --quiet --require-hashes -r "$work/run.txt"
