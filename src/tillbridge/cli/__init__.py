@@ -12,7 +12,7 @@ from tillbridge.core.errors import BridgeError
 
 def main() -> None:
     """Run the program and exit with the contract's codes."""
-    atexit.register(gc.freeze)  # the interpreter's last collections would visit all that it imported
+    atexit.register(gc.freeze)  # its last collections would visit all that was imported
     try:
         from tillbridge.cli.app import app
 

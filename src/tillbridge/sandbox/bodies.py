@@ -7,6 +7,7 @@ docs/sandbox.md). Fields that the specification leaves without a name are named 
 from collections.abc import Callable, Iterator, Mapping
 from copy import copy
 from datetime import UTC, date, datetime
+from functools import cache
 from typing import Annotated, Any, Literal, TypeAlias
 from zoneinfo import ZoneInfo
 
@@ -513,6 +514,7 @@ def token_request(scope_field: str) -> Callable[[Json], type[TokenByCode | Token
     return choose
 
 
+@cache
 def renamed(model: type[AnyBody], field: str, name: str) -> type[AnyBody]:
     """The model with another name for one field in the body; its attribute stays."""
     info = copy(model.model_fields[field])

@@ -1,7 +1,7 @@
 """How endpoints are written: as functions in a table. And whom and what their calls reach."""
 
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -39,6 +39,13 @@ class _Row:
     status: int
     model: Callable[[SandboxSettings], Model[Any]] | None
 
+    # What the parameters of `answer` say, by name
+    wanted: Mapping[str, object]
+    records: Mapping[str, Find]
+    parts: Sequence[str]
+    fields: Sequence[str]
+    body: Model[Body] | None  # unless it hangs on the settings
+
 
 class Endpoints:
     """A table of calls. Outside the API a body may be left out, and Content-Type is not read.
@@ -66,7 +73,7 @@ class Endpoints:
         """Put a function into the table."""
 
         def put(answer: Answer) -> Answer:
-            self._rows.append(_Row(method, path, find, answer, status, model))
+            self._rows.append(_row(method, path, find, answer, status, model))
             return answer
 
         return put
@@ -76,33 +83,18 @@ class Endpoints:
         return [self._route(sandbox, row) for row in self._rows]
 
     def _route(self, sandbox: "Sandbox", row: _Row) -> web.RouteDef:
-        parameters = list(inspect.signature(row.answer).parameters.values())
-        named = parameters[1 if row.find is None else 2 :]
-        records = {
-            each.name: _RECORDS[each.annotation] for each in named if each.annotation in _RECORDS
-        }
-        parts = [each.name for each in named if f"{{{each.name}}}" in row.path]
-        others = {"body", "request", *records, *parts}
-        fields: dict[str, Any] = {
-            each.name: (each.annotation, ... if each.default is each.empty else each.default)
-            for each in named
-            if each.name not in others
-        }
-        wanted = {each.name: each.annotation for each in named}
-        model: Model[Body] | None = row.model(sandbox.settings) if row.model else wanted.get("body")
-        if model is None and (fields or (row.method == "POST" and "request" not in wanted)):
-            model = create_model(row.answer.__name__, __base__=Body, **fields) if fields else Empty
+        model: Model[Body] | None = row.model(sandbox.settings) if row.model else row.body
 
         async def handle(request: web.Request) -> web.StreamResponse:
             found = () if row.find is None else (row.find(sandbox, request),)
-            given = {name: find(sandbox, request) for name, find in records.items()}
-            given |= {name: request.match_info[name] for name in parts}
-            if "request" in wanted:
+            given = {name: find(sandbox, request) for name, find in row.records.items()}
+            given |= {name: request.match_info[name] for name in row.parts}
+            if "request" in row.wanted:
                 given["request"] = request
             if model is not None:
                 body = await _read(request, model, api=self._api)
-                given |= {"body": body} if "body" in wanted else {}
-                given |= {name: getattr(body, name) for name in fields}
+                given |= {"body": body} if "body" in row.wanted else {}
+                given |= {name: getattr(body, name) for name in row.fields}
             answer = row.answer(sandbox, *found, **given)
             if inspect.isawaitable(answer):
                 answer = await answer
@@ -112,6 +104,35 @@ class Endpoints:
 
         head = {"allow_head": False} if row.method == "GET" and self._api else {}
         return web.RouteDef(row.method, row.path, handle, head)
+
+
+def _row(
+    method: str,
+    path: str,
+    find: Find | None,
+    answer: Callable[..., object],
+    status: int,
+    model: Callable[[SandboxSettings], Model[Any]] | None,
+) -> _Row:
+    parameters = list(inspect.signature(answer).parameters.values())
+    named = parameters[1 if find is None else 2 :]
+    wanted = {each.name: each.annotation for each in named}
+    records = {name: _RECORDS[kind] for name, kind in wanted.items() if kind in _RECORDS}
+    parts = [name for name in wanted if f"{{{name}}}" in path]
+    others = {"body", "request", *records, *parts}
+    fields: dict[str, Any] = {
+        each.name: (each.annotation, ... if each.default is each.empty else each.default)
+        for each in named
+        if each.name not in others
+    }
+    body: Model[Body] | None = wanted.get("body")
+    if (
+        model is None
+        and body is None
+        and (fields or (method == "POST" and "request" not in wanted))
+    ):
+        body = create_model(answer.__name__, __base__=Body, **fields) if fields else Empty
+    return _Row(method, path, find, answer, status, model, wanted, records, parts, [*fields], body)
 
 
 async def _read(request: web.Request, model: Model[Body], *, api: bool) -> Body:
