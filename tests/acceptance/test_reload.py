@@ -42,9 +42,18 @@ async def test_a_changed_file_is_noticed_and_the_page_says_what_waits(shop: Worl
     assert "restart" in told["fix"]
     change(shop.config, "retry_s = 0.3", "retry_s =")
     await shop.problem("config.unusable")
-    await shop.bridge.stop()
+
+    async def restart_now() -> str:
+        page = f"http://127.0.0.1:{shop.page_port}"
+        async with shop.http.get(page) as answer:
+            assert 'href="/setup/restart"' in await answer.text()
+        headers = {"Origin": page}
+        async with shop.http.post(f"{page}/setup/restart", headers=headers) as answer:
+            return await answer.text()
+
+    assert "flash bad" in await restart_now()  # with this file it would not start
     change(shop.config, "retry_s =", "retry_s = 0.3")
-    await shop.bridge.start()
+    assert "flash bad" not in await restart_now()
     await shop.problem("config.restart_needed", open_=False)
     await shop.problem("config.unusable", open_=False)
 

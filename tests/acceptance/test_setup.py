@@ -21,6 +21,7 @@ from tillbridge.sandbox import SandboxSettings, start
 from tillbridge.sandbox.settings import MerchantSeed, StoreSeed
 from tillbridge.web.passwords import password_hash
 
+SAMPLE_HOURS = Path(__file__).parents[2] / "config/hours.toml"
 LOYVERSE = Path(__file__).parents[2] / "adapters/loyverse/tests/cases/variants/items.csv"
 
 pytestmark = pytest.mark.timeout(120)
@@ -210,6 +211,12 @@ async def test_a_bridge_that_runs_is_changed_on_the_same_page(wizard: Wizard) ->
     assert "Another bridge answers" in told  # the one that runs, and not where it is to be
     told = await wizard.reach()
     assert "same machine or network" in told
+    told = await wizard.send("store", currency="EUR", hours_file="hours.toml")
+    assert "There is no file hours.toml with opening hours." in told
+    shutil.copy(SAMPLE_HOURS, wizard.fresh.folder / "hours.toml")
+    told = await wizard.send("store", currency="EUR", hours_file="hours.toml")
+    assert '+currency = "EUR"' in told
+    assert '+hours_file = "hours.toml"' in told
     told = await wizard.send("forget")
     assert "+menu" not in told
     await wizard.send("till", adapter="folder", option__menu="export/other.csv")

@@ -473,6 +473,7 @@ PERFORMED: dict[str, Callable[..., Awaitable[Answer]]] = {
     "setup.forget": lambda control: control.setup.forget(),
     "setup.order": lambda control: control.setup.order(),
     "setup.orders": lambda control, **given: control.setup.orders(**given),
+    "setup.restart": lambda control: control.setup.restart(),
     "setup.sample_till": lambda control: control.setup.sample_till(),
     "setup.service": lambda control, **given: control.setup.service(**given),
     "setup.show": lambda control, adapter: control.setup.show(adapter),

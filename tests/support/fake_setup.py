@@ -34,8 +34,11 @@ class FakeSetup:
         told = self._told("setup sign-up", dict(form))
         return {**told, "url": "http://127.0.0.1:9/authorize?state=x"}
 
-    async def choose(self, store: str, *, store_id: str, location_id: str, currency: str) -> Answer:
-        return self._told("setup choose", store, store_id, location_id, currency)
+    async def choose(self, store: str, **answers: str) -> Answer:
+        return self._told("setup choose", store, *answers.values())
+
+    async def restart(self) -> Answer:
+        return self._told("setup restart")
 
     async def till(self, adapter: str, form: Mapping[str, str]) -> Answer:
         return self._told("setup till", adapter, dict(form))
@@ -91,6 +94,7 @@ def nothing_yet() -> Answer:
             "store_id": "",
             "location_id": "",
             "currency": "",
+            "hours_file": "",
             "stores": [],
             "trouble": None,
         },
@@ -149,6 +153,7 @@ def everything_open(text: str = PLANT) -> Answer:
             "store_id": text,
             "location_id": text,
             "currency": "EUR",
+            "hours_file": text,
             "stores": [store, {**store, "store_id": "other"}],
             "trouble": trouble,
         },

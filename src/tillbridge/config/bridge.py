@@ -91,7 +91,7 @@ class ServiceSettings(Section):
     service could not deliver meanwhile arrives first."""
     reintegrate_quiet_s: Annotated[float, Field(ge=0, le=60)] = 5
     """Before a new integration replaces one, the storefront is closed this long, so that no order
-    falls between; 0 does not close it."""
+    is lost in between; 0 does not close it."""
     consent_warn_days: float = Field(2, ge=0)
     """The page warns when the merchant's consent ends within this many days."""
 

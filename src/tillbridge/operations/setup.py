@@ -295,27 +295,33 @@ async def choose(
     store_id: StoreId = "",
     location_id: str = "",
     currency: str = "",
+    hours_file: str = "",
 ) -> Answer:
     """Say which of the merchant's stores this is; `store` is what it is called here.
 
-    Beside a bridge that serves it only its location and currency are changed.
+    Beside a bridge that serves it only the rest is changed.
     """
     from tillbridge.setup.service import chosen, described
 
     setup, place, draft = work.setup, work.place, work.draft
+    if not work.is_running:
+        work.after(draft.found.get("sign_in"))
+    draft = described(
+        draft,
+        place.base_dir,
+        location_id=location_id or ("" if work.is_running else store),
+        currency=currency,
+        hours_file=hours_file,
+    )
     if work.is_running:
-        draft = described(draft, location_id=location_id, currency=currency)
         text = _("The currency is {currency}.").format(currency=draft.currency)
         await place.store(draft.passed("store", text))
         return {"ok": True, "text": text}
-    work.after(draft.found.get("sign_in"))
     with_store = await chosen(
         draft,
         setup.sign_in,
         store=store,
         store_id=store_id,
-        location_id=location_id,
-        currency=currency,
     )
     setup.sign_in.rename(draft.store, with_store.store, draft.base_url)
     await place.store(with_store)
@@ -446,6 +452,24 @@ async def write(work: _Work, digest: str = "") -> Answer:
         "text": text.format(file=place.path.name),
         "fix": copied.format(copy=copy.name) if copy else "",
     }
+
+
+@_step("restart")
+async def restart(work: _Work) -> Answer:
+    """Restart the bridge with the file as it is, where it can start with it."""
+    import asyncio
+
+    from tillbridge.config import load
+    from tillbridge.setup.proposal import begin_anew, cannot_undo, faults_in, vault_of
+
+    def faults() -> list[ConfigError]:
+        loaded = load(work.place.path)
+        return faults_in(loaded, vault_of(loaded), [])
+
+    if found := await asyncio.to_thread(faults):
+        raise found[0]
+    begin_anew(work.place, cannot_undo, connect="")
+    return {"ok": True, "text": _("The bridge restarts with bridge.toml as it is now.")}
 
 
 @_step("text")

@@ -95,6 +95,7 @@ _TEST_OF: Mapping[str, str] = {
     "store_id": "store",
     "location_id": "store",
     "currency": "store",
+    "hours_file": "store",
     "pos": "menu",
     "orders": "adapter",
     "listen": "address",
@@ -123,6 +124,7 @@ class Draft(BaseModel):
     store_id: str = ""
     location_id: str = ""
     currency: str = ""
+    hours_file: str = ""
     pos: dict[str, Any] = {}
     orders: dict[str, Any] = {}
     listen: str = ""
@@ -175,7 +177,7 @@ _KEYS: Mapping[str, KeyPath] = {
     "listen": ("receiver", "listen"),
     "public_url": ("receiver", "public_url"),
 }
-_STORE_KEYS = ("store_id", "location_id", "currency")
+_STORE_KEYS = ("store_id", "location_id", "currency", "hours_file")
 
 
 def _keys(store: str) -> dict[str, KeyPath]:
@@ -240,6 +242,8 @@ def changes_of(draft: Draft, document: Mapping[str, Any]) -> dict[KeyPath, Any]:
     orders: KeyPath = ("stores", draft.store, "orders")
     answers = {path: getattr(draft, answer) for answer, path in _keys(draft.store).items()}
     wanted: dict[KeyPath, Any] = {path: value for path, value in answers.items() if value}
+    if not draft.hours_file:
+        wanted["stores", draft.store, "hours_file"] = None  # they are managed at the service
     if draft.pos and not _table(document, *pos):
         # Nobody has seen yet what this till's export comes to.
         wanted["stores", draft.store, "menu", "approve_first"] = True

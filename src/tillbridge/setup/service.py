@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
+from pathlib import Path
 from typing import Any
 from urllib.parse import quote, urlsplit
 
@@ -18,6 +19,7 @@ from tillbridge.config.values import HttpUrl, currency_fix
 from tillbridge.core.clock import Clock
 from tillbridge.core.daemon_threads import in_thread
 from tillbridge.core.errors import BridgeError, ConfigError, Refused
+from tillbridge.core.files import is_own
 from tillbridge.core.i18n import _
 from tillbridge.core.log import learn_secret
 from tillbridge.diagnostics.check import Level
@@ -281,7 +283,7 @@ _NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,62}")
 
 def choice_of(draft: Draft) -> dict[str, Any]:
     """Return what the form holds, without asking the service."""
-    typed = ("store", "store_id", "location_id", "currency")
+    typed = ("store", "store_id", "location_id", "currency", "hours_file")
     return {**{name: getattr(draft, name) for name in typed}, "stores": [], "trouble": None}
 
 
@@ -307,9 +309,7 @@ async def choice_among(draft: Draft, sign_in: SignIn) -> dict[str, Any]:
     return {**choice_of(draft), "stores": rows, "trouble": trouble}
 
 
-async def chosen(
-    draft: Draft, sign_in: SignIn, *, store: str, store_id: str, location_id: str, currency: str
-) -> Draft:
+async def chosen(draft: Draft, sign_in: SignIn, *, store: str, store_id: str) -> Draft:
     """Return the draft with the store that was chosen. Raises ConfigError, ServiceError."""
     stores = await sign_in.stores(draft)
     found = next((each for each in stores if each.store_id == store_id), None)
@@ -324,19 +324,25 @@ async def chosen(
             fix=_("Use small letters, digits, - and _."),
             field="store",
         )
-    text = _("{name}, in {currency}.").format(
-        name=found.name or store_id, currency=currency_in(currency)
-    )
-    draft = described(draft, location_id=location_id.strip() or name, currency=currency)
+    text = _("{name}, in {currency}.").format(name=found.name or store_id, currency=draft.currency)
     return draft.passed("store", text, store=name, store_id=store_id)
 
 
-def described(draft: Draft, *, location_id: str, currency: str) -> Draft:
+def described(
+    draft: Draft, base_dir: Path, *, location_id: str, currency: str, hours_file: str
+) -> Draft:
     """Return the draft with what is said of a store beside its id. Raises ConfigError."""
-    location = location_id.strip() or draft.location_id or draft.store
+    location, hours = location_id.strip() or draft.location_id or draft.store, hours_file.strip()
     if len(location) > _LONGEST or not location.isprintable():
         raise ConfigError(_("This number is too long."), fix=_("Shorten it."), field="location_id")
-    return draft.with_answers(location_id=location, currency=currency_in(currency))
+    if hours and (is_own(base_dir / hours) or not (base_dir / hours).is_file()):
+        raise ConfigError(
+            _("There is no file {path} with opening hours.").format(path=hours),
+            fix=_("Copy config/hours.toml there and write your hours into it; see docs/store.md."),
+            field="hours_file",
+        )
+    currency = currency_in(currency)
+    return draft.with_answers(location_id=location, currency=currency, hours_file=hours)
 
 
 _LONGEST = 200

@@ -97,8 +97,8 @@ def costs_of(kind: Kind) -> tuple[str, ...]:
     if kind not in {Kind.REINTEGRATE, Kind.ROTATE}:
         return ()
     return (
-        _("The integration is removed and made anew, which gives a new webhook secret."),
-        _("The storefront is closed for a moment, so that no order falls between."),
+        _("The connection is removed and made again, which gives a new webhook secret."),
+        _("The storefront is closed for a moment, so that no order is lost in between."),
         _("Deliveries that the service was still trying to repeat are not sent again."),
         _("Deliveries signed with the old secret are accepted for a while; orders go on."),
     )

@@ -18,6 +18,7 @@ from tillbridge.web.site.book import (
     Done,
     Filled,
     Page,
+    Question,
     Visit,
     link,
     performs,
@@ -129,10 +130,24 @@ SUBJECT = subject(
     performs("/setup/orders", _("Send orders there"), "setup.orders", do=_trying("setup.orders")),
     performs("/setup/address", _("Test it"), "setup.address"),
     performs("/setup/write", _("Save and restart"), "setup.write"),
+    performs(
+        "/setup/restart",
+        _("Restart now"),
+        "setup.restart",
+        back="/",
+        ask=Question(
+            _("The bridge restarts with bridge.toml as it is now."),
+            _("Restart"),
+            points=(_("Orders that come meanwhile wait some seconds."),),
+        ),
+    ),
     performs("/setup/forget", _("Discard changes"), "setup.forget"),
     performs("/setup/order", _("Place a practice order"), "setup.order"),
     home="/setup",
 )
 SUBJECT = tuple(
-    replace(each, back=f"/setup{_NOW}") if isinstance(each, Action) else each for each in SUBJECT
+    replace(each, back=f"/setup{_NOW}")
+    if isinstance(each, Action) and each.back == "/setup"
+    else each
+    for each in SUBJECT
 )

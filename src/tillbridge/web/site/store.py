@@ -162,11 +162,11 @@ INTEGRATION = subject(
     ),
     performs(
         "/stores/{store}/integration/anew",
-        _("Integrate it anew"),
+        _("Reconnect the store"),
         "integration.reintegrate",
         ask=Question(
-            _("{store} is integrated anew. No new consent is needed while one lasts."),
-            _("Integrate {store} anew"),
+            _("{store} is connected to the ordering service anew. You need not sign in again."),
+            _("Reconnect {store}"),
             points=costs_of(Kind.REINTEGRATE),
             risky=True,
         ),

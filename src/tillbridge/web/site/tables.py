@@ -22,7 +22,9 @@ async def _fill(visit: Visit) -> Filled:
     for name, part in (await visit.status())["stores"].items():
         found = await visit.perform("tables.list", store=name)
         zones = sorted({each["zone"] for each in found["tables"] if each["zone"]})
-        stores.append({**found, "name": name, "zones": zones, "status": part["tables"]})
+        adapter = part["pos"]["adapter"]
+        more = {"name": name, "zones": zones, "status": part["tables"], "adapter": adapter}
+        stores.append({**found, **more})
     return {"stores": stores, "papers": PAPERS, "per_page": _PER_PAGE, "usual": _USUAL_PER_PAGE}
 
 
