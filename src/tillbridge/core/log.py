@@ -117,22 +117,25 @@ class _Output:
         self._to_journal = goes_to_journal(stream)
         # ASCII, because the stream's encoding is the system's affair.
         self._as_json = structlog.processors.JSONRenderer(default=str)
-        self._for_people = console and structlog.dev.ConsoleRenderer(
-            colors=self._is_terminal,
-            exception_formatter=structlog.dev.plain_traceback,
-            timestamp_key="at",
-            sort_keys=False,
-        )
+        self._for_people: Processor | None = None
+        if console:
+            self._for_people = structlog.dev.ConsoleRenderer(
+                colors=self._is_terminal,
+                exception_formatter=structlog.dev.plain_traceback,
+                timestamp_key="at",
+                sort_keys=False,
+            )
 
     def write(self, /, **event: Any) -> None:  # noqa: ANN401 -- fields of any type
         """Write one line. One that cannot be written (closed pipe, full disk) stops nothing."""
-        shown, level = masked_value(event), event["level"]
+        level = event.pop("level")
+        shown = masked_value(event)
         at = to_iso(time.time_ns() // 1_000_000)
         shown = {"event": shown.pop("event", ""), "level": level, "at": at, **shown}
         line = str(self._as_json(None, level, shown))
         if self._on_line is not None:
             self._on_line(line)
-        if self._for_people:
+        if self._for_people is not None:
             safe = {
                 name: _CONTROL.sub(_escaped, value)
                 if isinstance(value, str) and name != "exception"
@@ -141,7 +144,7 @@ class _Output:
             }
             if self._is_terminal:
                 safe["at"] = time.strftime("%H:%M:%S")  # a person's own time
-            line = self._for_people(None, level, safe)
+            line = str(self._for_people(None, level, safe))
             if self._is_terminal:
                 line = self._placed(shown, line)
         if not line:
