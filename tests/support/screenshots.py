@@ -78,6 +78,7 @@ def fill(control: FakeControl) -> None:
     assert store.held is not None
     store.held = Held(store.held.since, (held,))
     store.acknowledged_items = 80
+    store.facts = {**store.facts, "service_store_name": "Trattoria Sant'Ambrogio"}
     problems = (pos, replace(menu, detail={"detail": held}), consent)
     control.facts = replace(control.facts, problems=problems)
     first, second = control.day.waiting
