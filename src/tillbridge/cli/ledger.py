@@ -89,7 +89,10 @@ def restore(
     if find_running(loaded.data_dir) is not None:
         raise BridgeError(
             _("The bridge runs, and has the ledger."),
-            fix=_("Stop it first: systemctl stop tillbridge. Start it again afterwards."),
+            fix=_(
+                "Stop it first, with Ctrl-C in its terminal or systemctl stop tillbridge. Start it "
+                "again afterwards."
+            ),
         )
     chosen = saved or next(iter(back_ups(loaded.data_dir)), None)
     if chosen is None:
@@ -114,7 +117,7 @@ def restore(
     return {
         "ok": True,
         "text": f"{text} {asked}",
-        "fix": _("Start the bridge: systemctl start tillbridge, or tillbridge run"),
+        "fix": _("Start the bridge: tillbridge run, or systemctl start tillbridge"),
         "path": str(chosen),
         "replaced": str(done.replaced) if done.replaced else None,
         "carried_over": done.carried_over,

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from tillbridge.core.i18n import _
+from tillbridge.core.started import command_to
 
 
 class Severity(StrEnum):
@@ -184,5 +185,6 @@ class OpenProblem:
         return self.kind.fix.format_map(self._fields())
 
     def _fields(self) -> _Fields:
-        own = {"store": self.store, "subject": self.subject}
+        restart = command_to("restart") if "{restart}" in self.kind.fix else ""
+        own = {"store": self.store, "subject": self.subject, "restart": restart}
         return _Fields({**self.kind.defaults, **own, **self.detail})

@@ -29,6 +29,7 @@ from tillbridge.core.log import get_logger, set_level
 from tillbridge.core.network import raise_file_limit
 from tillbridge.core.problems import Found, Scope
 from tillbridge.core.restart import RestartController
+from tillbridge.core.started import command_to
 from tillbridge.core.worker import Step, Supervisor, Worker
 from tillbridge.daemon import alerting, checks
 from tillbridge.daemon.compose import compose, dispatcher_of, subject_of
@@ -302,6 +303,7 @@ class _Daemon:
             "pid": os.getpid(),
             "started_at": bridge.started_at,
             "version": tillbridge.__version__,
+            "start": command_to("start"),
         }
         if stopped:
             fact["stopped_at"] = at

@@ -181,7 +181,9 @@ def _not_running(facts: BridgeFacts, now_ms: int) -> OpenProblem:
     stopped_at = now_ms if facts.stopped_at is None else facts.stopped_at
     failed = facts.failed_start
     if failed is None or failed.at_ms < (facts.stopped_at or 0):
-        return OpenProblem("bridge.stopped", "", "", stopped_at)
+        running = facts.facts.get("running")
+        start = running.get("start") if isinstance(running, Mapping) else None
+        return OpenProblem("bridge.stopped", "", "", stopped_at, {"start": start} if start else {})
     detail = {"at": clock_time(failed.at_ms, now_ms), "detail": failed.text}
     if failed.fix:
         detail["remedy"] = failed.fix

@@ -58,7 +58,7 @@ async def check_bridge(subject: Subject) -> Finding:
     if subject.hung:
         return failed(
             _("The bridge is there, but does not answer."),
-            _("Look at its log, then restart it: systemctl restart tillbridge"),
+            _("Look at its log (tillbridge logs), then stop it and start it again."),
         )
     if not subject.running:
         return await _not_running(subject)
