@@ -152,8 +152,10 @@ class _Results:
         for verdict in verdicts:
             terminalreporter.section(f"tillbridge: {verdict.report.adapter}")
             for result in verdict.report.results:
-                text = (verdict.exemption(result.check) or result.text).partition("\n")[0]
-                line = f"{verdict.shown_outcome(result):<10} {result.title}: {text}"
+                shown = verdict.shown_outcome(result)
+                reason = verdict.exemption(result.check) if shown == "exempt" else ""
+                text = (reason or result.text).partition("\n")[0]
+                line = f"{shown:<10} {result.title}: {text}"
                 terminalreporter.line(line[:_WIDEST])
             in_part = "" if verdict.whole else " (not all was tried)"
             terminalreporter.line(f"level: {verdict.level}{in_part}")

@@ -1,8 +1,8 @@
 """`tillbridge adapter ...`: for whoever writes an adapter, or wonders whether one is right."""
 
 import sys
-from collections.abc import Mapping
-from contextlib import ExitStack
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, get_args
 
@@ -17,6 +17,7 @@ from tillbridge.core.i18n import _, ngettext
 from tillbridge.core.operation import Answer, Argument
 
 if TYPE_CHECKING:
+    from tillbridge.adapter import Adapter
     from tillbridge.config import LoadedSettings
     from tillbridge.pos.kit import Kit, Trial
     from tillbridge.pos.recording.record import Source
@@ -90,6 +91,9 @@ def check(
         Path | None, Argument("FILE", _("Write the report there too, as JSON."))
     ] = None,
     junit: Annotated[Path | None, Argument("FILE", _("Write it there too, as JUnit XML."))] = None,
+    verbose: Annotated[
+        bool, Argument(help=_("Show the traceback of what the adapter raised."))
+    ] = False,
     as_json: Json = False,
 ) -> None:
     """Check whether an adapter does what it must, on a till of its own that is made for it.
@@ -137,7 +141,7 @@ def check(
     if as_json:
         say.document(verdict.to_json())
     else:
-        say.lines(_show_verdict(kit, verdict, whole=not only))
+        say.lines(_show_verdict(kit, verdict, whole=not only, verbose=verbose))
     raise typer.Exit(not verdict.passed)
 
 
@@ -147,15 +151,20 @@ def _progress(title: str) -> None:
         typer.echo(f"\r\x1b[K{title}" + ("..." if title else ""), nl=False, err=True)
 
 
-def _show_verdict(kit: "Kit", verdict: "KitVerdict", *, whole: bool) -> Lines:
+def _show_verdict(
+    kit: "Kit", verdict: "KitVerdict", *, whole: bool, verbose: bool = False
+) -> Lines:
     for result in verdict.report.results:
         outcome = verdict.shown_outcome(result)
         mark, level = _OUTCOMES[outcome]
-        first, *more = (verdict.exemption(result.check) or result.text).splitlines() or [""]
+        reason = verdict.exemption(result.check) if outcome == "exempt" else ""
+        first, *more = (reason or result.text).splitlines() or [""]
         yield f"{mark} {result.title}: {first}", level
         yield from ((f"    {each}", level) for each in more)
         if outcome in {"failed", "todo"} and result.fix:
             yield f"    {result.fix}"
+        if verbose:
+            yield from (f"    | {each}" for each in result.traceback.splitlines())
     for promise in verdict.broken:
         yield f"x {promise}", "down"
     if not whole:
@@ -207,6 +216,7 @@ def try_adapter(
             called, source = _source(context, name, store, sample, currency)
         currency = source.currency
         there = AdapterContext(called, currency, called, source.base_dir)
+        until_the_end.enter_context(_crash_named(source.adapter))
         pos = open_found(source.adapter, source.options, there)
         until_the_end.enter_context(closing(pos))
         for trial in (trial_of(pos),) if once or is_case else trials(pos):
@@ -215,6 +225,28 @@ def try_adapter(
                 say.document({**trial.readings, "summary": summary})
             else:
                 say.lines(_show_trial(trial, currency))
+
+
+@contextmanager
+def _crash_named(adapter: "Adapter") -> Iterator[None]:
+    """Name the line of the adapter's own code that has crashed."""
+    from tillbridge.adapter.conformance.witness import Witness
+
+    try:
+        yield
+    except BridgeError:
+        raise
+    except Exception as failure:
+        place = Witness(adapter).place_of(failure)
+        if place is None:
+            raise
+        raise BridgeError(
+            f"{place} in {place.function}: {type(failure).__name__}: {failure}",
+            fix=_(
+                "Mend {file}, line {line}: an adapter lets nothing out but the failures of"
+                " tillbridge.adapter."
+            ).format(file=place.file, line=place.line),
+        ) from failure
 
 
 def _source(

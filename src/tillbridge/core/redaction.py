@@ -209,6 +209,11 @@ def _is_secret(name: str, value: object) -> bool:
         return False
     if name == "code":
         return isinstance(value, str) and not _PUBLIC_CODE.fullmatch(value)
+    return names_secret(name)
+
+
+def names_secret(name: str) -> bool:
+    """Whether what stands under this name is secret, whatever it is."""
     return bool(_SECRET_KEY.search(name)) and not _PLAIN_KEY.search(name)
 
 

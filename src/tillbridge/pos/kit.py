@@ -28,7 +28,7 @@ from tillbridge.adapter.registration import home_of
 from tillbridge.core.errors import ConfigError
 from tillbridge.core.i18n import _
 from tillbridge.model.catalogue import MenuSummary
-from tillbridge.pos.loader import find_adapter, read_toml
+from tillbridge.pos.loader import find_adapter, import_remedy, read_toml
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,6 +167,13 @@ def _rig(package: str, adapter: Adapter) -> type[Rig] | None:
             ),
             fix=_("Install what it needs."),
         ) from missing
+    except Exception as failure:  # whatever the import of somebody else's code raises
+        raise ConfigError(
+            _("The rig of {name} cannot be loaded: {detail}").format(
+                name=adapter.name, detail=f"{type(failure).__name__}: {failure}"
+            ),
+            fix=import_remedy(failure, package) or _("Install what it needs."),
+        ) from failure
     rig = getattr(module, "RIG", None)
     if not (isinstance(rig, type) and issubclass(rig, Rig)):
         raise ConfigError(

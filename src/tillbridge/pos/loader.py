@@ -7,6 +7,7 @@ folder and process are built in, and there even where the program was not instal
 
 import importlib.util
 import tomllib
+import traceback
 import warnings
 from collections.abc import Collection, Mapping
 from functools import cache
@@ -123,7 +124,8 @@ def _load(name: str, place: str) -> Adapter:
             _("The adapter {name} cannot be loaded: {detail}").format(
                 name=name, detail=f"{type(failure).__name__}: {failure}"
             ),
-            fix=_("Install it again, in a version that fits this bridge."),
+            fix=import_remedy(failure, module)
+            or _("Install it again, in a version that fits this bridge."),
         ) from failure
     if not isinstance(adapter, Adapter):
         raise ConfigError(
@@ -132,6 +134,18 @@ def _load(name: str, place: str) -> Adapter:
         )
     _check_version(name, adapter)
     return adapter
+
+
+def import_remedy(failure: Exception, module: str) -> str:
+    """Return which line of the module's package must be mended; "" where it is not one of these."""
+    if isinstance(failure, ImportError):
+        return ""
+    package = module.partition(".")[0]
+    places = [(each.filename, each.lineno) for each in traceback.extract_tb(failure.__traceback__)]
+    own = [each for each in places if package in Path(each[0]).with_suffix("").parts]
+    if isinstance(failure, SyntaxError) and failure.filename:
+        own.append((failure.filename, failure.lineno))
+    return _("Mend line {line} of {file}.").format(line=own[-1][1], file=own[-1][0]) if own else ""
 
 
 def _check_version(name: str, adapter: Adapter) -> None:

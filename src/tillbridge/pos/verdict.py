@@ -15,6 +15,7 @@ from tillbridge.adapter.conformance import (
     CHECKS,
     CannotDo,
     Case,
+    Check,
     CheckResult,
     Outcome,
     Report,
@@ -32,6 +33,7 @@ from tillbridge.adapter.conformance.suite import (
     complaint_of,
     judged,
 )
+from tillbridge.adapter.conformance.witness import Witness
 from tillbridge.core.errors import BridgeError
 from tillbridge.core.i18n import _
 from tillbridge.pos.kit import Kit, sample_options
@@ -206,8 +208,10 @@ def planned_checks(kit: Kit) -> tuple[PlannedCheck, ...]:
     if kit.rig is not None:
         subject = Subject(kit.rig) if quality is None else quality.subject(kit.rig)
         looks = [(each.name, each.title, partial(run_check, each, subject)) for each in CHECKS]
+    witness = Witness(kit.adapter, kit.rig)
     for name, title, look in _AROUND:
-        looks.append((name, title, partial(judged, name, title, partial(_look_at, kit, look))))
+        check = Check(name, title, lambda _subject: "", ("read_catalogue",))
+        looks.append((name, title, partial(judged, check, partial(_look_at, kit, look), witness)))
     done = frozenset() if quality is None else quality.done
     there = done if kit.root is not None else done - DOCUMENTS
     return tuple(PlannedCheck(*each, quality, each[0] in there) for each in looks)

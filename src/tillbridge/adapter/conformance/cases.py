@@ -18,6 +18,8 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
+from pydantic import ValidationError
+
 from tillbridge.adapter.failures import ExportUnreadable, PosFailure
 from tillbridge.adapter.normalised import availability_json, catalogue_json, tables_json
 from tillbridge.adapter.protocols import ReadsAvailability, ReadsCatalogue, ReadsTables
@@ -222,7 +224,7 @@ def read_case(adapter: Adapter, case: Case) -> dict[str, Any]:
         try:
             pos = adapter.open(adapter.options.model_validate(options), context)
         except ValueError as failure:
-            return {"options": {"error": _without(str(failure), home)}}
+            return {"options": {"error": _without(_plain(failure), home)}}
         with closing(pos):
             found = {name: _without_in(value, home) for name, value in readings(pos)}
         if strange:
@@ -246,15 +248,22 @@ def copied_case(case: Case) -> Iterator[tuple[Path, dict[str, Any], list[str]]]:
 def run_case(adapter: Adapter, case: Case) -> str:
     """Return how the reading differs from what is expected, as a text; "" where it does not."""
     path = case.folder / EXPECTED
-    found = written(read_case(adapter, case))
+    found = read_case(adapter, case)
     try:
-        expected = written(json.loads(path.read_text("utf-8")))
+        expected = json.loads(path.read_text("utf-8"))
     except FileNotFoundError:
-        expected = ""
+        expected = {}
     except (OSError, ValueError) as failure:
         return f"{path}: {failure}"
+    if "options" in found and "options" not in expected:
+        return f"The options in case.toml do not fit the adapter: {found['options']['error']}"
     lines = difflib.unified_diff(
-        expected.splitlines(), found.splitlines(), "expected", "read", lineterm="", n=2
+        written(expected).splitlines() if expected else [],
+        written(found).splitlines(),
+        "expected",
+        "read",
+        lineterm="",
+        n=2,
     )
     return "\n".join(lines)
 
@@ -306,6 +315,16 @@ def reading_json(found: Reading) -> dict[str, Any]:
             return {"error": found.text, "place": found.place, "fix": found.fix}
         case PosFailure():
             return {"error": f"{type(found).__name__}: {found.message}"}
+
+
+def _plain(failure: ValueError) -> str:
+    """Return what is wrong with options, a sentence for each."""
+    if not isinstance(failure, ValidationError):
+        return str(failure)
+    faults = failure.errors(include_url=False, include_context=False, include_input=False)
+    return "; ".join(
+        ": ".join(filter(None, (".".join(map(str, each["loc"])), each["msg"]))) for each in faults
+    )
 
 
 def _without(text: str, home: Path) -> str:

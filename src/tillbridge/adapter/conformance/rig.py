@@ -7,7 +7,7 @@ that needs it is then not tried, and says why.
 
 import hashlib
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
@@ -19,6 +19,10 @@ from tillbridge.adapter.values import RejectReason, TicketStatus
 from tillbridge.model.catalogue import Catalogue, Item
 from tillbridge.model.order import Order, parse_order
 from tillbridge.model.restaurant import Table
+
+
+class RigFailed(Exception):
+    """The rig itself does not do what it must; that is no fault of the adapter."""
 
 
 class CannotDo(Exception):
@@ -105,10 +109,14 @@ class Rig(ABC):
     adapter: ClassVar[Adapter]
     # Seconds after which a call that has not come back counts as hanging.
     patience_s: ClassVar[float] = 15.0
+    # Whether the adapter is a program of its own: its lines cannot be seen from here.
+    is_program: ClassVar[bool] = False
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self._opened: list[Closes] = []
+        self.on_open: Callable[[object], None] = lambda _pos: None
+        self.on_said: Callable[[object], None] = lambda _said: None
 
     @abstractmethod
     def options(self) -> Mapping[str, Any]:
@@ -230,6 +238,7 @@ class Rig(ABC):
         """Open the adapter on this till, as the bridge does."""
         checked = self.adapter.options.model_validate(dict(self.options()))
         pos = self.adapter.open(checked, self.context(currency))
+        self.on_open(pos)
         if isinstance(pos, Closes):
             self._opened.append(pos)
         return pos

@@ -40,7 +40,11 @@ def does_what_it_declares(subject: Subject) -> str:
         raise Violation("It has no name or no summary.", fix="Give both to Adapter(...).")
     _refuses_strange_options(subject)
     with subject.till() as rig:
-        found = capabilities_of(rig.open())
+        pos = rig.open()
+        found = capabilities_of(pos)
+        subject.witness.saw(repr(pos), "shows in its repr()")
+        options = adapter.options.model_validate(dict(rig.options()))
+        subject.witness.saw(repr(options), "shows in repr() of its options")
     if subject.declared is None:
         raise CannotDo(f"There is no quality.toml; found: {', '.join(sorted(found)) or 'nothing'}.")
     if found != subject.declared:
@@ -107,6 +111,7 @@ def goes_offline_and_comes_back(subject: Subject) -> str:
                 raise Violation(
                     "PosOffline was raised, and the till has the order.",
                     fix="PosOffline means that surely nothing was written.",
+                    method="write_ticket",
                 )
             writer(pos).write_ticket(order, order.id)
             one_ticket(rig, order.id, "coming back", fix="Write it once.")
@@ -132,6 +137,7 @@ def does_not_hang(subject: Subject) -> str:
                 raise Violation(
                     "write_ticket returns a ticket before the till has answered.",
                     fix="Return a ticket only when the till has confirmed it.",
+                    method="write_ticket",
                 )
         rig.answer_slowly(0)
         return "gave up in time"
@@ -174,6 +180,7 @@ def tells_news_until_handled(subject: Subject) -> str:
             raise Violation(
                 f"News that was handled is told again: {_statuses([e.status for e in later])}.",
                 fix="Keep what was handled where a restart finds it.",
+                method="update_handled",
             )
         return "in order, until handled, never after"
 
@@ -215,8 +222,9 @@ def _is_offline(rig: Rig, what: str, call: Callable[[], object]) -> None:
         raise Violation(
             f"The till is away, and {what} raises {type(failure).__name__}: {failure}",
             fix="Turn the driver's errors into PosOffline, at one place.",
+            method=what,
         ) from failure
-    raise Violation(f"The till is away, and {what} works.", fix="Raise PosOffline.")
+    raise Violation(f"The till is away, and {what} works.", fix="Raise PosOffline.", method=what)
 
 
 def _statuses(statuses: list[TicketStatus]) -> str:

@@ -13,6 +13,7 @@ from typing import Any, TypeVar
 
 from tillbridge.adapter import protocols
 from tillbridge.adapter.conformance.rig import CannotDo, Rig, RigTicket
+from tillbridge.adapter.conformance.witness import Witness
 from tillbridge.model.catalogue import Catalogue, Item
 from tillbridge.model.order import Order, parse_order
 
@@ -49,17 +50,25 @@ class Outcome(StrEnum):
 
 
 class Violation(Exception):
-    """What the adapter did against the rule; `fix` says what it should do."""
+    """What the adapter did against the rule; `fix` says what it should do.
 
-    def __init__(self, text: str, *, fix: str) -> None:
+    `method` is the one that did it, where it is another than the check is about.
+    """
+
+    def __init__(self, text: str, *, fix: str, method: str = "") -> None:
         super().__init__(text)
         self.text = text
         self.fix = fix
+        self.method = method
 
 
 @dataclass(frozen=True, slots=True)
 class CheckResult:
-    """One check: `text` says what was found, or why it was not tried; `took_ms` is its time."""
+    """One check: `text` says what was found, or why it was not tried; `took_ms` is its time.
+
+    `place` is the file and line of the vendor's that it is about (`adapter.py:53`), `traceback` the
+    way of an exception that should not have been raised.
+    """
 
     check: str
     title: str
@@ -67,6 +76,8 @@ class CheckResult:
     text: str = ""
     fix: str = ""
     took_ms: int = 0
+    place: str = ""
+    traceback: str = ""
 
     def to_json(self) -> dict[str, Any]:
         """Return it for machines."""
@@ -120,6 +131,10 @@ class Subject:
     rig: type[Rig]
     declared: frozenset[str] | None = None
     not_kept: Mapping[str, str] = field(default_factory=dict)
+    witness: Witness = field(init=False, compare=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "witness", Witness(self.rig.adapter, self.rig))
 
     @contextlib.contextmanager
     def till(self) -> Iterator[Rig]:
@@ -127,6 +142,8 @@ class Subject:
         folder = Path(tempfile.mkdtemp(prefix="till-"))
         try:
             rig = self.rig(folder)
+            rig.on_open, rig.on_said = self.witness.opened, self.witness.heard
+            self.witness.know(rig)
             try:
                 yield rig
             finally:
@@ -158,12 +175,14 @@ def in_time(rig: Rig, what: str, call: Callable[[], T]) -> T:
             value = call()
         except BaseException as failure:  # noqa: BLE001 -- handed on to the caller, whatever it is
             raised = failure
+            rig.on_said(failure)
 
             def again() -> T:
                 raise raised
 
             outcome.append(again)
         else:
+            rig.on_said(value)
             outcome.append(lambda: value)
 
     thread = threading.Thread(target=work, daemon=True, name=f"conformance-{what}")
@@ -172,6 +191,7 @@ def in_time(rig: Rig, what: str, call: Callable[[], T]) -> T:
     if not outcome:
         raise Violation(
             f"{what} had not come back after {rig.patience_s:g} seconds.",
+            method=what,
             fix="Give every call to the till a time-out, and raise PosOffline (nothing written) or"
             " TicketOutcomeUnknown (perhaps written).",
         )

@@ -8,6 +8,7 @@ levels below, are one or the other.
 import json
 import time
 import tomllib
+import traceback
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -15,7 +16,7 @@ from typing import Any
 
 from tillbridge.adapter.conformance import availability, changes, content, reading, running, writing
 from tillbridge.adapter.conformance.cases import Case, case_folders, run_case
-from tillbridge.adapter.conformance.rig import CannotDo, Rig
+from tillbridge.adapter.conformance.rig import CannotDo, Rig, RigFailed
 from tillbridge.adapter.conformance.subject import (
     CAPABILITIES,
     CheckResult,
@@ -24,47 +25,82 @@ from tillbridge.adapter.conformance.subject import (
     Subject,
     Violation,
 )
+from tillbridge.adapter.conformance.witness import Place, Witness
+from tillbridge.adapter.failures import ExportUnreadable, PosFailure
 from tillbridge.adapter.registration import API_VERSION, Adapter
 
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """One rule: `run` returns what it saw, raises Violation, or CannotDo where it does not fit."""
+    """One rule: `run` returns what it saw, raises Violation, or CannotDo where it does not fit.
+
+    `about` are the methods that it tries, the first that an adapter has counting.
+    """
 
     name: str
     title: str
     run: Callable[[Subject], str]
+    about: tuple[str, ...] = ()
 
+
+_READS = ("read_catalogue",)
+_WRITES = ("write_ticket",)
 
 CHECKS = (
     Check("declares", "does what it declares", running.does_what_it_declares),
-    Check("reads", "reads what is sold", reading.reads_what_is_sold),
-    Check("unicode", "keeps names as they are", reading.keeps_names),
-    Check("rounding", "keeps prices exact", reading.keeps_prices_exact),
-    Check("no_decimals", "reads yen", reading.knows_currencies_without_decimals),
-    Check("three_decimals", "reads dinars", reading.knows_currencies_with_three_decimals),
-    Check("variants", "reads variants with their prices", reading.reads_variants),
-    Check("add_ons", "reads add-ons with their prices", reading.reads_add_ons),
-    Check("identity", "keeps ids when the till exports again", reading.keeps_ids),
-    Check("large_menu", "reads 5,000 items", reading.reads_five_thousand_items),
-    Check("changes", "tells the same by changes", changes.tells_the_same_by_changes),
-    Check("half_export", "distrusts half an export", reading.distrusts_half_an_export),
-    Check("sold_out", "tells what is sold out", availability.tells_what_is_sold_out),
-    Check("sold_out_until", "tells until when", availability.tells_until_when),
-    Check("tables", "reads tables", reading.reads_tables),
-    Check("same_order_twice", "same order twice, one ticket", writing.writes_one_ticket),
-    Check("content", "writes all that was ordered", content.writes_what_was_ordered),
-    Check("killed", "killed while writing, one ticket", writing.survives_being_killed),
-    Check("lost_answer", "timed out but applied, one ticket", writing.survives_a_lost_answer),
-    Check("late_write", "hung while writing, one ticket left", writing.survives_hanging_writes),
-    Check("lists", "lists tickets, cancels the one", writing.lists_its_tickets),
-    Check("unknown_item", "refuses unknown items by name", writing.refuses_unknown_items),
-    Check("closed", "says when the store is closed", writing.refuses_when_closed),
-    Check("cancel", "cancels once and for all", writing.cancels_safely),
-    Check("news", "tells news until it is handled", running.tells_news_until_handled),
-    Check("offline", "says offline, and comes back", running.goes_offline_and_comes_back),
-    Check("slow", "does not hang with a slow till", running.does_not_hang),
-    Check("probe", "probes without side effects", running.probes_without_side_effects),
+    Check("reads", "reads what is sold", reading.reads_what_is_sold, _READS),
+    Check("unicode", "keeps names as they are", reading.keeps_names, _READS),
+    Check("rounding", "keeps prices exact", reading.keeps_prices_exact, _READS),
+    Check("no_decimals", "reads yen", reading.knows_currencies_without_decimals, _READS),
+    Check("three_decimals", "reads dinars", reading.knows_currencies_with_three_decimals, _READS),
+    Check("variants", "reads variants with their prices", reading.reads_variants, _READS),
+    Check("add_ons", "reads add-ons with their prices", reading.reads_add_ons, _READS),
+    Check("identity", "keeps ids when the till exports again", reading.keeps_ids, _READS),
+    Check("large_menu", "reads 5,000 items", reading.reads_five_thousand_items, _READS),
+    Check(
+        "changes", "tells the same by changes", changes.tells_the_same_by_changes, ("read_changes",)
+    ),
+    Check("half_export", "distrusts half an export", reading.distrusts_half_an_export, _READS),
+    Check(
+        "sold_out",
+        "tells what is sold out",
+        availability.tells_what_is_sold_out,
+        ("read_availability", *_READS),
+    ),
+    Check(
+        "sold_out_until",
+        "tells until when",
+        availability.tells_until_when,
+        ("read_availability", *_READS),
+    ),
+    Check("tables", "reads tables", reading.reads_tables, ("read_tables",)),
+    Check("same_order_twice", "same order twice, one ticket", writing.writes_one_ticket, _WRITES),
+    Check("content", "writes all that was ordered", content.writes_what_was_ordered, _WRITES),
+    Check("killed", "killed while writing, one ticket", writing.survives_being_killed, _WRITES),
+    Check(
+        "lost_answer", "timed out but applied, one ticket", writing.survives_a_lost_answer, _WRITES
+    ),
+    Check(
+        "late_write",
+        "hung while writing, one ticket left",
+        writing.survives_hanging_writes,
+        _WRITES,
+    ),
+    Check("lists", "lists tickets, cancels the one", writing.lists_its_tickets, ("list_tickets",)),
+    Check("unknown_item", "refuses unknown items by name", writing.refuses_unknown_items, _WRITES),
+    Check("closed", "says when the store is closed", writing.refuses_when_closed, _WRITES),
+    Check("cancel", "cancels once and for all", writing.cancels_safely, ("cancel_ticket",)),
+    Check(
+        "news",
+        "tells news until it is handled",
+        running.tells_news_until_handled,
+        ("read_updates",),
+    ),
+    Check(
+        "offline", "says offline, and comes back", running.goes_offline_and_comes_back, ("health",)
+    ),
+    Check("slow", "does not hang with a slow till", running.does_not_hang, ("health",)),
+    Check("probe", "probes without side effects", running.probes_without_side_effects, ("health",)),
 )
 
 
@@ -244,24 +280,60 @@ def _rules(table: Mapping[str, Any], place: str) -> tuple[frozenset[str], Mappin
 
 def run_check(check: Check, subject: Subject) -> CheckResult:
     """Run one check on a till of its own. An exception of the adapter is a failure of it."""
-    return judged(check.name, check.title, lambda: check.run(subject))
+    return judged(check, lambda: check.run(subject), subject.witness)
 
 
-def judged(name: str, title: str, look: Callable[[], str]) -> CheckResult:
+def judged(check: Check, look: Callable[[], str], witness: Witness) -> CheckResult:
     """Return the result of a check by what `look` returns or raises."""
     began = time.monotonic()
-    outcome, text, fix = Outcome.FAILED, "", ""
-    try:
-        outcome, text = Outcome.PASSED, look()
-    except CannotDo as reason:
-        outcome, text = Outcome.NOT_TRIED, reason.reason
-    except Violation as violation:
-        text, fix = violation.text, violation.fix
-    except Exception as failure:  # noqa: BLE001 -- whatever an adapter raises that it should not
-        text = f"{type(failure).__name__}: {failure}"
-        fix = "Raise only the failures of tillbridge.adapter."
-    took_ms = round((time.monotonic() - began) * 1000)
-    return CheckResult(name, title, outcome, text, fix, took_ms)
+    outcome, text, fix, place, way = Outcome.FAILED, "", "", "", ""
+    with witness.listening():
+        try:
+            outcome, text = Outcome.PASSED, look()
+        except CannotDo as reason:
+            outcome, text = Outcome.NOT_TRIED, reason.reason
+        except Violation as violation:
+            text, fix = violation.text, violation.fix
+            place = witness.place_of_method(filter(None, (violation.method, *check.about)))
+        except Exception as failure:  # noqa: BLE001 -- whatever an adapter raises that it should not
+            witness.heard(failure)
+            way = "".join(traceback.format_exception(failure))
+            place, text, fix = _raised(failure, witness.place_of(failure))
+    if outcome is Outcome.FAILED and (words := witness.last_words()):
+        text += f"\nThe program wrote last: {words}"
+    if witness.leaks:
+        outcome = Outcome.FAILED
+        text = "\n".join([f"{'; '.join(witness.leaks)}.", *([text] if fix else [])])
+        fix = f"Show no secret: log neither options nor addresses with keys in them. {fix}".strip()
+    elif place:
+        text = f"{place}: {text}"
+    return CheckResult(
+        check.name,
+        check.title,
+        outcome,
+        witness.without_secrets(text),
+        fix,
+        round((time.monotonic() - began) * 1000),
+        place.partition(" ")[0],
+        witness.without_secrets(way),
+    )
+
+
+def _raised(failure: Exception, place: Place | None) -> tuple[str, str, str]:
+    """Return where it was raised, what is wrong, and what to do."""
+    kind, where = type(failure).__name__, "" if place is None else f"{place} in {place.function}"
+    said = f"{kind}: {failure}".removesuffix(": ")
+    if isinstance(failure, RigFailed) or (place is not None and place.in_rig):
+        mend = "the rig" if place is None else f"{place.file}, line {place.line}"
+        return where, said, f"This is the rig's fault, not the adapter's: mend {mend}."
+    if isinstance(failure, PosFailure | ExportUnreadable):
+        return (
+            where,
+            f"raised {kind} while the till was there and could do it: {failure}",
+            "Raise it only when it is so (docs/adapters/writing.md, State facts).",
+        )
+    mend = "" if place is None else f"Mend {place.file}, line {place.line}. "
+    return where, said, f"{mend}Let nothing out but the failures of tillbridge.adapter."
 
 
 def run_suite(

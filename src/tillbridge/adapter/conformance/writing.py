@@ -77,12 +77,15 @@ def writes_one_ticket(subject: Subject) -> str:
         found = writer(rig.open()).find_ticket(order.id)
         if found != first:
             raise Violation(
-                f"find_ticket gives {found}, write_ticket gave {first}.", fix=_FIND_FIRST
+                f"find_ticket gives {found}, write_ticket gave {first}.",
+                fix=_FIND_FIRST,
+                method="find_ticket",
             )
         if writer(rig.open()).find_ticket("ord_never_written") is not None:
             raise Violation(
                 "find_ticket finds an order that was never written.",
                 fix="Return None for a key that the till does not have.",
+                method="find_ticket",
             )
         return "one ticket, found again"
 
@@ -210,6 +213,7 @@ def lists_its_tickets(subject: Subject) -> str:
             raise Violation(
                 f"One of two listed tickets was cancelled; of the orders {live} are left.",
                 fix="cancel_listed_ticket cancels the ticket it is given, and no other.",
+                method="cancel_listed_ticket",
             )
         if [each.live for each in _listed(listing, orders)] != [False, True]:
             raise Violation(
@@ -283,6 +287,7 @@ def cancels_safely(subject: Subject) -> str:
             raise Violation(
                 "find_ticket no longer finds the cancelled order: it would be written again.",
                 fix="Remember the key of a cancelled ticket, so that it is found.",
+                method="find_ticket",
             )
         return "twice, and never written"
 

@@ -161,6 +161,10 @@ class ProcessAdapter:
         """Return why the program keeps ending."""
         return self._program.trouble()
 
+    def last_words(self) -> str:
+        """Return what the program wrote to stderr last. For tests of adapters."""
+        return self._program.last_words()
+
     def close(self) -> None:
         """Ask the program to end, and end it where it does not."""
         self._program.close()

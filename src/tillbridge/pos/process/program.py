@@ -11,6 +11,7 @@ import subprocess
 import sys
 import threading
 import time
+from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import contextmanager
@@ -43,6 +44,7 @@ _EVEN_SO_S = 1.0
 _LOOK_AGAIN_S = 0.005
 _WINDOW_S = 10.0
 _MOST = 40
+_LAST = 5  # lines of its stderr, for whoever writes the program
 
 _ALWAYS = frozenset(
     {
@@ -148,6 +150,10 @@ class ProgramSupervisor:
             if self._ready_at is not None:
                 return ""
             return self._why or _("The program has not said hello yet.")
+
+    def last_words(self) -> str:
+        """Return what the program wrote to stderr last; "" for nothing."""
+        return "\n".join(self._log.last)
 
     def trouble(self) -> str:
         """Return why it keeps ending; "" while it does not."""
@@ -492,6 +498,7 @@ class _ProgramLog:
     def __init__(self, store: str) -> None:
         self.place = {"store": store, "adapter": "process"}
         self.logged: set[tuple[str, ...]] = set()  # since it was started
+        self.last: deque[str] = deque(maxlen=_LAST)
         self._since = time.monotonic()
         self._count = 0
         self._left_out = 0
@@ -503,6 +510,7 @@ class _ProgramLog:
             if self._left_out:
                 get_logger().warning("adapter.said_more", **self.place, lines=self._left_out)
             self._since, self._count, self._left_out = now, 0, 0
+        self.last.append(text)
         self._count += 1
         if self._count > _MOST:
             self._left_out += 1

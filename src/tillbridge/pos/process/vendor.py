@@ -25,6 +25,7 @@ from tillbridge.adapter import (
     TicketStatus,
 )
 from tillbridge.adapter.conformance import CannotDo, Rig, RigTicket
+from tillbridge.adapter.conformance.rig import RigFailed
 from tillbridge.adapter.normalised import item_json, table_json
 from tillbridge.core.errors import ConfigError
 from tillbridge.core.i18n import _
@@ -163,7 +164,7 @@ RIG_METHODS: Mapping[str, Method] = {
 }
 
 
-class RigBroken(Exception):
+class RigBroken(RigFailed):
     """The rig's program does not do what it must; that is no fault of the adapter."""
 
 
@@ -181,6 +182,7 @@ def _forward(name: str) -> Callable[..., None]:
 class ProcessRig(Rig):
     """Asks the rig's program; `command` is run in `home`, the vendor's folder."""
 
+    is_program: ClassVar[bool] = True
     command: ClassVar[tuple[str, ...]]
     home: ClassVar[Path]
 

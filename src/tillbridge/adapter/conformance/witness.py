@@ -1,0 +1,203 @@
+"""What goes wrong is named by file and line; and no secret is shown while an adapter is checked."""
+
+import contextlib
+import inspect
+import logging
+import sys
+import traceback
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from types import CodeType, FrameType
+from typing import Any, TextIO
+
+from pydantic import BaseModel, SecretStr
+
+from tillbridge.adapter.conformance.rig import Rig
+from tillbridge.adapter.registration import Adapter, home_of
+from tillbridge.adapter.values import Health
+from tillbridge.config.secrets import SecretSource, resolve_secret
+from tillbridge.core.errors import ConfigError
+from tillbridge.core.redaction import names_secret
+
+_SHORTEST = 6  # a shorter text stands in many places that are no secret's
+_KIT = str(Path(__file__).parent)
+_OWN = str(Path(__file__).parents[2])
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A line of the vendor's code. `in_rig` tells it from the adapter's."""
+
+    file: str
+    line: int
+    function: str
+    in_rig: bool
+
+    def __str__(self) -> str:
+        return f"{self.file}:{self.line}"
+
+
+class Witness:
+    """Sees one check: what was opened, what is printed and logged, where something was raised."""
+
+    def __init__(self, adapter: Adapter, rig: type[Rig] | None = None) -> None:
+        self.pos: object = None
+        self.leaks: list[str] = []
+        self._secrets: dict[str, str] = {}
+        # A program has no lines that could be seen from here.
+        self._is_program = rig is not None and rig.is_program
+        self._home = _home(adapter)
+        self._rig_files = {
+            inspect.getfile(kind)
+            for kind in (rig.__mro__ if rig is not None else ())
+            if issubclass(kind, Rig) and kind is not Rig and not _is_kits(inspect.getfile(kind))
+        }
+
+    def opened(self, pos: object) -> None:
+        """Take note of the object that the check works with."""
+        self.pos = pos
+
+    # Where
+
+    def place_of(self, failure: BaseException) -> Place | None:
+        """Return the innermost line of the vendor's that the failure went through."""
+        frames = [frame for frame, _line in traceback.walk_tb(failure.__traceback__)]
+        lines = [line for _frame, line in traceback.walk_tb(failure.__traceback__)]
+        for frame, line in zip(reversed(frames), reversed(lines), strict=True):
+            if place := self._place(frame.f_code, line):
+                return place
+        return None
+
+    def place_of_method(self, names: Iterable[str]) -> str:
+        """Return where the first of these methods is that the adapter has; "" for none."""
+        for name in names:
+            method = inspect.unwrap(getattr(type(self.pos), name, None) or (lambda: None))
+            code = getattr(method, "__code__", None)
+            if isinstance(code, CodeType) and (place := self._place(code, code.co_firstlineno)):
+                return f"{place} {name}"
+        return ""
+
+    def last_words(self) -> str:
+        """Return what the adapter's own program wrote to stderr last; "" where it is none."""
+        said = getattr(self.pos, "last_words", None)
+        return str(said()) if callable(said) and self._is_program else ""
+
+    def _place(self, code: CodeType, line: int) -> Place | None:
+        file = code.co_filename
+        if file in self._rig_files:
+            return Place(Path(file).name, line, code.co_name, in_rig=True)
+        if self._is_program or self._home is None or not Path(file).is_relative_to(self._home):
+            return None
+        relative = Path(file).relative_to(self._home)
+        return Place(relative.as_posix(), line, code.co_name, in_rig=relative.name == "rig.py")
+
+    # What is shown
+
+    def know(self, rig: Rig) -> None:
+        """Find out what must not be shown: the secrets among the options of this till."""
+        with contextlib.suppress(Exception):  # the check itself tells of options that are wrong
+            given = dict(rig.options())
+            model = rig.adapter.options.model_validate(given)
+            for option, value in _secrets_of({**given, **dict(model)}, rig.folder):
+                if len(value) >= _SHORTEST:
+                    self._secrets[value] = option
+
+    def saw(self, text: str, how: str, frames: Iterable[FrameType] = ()) -> None:
+        """Note a secret in what the adapter shows; `how` it does."""
+        for value, option in self._secrets.items():
+            if value in text:
+                found = (self._place(frame.f_code, frame.f_lineno) for frame in frames)
+                place = next(filter(None, found), None)
+                leak = f"{place or 'the adapter'} {how} the secret in the option {option}"
+                if leak not in self.leaks:
+                    self.leaks.append(leak)
+
+    def heard(self, said: object) -> None:
+        """Note a secret in what the adapter raises, or says of its health."""
+        if isinstance(said, BaseException):
+            frames = [frame for frame, _line in traceback.walk_tb(said.__traceback__)]
+            self.saw(str(said), "raises a failure whose text shows", frames[::-1])
+        elif isinstance(said, Health):
+            self.saw(said.detail, "says in Health.detail")
+
+    def without_secrets(self, text: str) -> str:
+        """Return a text that may be shown."""
+        for value, option in self._secrets.items():
+            text = text.replace(value, f"[{option}]")
+        return text
+
+    @contextmanager
+    def listening(self) -> Iterator[None]:
+        """Hear what is printed and logged; what is printed goes to stderr, for the report."""
+        self.leaks.clear()
+        self.pos = None
+        handler, root = _Hearing(self), logging.getLogger()
+        levels, level = [(each, each.level) for each in root.handlers], root.level
+        out, err = sys.stdout, sys.stderr
+        for each, its in levels:
+            each.setLevel(max(its, level))
+        root.addHandler(handler)
+        root.setLevel(min(level, logging.INFO))
+        sys.stdout = sys.stderr = _Heard(err, self)
+        try:
+            yield
+        finally:
+            sys.stdout, sys.stderr = out, err
+            root.removeHandler(handler)
+            root.setLevel(level)
+            for each, its in levels:
+                each.setLevel(its)
+
+
+class _Heard:
+    """A stream that is listened to."""
+
+    def __init__(self, stream: TextIO, witness: Witness) -> None:
+        self._stream = stream
+        self._witness = witness
+
+    def write(self, text: str) -> int:
+        frames = [frame for frame, _line in traceback.walk_stack(None)]
+        self._witness.saw(text, "prints", frames)
+        return self._stream.write(self._witness.without_secrets(text))
+
+    def __getattr__(self, name: str) -> Any:  # noqa: ANN401 -- whatever a stream has
+        return getattr(self._stream, name)
+
+
+class _Hearing(logging.Handler):
+    def __init__(self, witness: Witness) -> None:
+        super().__init__()
+        self._witness = witness
+
+    def emit(self, record: logging.LogRecord) -> None:
+        frames = [frame for frame, _line in traceback.walk_stack(None)]
+        self._witness.saw(record.getMessage(), "logs", frames)
+
+
+def _home(adapter: Adapter) -> Path | None:
+    try:
+        return home_of(adapter)
+    except TypeError:
+        return None
+
+
+def _is_kits(file: str) -> bool:
+    return file.startswith(_KIT)
+
+
+def _secrets_of(options: Mapping[str, Any], folder: Path) -> Iterator[tuple[str, str]]:
+    for name, value in options.items():
+        match value:
+            case SecretStr() | SecretSource():
+                with contextlib.suppress(ConfigError):
+                    secret = resolve_secret(value, key=name, base_dir=folder)
+                    yield name, secret.get_secret_value()
+            case str() if names_secret(name):
+                yield name, value
+            case BaseModel():
+                yield from _secrets_of(dict(value), folder)
+            case Mapping():
+                yield from _secrets_of(value, folder)
