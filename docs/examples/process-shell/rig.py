@@ -47,14 +47,9 @@ class Till:
         }
 
     def ticket(self, path):
-        order = json.loads(path.read_text("utf-8"))
-        lines = [
-            {"external_id": line["external_id"], "quantity": line["quantity"]}
-            for line in order["items"]
-        ]
+        # The till keeps the order as the service sent it: all of it is compared.
         return {
-            "key": order["id"],
-            "lines": lines,
+            "order": json.loads(path.read_text("utf-8")),
             "cancelled": path.with_suffix(".cancelled").exists(),
         }
 

@@ -226,6 +226,12 @@ def verdict_of(kit: Kit, results: Sequence[CheckResult]) -> KitVerdict:
     broken: list[str] = []
     if quality is not None:
         broken += filter(None, (broken_promise(quality, each) for each in seen))
+        if quality.is_old:
+            missing = ", ".join(quality.missing(quality.level))
+            broken.append(
+                f"quality.toml claims {quality.level}, and its rules reach {quality.reached}: the"
+                f' level has new ones ({missing}). Say of each "done", "todo", or why it is exempt.'
+            )
         if quality.adapter != kit.adapter.name:
             broken.append(f"quality.toml is of {quality.adapter!r}, not of {kit.adapter.name!r}.")
     whole = len(results) == len(planned_checks(kit))

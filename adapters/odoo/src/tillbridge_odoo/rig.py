@@ -1,12 +1,13 @@
 """An Odoo for the conformance suite: emulated, behind a real loopback socket."""
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, ClassVar
 
-from tillbridge.adapter import Adapter, Item, Table
-from tillbridge.adapter.conformance import Rig, RigTicket
+from tillbridge.adapter import Adapter, Catalogue, Item, Table
+from tillbridge.adapter.conformance import Rig, RigTicket, TicketLine
 from tillbridge.model.money import exponent
 from tillbridge_odoo.adapter import ADAPTER
 from tillbridge_odoo.emulated.server import OdooServer
@@ -15,6 +16,10 @@ from tillbridge_odoo.names import Kind, named, number_of
 from tillbridge_odoo.reference import key_in
 
 _WORD = "Online"
+_AMOUNTS = {"delivery_product": 901, "tip_product": 902, "discount_product": 903}
+_EXTRA = frozenset(_AMOUNTS.values())
+_KINDS = {"Delivery": "delivery", "Takeaway": "pickup", "Dine-in": "dine_in"}
+_NOTES = ("general_customer_note", "general_note", "note")
 
 
 class OdooRig(Rig):
@@ -30,6 +35,7 @@ class OdooRig(Rig):
         self.odoo = EmulatedOdoo(self.version)
         self.odoo.seed()
         self.odoo.seat_online_orders()
+        self._stock_amounts()
         self.server = OdooServer(self.odoo)
         (folder / "odoo.key").write_text(f"{KEY}\n", "utf-8")
 
@@ -48,6 +54,7 @@ class OdooRig(Rig):
             "orders": self.orders,
             "reference": _WORD,
             "online_table": _WORD,
+            **_AMOUNTS,  # what is no dish: the fee of delivery, the tip, the discount
             "timeout_s": 3,
         }
 
@@ -61,6 +68,7 @@ class OdooRig(Rig):
         if not self._templates:
             for model in ("product.product", "product.template"):
                 self.store.clear(model)
+            self._stock_amounts()
         # Whoever looks meanwhile sees what stays on sale on sale.
         remaining = {item.external_id for item in items}
         for external_id, template in self._templates.items():
@@ -85,6 +93,109 @@ class OdooRig(Rig):
                 self._templates[item.external_id] = template
             sold.append(replace(item, external_id=named(Kind.TEMPLATE, template)))
         return sold
+
+    def sell_menu(self, menu: Catalogue, currency: str) -> Catalogue:
+        """Give the products attributes: one that makes sizes, and one for each group of extras."""
+        items, groups, add_ons = [], [], []
+        sold = self.sell(list(menu.items.values()), currency)
+        for item in sold:
+            template, lines = number_of(item.external_id, Kind.TEMPLATE) or 0, []
+            if item.variants:
+                prices = [each.price - item.price for each in item.variants]
+                names = [each.variant_name for each in item.variants]
+                line, values = self._attribute(template, "Size", names, prices, currency)
+                lines.append(line)
+                (plain,) = self.store.search(
+                    "product.product", [["product_tmpl_id", "=", template]]
+                )
+                products = [plain]
+                self.store.set(
+                    "product.product", plain, product_template_attribute_value_ids=values[:1]
+                )
+                products += [
+                    self.store.add(
+                        "product.product",
+                        product_tmpl_id=template,
+                        product_template_attribute_value_ids=[value],
+                    )
+                    for value in values[1:]
+                ]
+                sizes = [
+                    replace(size, external_id=named(Kind.PRODUCT, product))
+                    for size, product in zip(item.variants, products, strict=True)
+                ]
+                item = replace(item, variants=tuple(sizes))  # noqa: PLW2901 -- as the till has it
+            for group in (menu.addon_groups[each] for each in item.addon_groups):
+                extras = [menu.add_ons[each] for each in group.add_ons]
+                line, values = self._attribute(
+                    template,
+                    group.name,
+                    [each.name for each in extras],
+                    [each.price for each in extras],
+                    currency,
+                    chosen=True,
+                )
+                lines.append(line)
+                its = [
+                    replace(each, external_id=named(Kind.VALUE, value))
+                    for each, value in zip(extras, values, strict=True)
+                ]
+                add_ons += its
+                groups.append(
+                    replace(
+                        group,
+                        external_id=named(Kind.LINE, line),
+                        max_select=len(its),
+                        add_ons=tuple(each.external_id for each in its),
+                    )
+                )
+                item = replace(item, addon_groups=(groups[-1].external_id,))  # noqa: PLW2901 -- (as above)
+            self.store.set("product.template", template, attribute_line_ids=lines)
+            items.append(item)
+        return Catalogue.of(items, add_ons=add_ons, addon_groups=groups)
+
+    def _attribute(
+        self,
+        template: int,
+        name: str,
+        values: Sequence[str],
+        prices: Sequence[int],
+        currency: str,
+        *,
+        chosen: bool = False,
+    ) -> tuple[int, list[int]]:
+        """Add an attribute to a product; return its line, and its values there."""
+        attribute = self.store.add(
+            "product.attribute",
+            name=name,
+            display_type="multi" if chosen else "radio",
+            create_variant="no_variant" if chosen else "always",
+        )
+        line = self.store.add(
+            "product.template.attribute.line", attribute_id=attribute, product_tmpl_id=template
+        )
+        made = [
+            self.store.add(
+                "product.template.attribute.value",
+                name=value,
+                price_extra=price / 10 ** exponent(currency),
+                product_attribute_value_id=self.store.add("product.attribute.value", name=value),
+                product_tmpl_id=template,
+                attribute_line_id=line,
+                attribute_id=attribute,
+                ptav_active=True,
+            )
+            for value, price in zip(values, prices, strict=True)
+        ]
+        return line, made
+
+    def _stock_amounts(self) -> None:
+        """Make the products that stand for amounts."""
+        for name, number in _AMOUNTS.items():
+            self.store.add(
+                "product.template", id=number, name=name, available_in_pos=True, sale_ok=True
+            )
+            self.store.add("product.product", id=number, product_tmpl_id=number)
 
     def rename(self, external_id: str, name: str) -> None:
         """Rename the product."""
@@ -128,25 +239,42 @@ class OdooRig(Rig):
             for line in self.odoo.sales.lines(order["id"])
         }
         return [
-            RigTicket(
-                key_in(order["pos_reference"], _WORD) or "",
-                tuple(
-                    (
-                        named(
-                            Kind.TEMPLATE,
-                            self.store.record("product.product", line["product_id"])[
-                                "product_tmpl_id"
-                            ],
-                        ),
-                        int(line["qty"]),
-                    )
-                    for line in self.odoo.sales.lines(order["id"])
-                ),
-                cancelled=order["state"] == "cancel" or order["id"] in given_back,
-            )
+            self._ticket(order, cancelled=order["state"] == "cancel" or order["id"] in given_back)
             for order in self.store.all("pos.order")
             if order["amount_total"] >= 0
         ]
+
+    def _ticket(self, order: Mapping[str, Any], *, cancelled: bool) -> RigTicket:
+        lines = self.odoo.sales.lines(order["id"])
+        notes = [order.get(name) for name in _NOTES]
+        notes += [line.get("customer_note") for line in lines]
+        note = next(filter(None, notes), "")
+        return RigTicket(
+            key_in(order["pos_reference"], _WORD) or "",
+            tuple(self._line(each) for each in lines if each["product_id"] not in _EXTRA),
+            cancelled=cancelled,
+            note=note,
+            order_type=next((kind for word, kind in _KINDS.items() if f"{word} - " in note), ""),
+            total=round(order["amount_total"] * 100),
+        )
+
+    def _line(self, line: Mapping[str, Any]) -> TicketLine:
+        product = self.store.record("product.product", line["product_id"])
+        template = product["product_tmpl_id"]
+        sizes = self.store.search("product.product", [["product_tmpl_id", "=", template]])
+        # How many of an extra stands in the name of the line: "Pizza (Cheese, Olives x2)".
+        options = {}
+        for value in line.get("attribute_value_ids") or ():
+            name = re.escape(self.store.record("product.template.attribute.value", value)["name"])
+            often = re.search(rf"{name} x(\d+)", line["full_product_name"])
+            options[named(Kind.VALUE, value)] = int(often[1]) if often else 1
+        return TicketLine(
+            named(Kind.TEMPLATE, template),
+            int(line["qty"]),
+            named(Kind.PRODUCT, product["id"]) if len(sizes) > 1 else None,
+            options,
+            round((line["price_unit"] - line["price_extra"]) * 100),
+        )
 
     def close_store(self) -> None:
         """Close the register."""

@@ -2,21 +2,32 @@
 
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, ClassVar
 
 from tillbridge.adapter import Adapter
-from tillbridge.adapter.conformance import Rig, RigTicket
+from tillbridge.adapter.conformance import Rig, RigTicket, TicketLine
 from tillbridge_printer.adapter import ADAPTER
 from tillbridge_printer.emulated.epos_server import EposServer
 from tillbridge_printer.emulated.escpos_server import EscPosServer
 from tillbridge_printer.ticket import BANNERS
 
 _KITCHEN = """ORDER {{ id }}
+TYPE {{ type }}
+NOTE {{ note }}
+TOTAL {{ data.total_amount }}
+TAX {{ data.tax }}
 {% for line in lines %}
-LINE {{ line.quantity }} {{ line.external_id }}
+{% set sent = data["items"][loop.index0] %}
+LINE {{ line.quantity }} {{ line.external_id }} {{ sent.get("variant_external_id") or "-" }}
+PRICE {{ sent.unit_price }}
+{% for option in line.options %}
+OPTION {{ option.quantity }} {{ sent.options[loop.index0].get("external_id") }}
+{% endfor %}
 {% endfor %}
 """
+_WORDS = ("ORDER", "TYPE", "NOTE", "TOTAL", "TAX", "LINE", "PRICE", "OPTION")
 _CANCELLED = "CANCELLED {{ id }}\n"
 
 
@@ -47,14 +58,13 @@ class PaperRig(Rig):
         off = {lines[0].split()[1] for lines in sheets if lines[0].startswith("CANCELLED ")}
         found = []
         for lines in sheets:
-            keys = [line.split()[1] for line in lines if line.startswith("ORDER ")]
-            if keys:
-                ordered = [line.split() for line in lines if line.startswith("LINE ")]
+            said = _said(lines)
+            if "ORDER" in dict(said):
+                ticket = _ticket(said)
                 found.append(
-                    RigTicket(
-                        keys[0],
-                        tuple((words[2], int(words[1])) for words in ordered),
-                        cancelled=keys[0] in off,
+                    replace(
+                        ticket,
+                        cancelled=ticket.key in off,
                         possible_duplicate=next(iter(BANNERS.values())) in lines,
                     )
                 )
@@ -63,6 +73,41 @@ class PaperRig(Rig):
     def state(self) -> object:
         """Return the files, and the paper."""
         return super().state(), list(self.papers())
+
+
+def _said(lines: Sequence[str]) -> list[tuple[str, str]]:
+    """Return what stands on a sheet: the word that begins a line, and the rest, however wrapped."""
+    found: list[tuple[str, str]] = []
+    for line in lines:
+        word, _space, rest = line.partition(" ")
+        if word in _WORDS:
+            found.append((word, rest.strip()))
+        elif found and line.strip():
+            found[-1] = (found[-1][0], f"{found[-1][1]} {line.strip()}")
+    return found
+
+
+def _ticket(said: Sequence[tuple[str, str]]) -> RigTicket:
+    texts, lines = dict(said), list[TicketLine]()
+    for word, text in said:
+        match word:
+            case "LINE":
+                quantity, item, variant = text.split()
+                lines.append(TicketLine(item, int(quantity), None if variant == "-" else variant))
+            case "PRICE":
+                lines[-1] = replace(lines[-1], unit_price=int(text))
+            case "OPTION":
+                quantity, option = text.split()
+                options = {**lines[-1].options, option: int(quantity)}
+                lines[-1] = replace(lines[-1], options=options)
+    return RigTicket(
+        texts["ORDER"],
+        tuple(lines),
+        note=texts["NOTE"],
+        order_type=texts["TYPE"],
+        total=int(texts["TOTAL"]),
+        tax=int(texts["TAX"]),
+    )
 
 
 class PrinterRig(PaperRig):

@@ -2,13 +2,15 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from datetime import datetime
+from decimal import Decimal
 from pathlib import Path
 from typing import Any, ClassVar
 
 from sqlalchemy import Engine, create_engine, inspect, text
 
-from tillbridge.adapter import Adapter, Item, RejectReason, Table, TicketStatus
-from tillbridge.adapter.conformance import CannotDo, Rig, RigTicket
+from tillbridge.adapter import Adapter, Catalogue, Item, RejectReason, Table, TicketStatus
+from tillbridge.adapter.conformance import CannotDo, Rig, RigTicket, TicketLine
 from tillbridge.model.money import to_major
 from tillbridge_sql.adapter import ADAPTER
 from tillbridge_sql.rig_servers import PASSWORD, NoServer, Server, mariadb, postgresql
@@ -16,15 +18,23 @@ from tillbridge_sql.rig_wire import Wire
 
 _SCHEMA = """
 CREATE TABLE items (id varchar(60) PRIMARY KEY, name varchar(255) NOT NULL,
-                    price decimal(14, 3) NOT NULL, place int NOT NULL, sold_out int DEFAULT 0);
+                    price decimal(14, 3) NOT NULL, place int NOT NULL, sold_out int DEFAULT 0,
+                    sold_out_until timestamp NULL, extras varchar(60));
+CREATE TABLE sizes (id varchar(60) PRIMARY KEY, item varchar(60), name varchar(255),
+                    price decimal(14, 3), place int);
+CREATE TABLE extra_groups (id varchar(60) PRIMARY KEY, name varchar(255), most int);
+CREATE TABLE extras (id varchar(60) PRIMARY KEY, group_id varchar(60), name varchar(255),
+                     price decimal(14, 3), place int);
 CREATE TABLE places (id varchar(60) PRIMARY KEY, name varchar(255), seats int, zone varchar(255));
 CREATE TABLE sessions (id int PRIMARY KEY, closed_at timestamp NULL);
 INSERT INTO sessions (id) VALUES (1);
 CREATE TABLE orders (number {serial}, order_key varchar(120) NOT NULL UNIQUE, session int,
-                     note varchar(1000), total decimal(14, 3), placed_at timestamp NULL,
+                     kind varchar(20), note varchar(1000), total decimal(14, 3), tax decimal(14, 3),
+                     placed_at timestamp NULL,
                      cancelled int DEFAULT 0);
-CREATE TABLE order_lines (number int, line_row int, item varchar(60) REFERENCES items (id),
-                          name varchar(255), quantity int, price decimal(14, 3),
+CREATE TABLE order_lines (number int, line_row int, line int,
+                          item varchar(60) REFERENCES items (id), size varchar(60),
+                          extra varchar(60), name varchar(255), quantity int, price decimal(14, 3),
                           PRIMARY KEY (number, line_row));
 CREATE TABLE payments (number int PRIMARY KEY, total decimal(14, 3));
 CREATE TABLE order_news (id {serial}, order_key varchar(120), status varchar(20),
@@ -32,7 +42,8 @@ CREATE TABLE order_news (id {serial}, order_key varchar(120), status varchar(20)
 """
 _FORGET = "DELETE FROM items WHERE id NOT IN (SELECT item FROM order_lines WHERE item IS NOT NULL)"
 _CHANGE = (
-    "UPDATE items SET name = :name, price = {price}, place = :place, sold_out = 0 WHERE id = :id"
+    "UPDATE items SET name = :name, price = {price}, place = :place, sold_out = 0,"
+    " sold_out_until = NULL, extras = NULL WHERE id = :id"
 )
 _ADD = "INSERT INTO items (id, name, price, place) VALUES (:id, :name, {price}, :place)"
 # A type as our schemas name it, in PostgreSQL and in MySQL.
@@ -154,6 +165,8 @@ class SqlRig(Rig):
         with self.engine.begin() as connection:
             # What was ordered stays in the table, as it does in a real till.
             connection.execute(text(_FORGET))
+            for name in ("sizes", "extras", "extra_groups"):
+                connection.execute(text(f"DELETE FROM {name}"))  # noqa: S608 -- names of this module
             existing = set(connection.execute(text("SELECT id FROM items")).scalars())
             price = "CAST(:price AS decimal)" if self.is_postgresql else ":price"
             for statement, part in (
@@ -163,6 +176,45 @@ class SqlRig(Rig):
                 if part:
                     connection.execute(text(statement), part)
         return [replace(item, menus=()) for item in items]
+
+    def sell_menu(self, menu: Catalogue, currency: str) -> Catalogue:
+        """Fill the tables of sizes and extras too; an item has one group of extras at most."""
+        sold = self.sell(list(menu.items.values()), currency)
+        for item in sold:
+            for place, size in enumerate(item.variants):
+                self.run(
+                    "INSERT INTO sizes (id, item, name, price, place)"
+                    " VALUES (:id, :item, :name, :price, :place)",
+                    id=size.external_id,
+                    item=item.external_id,
+                    name=size.variant_name,
+                    price=Decimal(to_major(size.price, currency)),
+                    place=place,
+                )
+            for group in item.addon_groups:
+                self.run(
+                    "UPDATE items SET extras = :group WHERE id = :id",
+                    group=group,
+                    id=item.external_id,
+                )
+        for group_id, its in menu.addon_groups.items():
+            self.run(
+                "INSERT INTO extra_groups (id, name, most) VALUES (:id, :name, :most)",
+                id=group_id,
+                name=its.name,
+                most=its.max_select,
+            )
+            for place, add_on in enumerate(menu.add_ons[each] for each in its.add_ons):
+                self.run(
+                    "INSERT INTO extras (id, group_id, name, price, place)"
+                    " VALUES (:id, :group, :name, :price, :place)",
+                    id=add_on.external_id,
+                    group=group_id,
+                    name=add_on.name,
+                    price=Decimal(to_major(add_on.price, currency)),
+                    place=place,
+                )
+        return replace(menu, items={item.external_id: item for item in sold})
 
     def rename(self, external_id: str, name: str) -> None:
         """Change a name."""
@@ -175,6 +227,14 @@ class SqlRig(Rig):
     def sell_out(self, external_id: str) -> None:
         """Mark an item."""
         self.run("UPDATE items SET sold_out = 1 WHERE id = :id", id=external_id)
+
+    def sell_out_until(self, external_id: str, until: datetime) -> None:
+        """Mark it with its end, in UTC as the database has it."""
+        self.run(
+            "UPDATE items SET sold_out = 1, sold_out_until = :until WHERE id = :id",
+            id=external_id,
+            until=until.replace(tzinfo=None),
+        )
 
     def furnish(self, tables: Sequence[Table]) -> Sequence[Table]:
         """Fill the table of tables."""
@@ -191,16 +251,28 @@ class SqlRig(Rig):
 
     def tickets(self) -> Sequence[RigTicket]:
         """Return the orders; one without all that belongs to it has no lines."""
-        lines: dict[int, list[tuple[str, int]]] = {}
-        for number, item, quantity in self.rows(
-            "SELECT number, item, quantity FROM order_lines WHERE item IS NOT NULL"
-            " AND number IN (SELECT number FROM payments) ORDER BY number, line_row"
+        lines: dict[int, dict[int, TicketLine]] = {}
+        for number, line, item, size, extra, quantity, price in self.rows(
+            "SELECT number, line, item, size, extra, quantity, price FROM order_lines"
+            " WHERE number IN (SELECT number FROM payments) ORDER BY number, line_row"
         ):
-            lines.setdefault(number, []).append((item, quantity))
+            its = lines.setdefault(number, {})
+            if extra is None:
+                its[line] = TicketLine(item, quantity, size, {}, _minor(price))
+            else:
+                its[line] = replace(its[line], options={**its[line].options, extra: quantity})
         return [
-            RigTicket(key, tuple(lines.get(number, ())), cancelled=bool(cancelled))
-            for number, key, cancelled in self.rows(
-                "SELECT number, order_key, cancelled FROM orders"
+            RigTicket(
+                key,
+                tuple(lines.get(number, {}).values()),
+                cancelled=bool(cancelled),
+                note=note,
+                order_type=kind,
+                total=_minor(total),
+                tax=_minor(tax),
+            )
+            for number, key, cancelled, note, kind, total, tax in self.rows(
+                "SELECT number, order_key, cancelled, note, kind, total, tax FROM orders"
             )
         ]
 
@@ -249,6 +321,11 @@ class SqlRig(Rig):
             name: sorted(map(repr, self.rows(f"SELECT * FROM {quoted(name)}")))  # noqa: S608 -- the till's own names
             for name in self.tables()
         }
+
+
+def _minor(amount: Decimal) -> int:
+    """Return an amount in euros, in which the suite orders, as cents."""
+    return int(amount * 100)
 
 
 class PostgresqlRig(SqlRig):

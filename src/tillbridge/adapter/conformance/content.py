@@ -44,7 +44,7 @@ _ORDERS = (
     (
         "ord_content_delivery",
         "delivery",
-        "Ring twice: 2nd floor, «Müller», no onions, allergy! 🧅",
+        "Ring twice: 2nd floor, «Müller», no onions, allergy!",
     ),
     ("ord_content_pickup", "pickup", "玉ねぎ抜き (no onions)"),
     ("ord_content_table", "dine_in", "Table 7. Nut allergy"),
@@ -55,8 +55,8 @@ _FEES = {"delivery_fee": 290, "tip": 150, "discount": 60}
 def writes_what_was_ordered(subject: Subject) -> str:
     """Write orders that differ in everything: each ticket has what was ordered, and no more."""
     with subject.till() as rig:
-        pos = writer(rig.open())
         menu = _menu_to_order(rig)
+        pos = writer(rig.open())
         orders = [full_order(*each, menu, turn) for turn, each in enumerate(_ORDERS)]
         unsaid: list[str] = []
         for order in orders:

@@ -62,13 +62,19 @@ class Witness:
     # Where
 
     def place_of(self, failure: BaseException) -> Place | None:
-        """Return the innermost line of the vendor's that the failure went through."""
-        frames = [frame for frame, _line in traceback.walk_tb(failure.__traceback__)]
-        lines = [line for _frame, line in traceback.walk_tb(failure.__traceback__)]
-        for frame, line in zip(reversed(frames), reversed(lines), strict=True):
-            if place := self._place(frame.f_code, line):
-                return place
-        return None
+        """Return the innermost line of the vendor's that the failure went through.
+
+        What the kit has called last decides whose fault it is: the rig's or the adapter's.
+        """
+        found: list[Place] = []
+        for frame, line in traceback.walk_tb(failure.__traceback__):
+            if _is_kits(frame.f_code.co_filename):
+                found.clear()
+            elif place := self._place(frame.f_code, line):
+                found.append(place)
+        if found and found[0].in_rig:
+            found = [each for each in found if each.in_rig]
+        return found[-1] if found else None
 
     def place_of_method(self, names: Iterable[str]) -> str:
         """Return where the first of these methods is that the adapter has; "" for none."""

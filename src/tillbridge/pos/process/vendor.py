@@ -9,6 +9,7 @@ import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal
 
@@ -17,6 +18,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from tillbridge.adapter import (
     Adapter,
     AdapterContext,
+    Catalogue,
     Item,
     Order,
     PosFailure,
@@ -24,9 +26,9 @@ from tillbridge.adapter import (
     Table,
     TicketStatus,
 )
-from tillbridge.adapter.conformance import CannotDo, Rig, RigTicket
+from tillbridge.adapter.conformance import CannotDo, Rig, RigTicket, TicketLine
 from tillbridge.adapter.conformance.rig import RigFailed
-from tillbridge.adapter.normalised import item_json, table_json
+from tillbridge.adapter.normalised import catalogue_json, item_json, table_json
 from tillbridge.core.errors import ConfigError
 from tillbridge.core.i18n import _
 from tillbridge.model.money import exponent
@@ -40,7 +42,14 @@ from tillbridge.pos.process.program import (
     Unusable,
     environment,
 )
-from tillbridge.pos.process.wire import PROTOCOL, Failure, Message, Method, MissingResult
+from tillbridge.pos.process.wire import (
+    PROTOCOL,
+    CatalogueResult,
+    Failure,
+    Message,
+    Method,
+    MissingResult,
+)
 
 _PATIENCE_S = 30.0
 
@@ -120,19 +129,68 @@ class RigTablesResult(Message):
     tables: tuple[Table, ...]
 
 
+class SellMenuParams(Message):
+    """Sell just this menu; the answer tells what a right adapter reads."""
+
+    menu: CatalogueResult
+    currency: str
+    decimals: int
+
+
+class SoldOutParams(Message):
+    """One item, and until when it is sold out: ISO 8601, in UTC."""
+
+    external_id: str
+    until: str
+
+
 class RigLine(Message):
-    """A line of a ticket in the till."""
+    """A line of a ticket in the till.
+
+    `options` are the quantities of its add-ons by external id, for one piece; `unit_price` is of
+    one piece without them, in minor units.
+    """
 
     external_id: str
     quantity: int
+    variant_external_id: str | None = None
+    options: dict[str, int] = Field(default_factory=dict)
+    unit_price: int | None = None
 
 
 class RigTicketResult(Message):
-    """An order as it stands in the till, found without the adapter."""
+    """An order as it stands in the till, found without the adapter.
 
-    key: str
-    lines: tuple[RigLine, ...]
+    A till that keeps the service's JSON gives it as `order`, and none of the other fields but
+    `cancelled`. What is not there is not compared.
+    """
+
+    key: str = ""
+    lines: tuple[RigLine, ...] = ()
     cancelled: bool = False
+    note: str | None = None
+    order_type: str | None = None
+    total: int | None = None
+    tax: int | None = None
+    order: dict[str, Any] | None = None
+
+    def value(self) -> RigTicket:
+        """Return it as the checks have it; rigs written before tell ids and quantities only."""
+        if self.order is not None:
+            return RigTicket.of(self.order, cancelled=self.cancelled)
+        told = self.model_fields_set & {"note", "order_type", "total", "tax"}
+        return RigTicket(
+            self.key,
+            tuple(
+                TicketLine(**each.model_dump()) if told else (each.external_id, each.quantity)
+                for each in self.lines
+            ),
+            cancelled=self.cancelled,
+            note=self.note,
+            order_type=self.order_type,
+            total=self.total,
+            tax=self.tax,
+        )
 
 
 class RigTicketsResult(Message):
@@ -146,9 +204,11 @@ RIG_METHODS: Mapping[str, Method] = {
     for each in (
         Method("options", result=OptionsResult),
         Method("sell", SellParams, ItemsResult),
+        Method("sell_menu", SellMenuParams, CatalogueResult),
         Method("rename", RenameParams),
         Method("reorder"),
         Method("sell_out", ItemParams),
+        Method("sell_out_until", SoldOutParams),
         Method("exports", result=ExportFilesResult),
         Method("furnish", TablesParams, RigTablesResult),
         Method("tickets", result=RigTicketsResult),
@@ -222,6 +282,17 @@ class ProcessRig(Rig):
         sold: Sequence[Item] = result.items
         return sold
 
+    def sell_menu(self, menu: Catalogue, currency: str) -> Catalogue:
+        """Ask the rig to sell a menu."""
+        sold: Catalogue = self._ask(
+            "sell_menu", menu=catalogue_json(menu), currency=currency, decimals=exponent(currency)
+        ).value()
+        return sold
+
+    def sell_out_until(self, external_id: str, until: datetime) -> None:
+        """Ask the rig to take an item off sale for some time."""
+        self._ask("sell_out_until", external_id=external_id, until=until.isoformat())
+
     def exports(self) -> Sequence[Path]:
         """Return the files the menu is read from."""
         return [self.folder / each for each in self._ask("exports").files]
@@ -234,14 +305,7 @@ class ProcessRig(Rig):
 
     def tickets(self) -> Sequence[RigTicket]:
         """Return the tickets in the till."""
-        return [
-            RigTicket(
-                each.key,
-                tuple((line.external_id, line.quantity) for line in each.lines),
-                cancelled=each.cancelled,
-            )
-            for each in self._ask("tickets").tickets
-        ]
+        return [each.value() for each in self._ask("tickets").tickets]
 
     def tell(
         self,
