@@ -238,6 +238,13 @@ def _same_ids(before: Catalogue, after: Catalogue, how: str) -> None:
             fix="Take as external id what the till never changes (its own key), not a row number"
             " or a name. Another id is another item: orders of the old one fail.",
         )
+    other = [key for key in before.items if before.items[key].name != after.items[key].name]
+    if len(other) > 1:
+        names = (menu.items[other[0]].name for menu in (before, after))
+        raise Violation(
+            f"Exported again {how}, the id {other[0]} is another item: {', then '.join(names)}.",
+            fix="Take as external id what the till never changes (its own key), not a row number.",
+        )
 
 
 def _places(content: bytes) -> Sequence[int]:

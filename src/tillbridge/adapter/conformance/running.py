@@ -24,6 +24,7 @@ from tillbridge.adapter.failures import ExportUnreadable, PosFailure, PosOffline
 from tillbridge.adapter.protocols import ReportsHealth, TellsTicketUpdates
 from tillbridge.adapter.registration import API_VERSION
 from tillbridge.adapter.values import Health, TicketStatus
+from tillbridge.model.order import Order
 
 _SLOW_S = 60.0
 
@@ -92,7 +93,7 @@ def goes_offline_and_comes_back(subject: Subject) -> str:
         order = order_of("ord_offline", sold)
         rig.go_offline()
         if can(pos, "health"):
-            _check_offline(in_time(rig, "health", able(pos, ReportsHealth).health))
+            _check_offline(rig, pos)
         if can(pos, "tickets"):
             writing = writer(pos)
             _is_offline(rig, "write_ticket", lambda: writing.write_ticket(order, order.id))
@@ -126,7 +127,7 @@ def does_not_hang(subject: Subject) -> str:
         order = order_of("ord_slow", sold)
         rig.answer_slowly(_SLOW_S)
         if can(pos, "health"):
-            _check_offline(in_time(rig, "health", able(pos, ReportsHealth).health))
+            _check_offline(rig, pos)
         if can(pos, "tickets"):
             writing = writer(pos)
             try:
@@ -140,7 +141,28 @@ def does_not_hang(subject: Subject) -> str:
                     method="write_ticket",
                 )
         rig.answer_slowly(0)
+        if can(pos, "tickets"):
+            _believes_no_silence(rig, pos, order_of("ord_not_taken", sold))
         return "gave up in time"
+
+
+def _believes_no_silence(rig: Rig, pos: object, order: Order) -> None:
+    """Let the write alone hang: what was asked before it has been answered at once."""
+    try:
+        rig.hang_writes()
+    except CannotDo:
+        return
+    try:
+        ticket = in_time(rig, "write_ticket", lambda: writer(pos).write_ticket(order, order.id))
+    except PosFailure:
+        return
+    finally:
+        rig.carry_out_writes()
+    raise Violation(
+        f"The till has not taken the order, and write_ticket gives {ticket}.",
+        fix="Raise TicketOutcomeUnknown where no answer came.",
+        method="write_ticket",
+    )
 
 
 def tells_news_until_handled(subject: Subject) -> str:
@@ -198,7 +220,14 @@ def _refuses_strange_options(subject: Subject) -> None:
     )
 
 
-def _check_offline(health: Health) -> None:
+def _check_offline(rig: Rig, pos: object) -> None:
+    try:
+        health: Health = in_time(rig, "health", able(pos, ReportsHealth).health)
+    except PosFailure as failure:
+        raise Violation(
+            f"The till is away, and health raises {type(failure).__name__}: {failure}",
+            fix="health raises nothing for a till that is away: Health(online=False, detail=...).",
+        ) from failure
     if health.online:
         raise Violation(
             "The till is away, and health says that it is there.",

@@ -165,8 +165,7 @@ class _Heard:
         self._witness = witness
 
     def write(self, text: str) -> int:
-        frames = [frame for frame, _line in traceback.walk_stack(None)]
-        self._witness.saw(text, "prints", frames)
+        self._witness.saw(text, "prints", _callers())
         return self._stream.write(self._witness.without_secrets(text))
 
     def __getattr__(self, name: str) -> Any:  # noqa: ANN401 -- whatever a stream has
@@ -179,8 +178,15 @@ class _Hearing(logging.Handler):
         self._witness = witness
 
     def emit(self, record: logging.LogRecord) -> None:
-        frames = [frame for frame, _line in traceback.walk_stack(None)]
-        self._witness.saw(record.getMessage(), "logs", frames)
+        self._witness.saw(record.getMessage(), "logs", _callers())
+
+
+def _callers() -> Iterator[FrameType]:
+    """Yield who has called, from the innermost."""
+    frame: FrameType | None = sys._getframe(1)  # noqa: SLF001 -- there is no other way to them
+    while frame is not None:
+        yield frame
+        frame = frame.f_back
 
 
 def _home(adapter: Adapter) -> Path | None:

@@ -140,8 +140,9 @@ def survives_a_lost_answer(subject: Subject) -> str:
         order = order_of("ord_lost_answer", sold)
         pos = writer(rig.open())
         rig.lose_next_answer()
+        ticket = None
         try:
-            in_time(rig, "write_ticket", lambda: pos.write_ticket(order, order.id))
+            ticket = in_time(rig, "write_ticket", lambda: pos.write_ticket(order, order.id))
         except TicketOutcomeUnknown:
             pass
         except PosOffline as failure:
@@ -153,6 +154,12 @@ def survives_a_lost_answer(subject: Subject) -> str:
                 ) from failure
         _take_up(rig, order)
         one_ticket(rig, order.id, "a lost answer and taking the order up again", fix=_FIND_FIRST)
+        found = writer(rig.open()).find_ticket(order.id) if ticket is not None else None
+        if found != ticket:
+            raise Violation(
+                f"The answer got lost, and write_ticket gives {ticket}; find_ticket gives {found}.",
+                fix="Raise TicketOutcomeUnknown: the till has not said that it has the order.",
+            )
         return "unknown, found, one ticket"
 
 

@@ -1,0 +1,383 @@
+"""Bugs that a vendor could write, planted one by one: each is found, and named with its line."""
+
+import importlib
+import sys
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from tests.support.adapter_command import tillbridge
+from tillbridge.adapter.conformance import Outcome, Rig, run_suite
+from tillbridge.core.errors import ConfigError
+from tillbridge.pos.kit import find_kit
+from tillbridge.pos.scaffold import make_package
+from tillbridge.pos.verdict import check_kit
+
+_NAME = "planted"
+_PRICE = 'to_minor(row["price"], self._currency)'
+_ITEM_PRICE = f'row["name"],\n            {_PRICE},\n            description'
+_FOUND = """        if (found := self.find_ticket(key)) is not None:
+            return found
+        try:"""
+_POSTED = 'made = self._till.post("/tickets", self._ticket(order, key))'
+_UNTIL = "until=from_iso(until) if until else None"
+
+
+@dataclass(frozen=True, slots=True)
+class Bug:
+    """`old` of the right adapter is replaced by `new`; `check` must fail at the line with `at`."""
+
+    name: str
+    old: str
+    new: str
+    check: str
+    at: str
+    says: str
+
+
+def _items_price(new: str) -> str:
+    return _ITEM_PRICE.replace(_PRICE, new)
+
+
+BUGS = (
+    Bug(
+        "menu price in major units",
+        _ITEM_PRICE,
+        _items_price('int(row["price"])'),
+        "reads",
+        "def read_catalogue",
+        "The till sells sku-1 'Dish 1' at 525; the adapter reads sku-1 'Dish 1' at 5.",
+    ),
+    Bug(
+        "menu price x100",
+        _ITEM_PRICE,
+        _items_price('to_minor(row["price"], "EUR")'),
+        "no_decimals",
+        "def read_catalogue",
+        "'Dish 2' at 1; the adapter reads sku-2 'Dish 2' at 100",
+    ),
+    Bug(
+        "price by binary fractions",
+        _ITEM_PRICE,
+        _items_price('int(float(row["price"]) * 100)'),
+        "rounding",
+        "def read_catalogue",
+        "'Dish 8' at 113; the adapter reads sku-8 'Dish 8' at 112",
+    ),
+    Bug(
+        "price of the type float",
+        _ITEM_PRICE,
+        _items_price('float(to_minor(row["price"], self._currency))'),
+        "reads",
+        "def read_catalogue",
+        "at 525.0 (a float)",
+    ),
+    Bug(
+        "variant price in major units",
+        f'api.Variant(str(row["id"]), row["name"], {_PRICE})',
+        'api.Variant(str(row["id"]), row["name"], int(row["price"]))',
+        "variants",
+        "def read_catalogue",
+        "sku-pizza-s 'Small' at 950, sku-pizza-l 'Large' at 1235); the adapter reads",
+    ),
+    Bug(
+        "wrong encoding",
+        'row["name"],\n            to_minor',
+        'row["name"].encode().decode("latin-1"),\n            to_minor',
+        "unicode",
+        "def read_catalogue",
+        "CrÃ¨me",
+    ),
+    Bug(
+        "row number as id",
+        'read("products", self._item),',
+        '[__import__("dataclasses").replace(each, external_id=str(number))'
+        ' for number, each in enumerate(read("products", self._item), 1)],',
+        "identity",
+        "def read_catalogue",
+        "Exported again in another order, the id 1 is another item: Dish 1, then Dish 6.",
+    ),
+    Bug(
+        "sold-out items left out of the menu",
+        'read("products", self._item),',
+        '[each for each in read("products", self._item)'
+        " if each.external_id not in self.read_availability().items],",
+        "sold_out",
+        "def read_availability",
+        "The item sku-2 is sold out, and is missing from the menu",
+    ),
+    Bug(
+        "until without a zone",
+        _UNTIL,
+        "until=None if not until else"
+        " int(__import__('datetime').datetime.fromisoformat(until[:19]).timestamp() * 1000)",
+        "sold_out_until",
+        "def read_availability",
+        "A time without a zone was taken for this machine's.",
+    ),
+    Bug(
+        "until in seconds",
+        _UNTIL,
+        "until=from_iso(until) // 1000 if until else None",
+        "sold_out_until",
+        "def read_availability",
+        "It is in seconds.",
+    ),
+    Bug(
+        "total x100",
+        "**{name: self._major(order.payload.get(name)) for name in _AMOUNTS},",
+        "**{name: order.payload.get(name) for name in _AMOUNTS},",
+        "content",
+        "def write_ticket",
+        "total: ordered",
+    ),
+    Bug(
+        "quantity always 1",
+        '"quantity": thing.quantity,',
+        '"quantity": 1,',
+        "content",
+        "def write_ticket",
+        "line 2 ('Борщ 寿司', sku-soup): quantity: ordered 3, on the ticket 1",
+    ),
+    Bug(
+        "variant ignored",
+        '"size": line.variant_external_id,',
+        '"size": None,',
+        "content",
+        "def write_ticket",
+        "variant: ordered sku-pizza-l, on the ticket sku-pizza",
+    ),
+    Bug(
+        "add-ons dropped",
+        '"extras": [self._ordered(each) for each in line.options],',
+        '"extras": [],',
+        "content",
+        "def write_ticket",
+        "options: ordered 1 x add-cheese, 2 x add-olives, on the ticket none",
+    ),
+    Bug(
+        "note dropped",
+        '"note": order.special_instructions,',
+        '"note": "",',
+        "content",
+        "def write_ticket",
+        "note: ordered 'Ring twice: 2nd floor, «Müller», no onions, allergy!', on the ticket ''",
+    ),
+    Bug(
+        "API key printed",
+        "        self._currency = context.currency\n",
+        '        self._currency = context.currency\n        print("connecting with", key)\n',
+        "reads",
+        "print(",
+        "prints the secret in the option api_key",
+    ),
+    Bug(
+        "reference made up each time",
+        '"reference": key,',
+        '"reference": __import__("uuid").uuid4().hex,',
+        "same_order_twice",
+        "def write_ticket",
+        "After writing it twice the till has 2 tickets of the order ord_twice_1: 1 under",
+    ),
+    Bug(
+        "written without looking",
+        _FOUND,
+        '        key += "" if self.find_ticket(key) is None else "-2"\n        try:',
+        "same_order_twice",
+        "def write_ticket",
+        "has 2 tickets of the order ord_twice_1: 1 under ord_twice_1, 1 under ord_twice_1-2.",
+    ),
+    Bug(
+        "key cut",
+        '"reference": key,',
+        '"reference": key[:8],',
+        "same_order_twice",
+        _POSTED,
+        "raised HttpRefused while the till was there",
+    ),
+    Bug(
+        "find_ticket is blind",
+        'return api.Ticket(str(found[0]["number"])) if found else None',
+        "return None",
+        "same_order_twice",
+        _POSTED,
+        "raised HttpRefused while the till was there",
+    ),
+    Bug(
+        "time-out as offline",
+        "        try:\n            " + _POSTED,
+        "        try:\n            try:\n                " + _POSTED + "\n"
+        "            except api.TicketOutcomeUnknown as lost:\n"
+        '                raise api.PosOffline("no answer") from lost',
+        "lost_answer",
+        "def write_ticket",
+        "The till has the order, and the adapter says that it was offline",
+    ),
+    Bug(
+        "time-out as success",
+        "        try:\n            " + _POSTED,
+        "        try:\n            try:\n                " + _POSTED + "\n"
+        "            except api.TicketOutcomeUnknown:\n"
+        '                return api.Ticket("sent")',
+        "slow",
+        "def write_ticket",
+        "The till has not taken the order, and write_ticket gives Ticket(reference='sent').",
+    ),
+    Bug(
+        "cancels again and again",
+        'self._till.post(f"/tickets/{quote(found.reference)}/cancel", {"reason": reason})',
+        'self._till.post(f"/tickets/{quote(found.reference)}/cancel", {"reason": reason})\n'
+        '            if getattr(self, "_off", None) == key:\n'
+        '                raise ValueError("cancelled already")\n'
+        "            self._off = key",
+        "cancel",
+        "raise ValueError",
+        "in cancel_ticket: ValueError: cancelled already",
+    ),
+    Bug(
+        "blocks for ever",
+        'return self._till.health("/status")',
+        'return __import__("time").sleep(60) or self._till.health("/status")',
+        "probe",
+        "def health",
+        "health had not come back after 5 seconds.",
+    ),
+    Bug(
+        "health raises",
+        'return self._till.health("/status")',
+        'self._till.get("/status")\n        return api.Health(online=True)',
+        "offline",
+        "def health",
+        "The till is away, and health raises PosOffline",
+    ),
+    Bug(
+        "update_handled does nothing",
+        'self._till.delete(f"/events/{quote(update.key)}")',
+        "pass",
+        "news",
+        "def update_handled",
+        "News that was handled is told again",
+    ),
+    Bug(
+        "423 not known",
+        "        try:\n            " + _POSTED,
+        "        try:\n            try:\n                " + _POSTED + "\n"
+        "            except api.StoreClosed as refused:\n"
+        "                raise api.PosFailure(refused.message) from refused",
+        "closed",
+        "def write_ticket",
+        "It is refused with PosFailure",
+    ),
+)
+
+
+@pytest.fixture
+def plant(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[Callable[[str, str], type[Rig]]]:
+    """Return what makes the adapter with a text replaced, and imports its rig."""
+    package = make_package(_NAME, tmp_path, kind="http").folder
+    monkeypatch.syspath_prepend(package / "src")
+    code = package / f"src/tillbridge_{_NAME}/adapter.py"
+
+    def planted(old: str, new: str) -> type[Rig]:
+        source = code.read_text("utf-8")
+        assert source.count(old) == 1, f"the template has changed: {old}"
+        code.write_text(source.replace(old, new), "utf-8")
+        rig: type[Rig] = importlib.import_module(f"tillbridge_{_NAME}.rig").RIG
+        rig.patience_s = 5.0
+        return rig
+
+    yield planted
+    for name in [each for each in sys.modules if each.startswith(f"tillbridge_{_NAME}")]:
+        del sys.modules[name]
+
+
+def line_with(rig: type[Rig], text: str) -> str:
+    """Return the place of a text in the adapter, as the kit names it."""
+    source = Path(sys.modules[rig.adapter.open.__module__].__file__ or "")
+    lines = source.read_text("utf-8").splitlines()
+    return f"adapter.py:{next(n for n, line in enumerate(lines, 1) if text in line)}"
+
+
+@pytest.mark.parametrize("bug", BUGS, ids=lambda bug: bug.name)
+def test_a_planted_bug_is_found_and_named(bug: Bug, plant: Callable[[str, str], type[Rig]]) -> None:
+    rig = plant(bug.old, bug.new)
+    (result,) = run_suite(rig, only=[bug.check]).results
+    assert result.outcome is Outcome.FAILED, result.text
+    assert bug.says in result.text
+    place = line_with(rig, bug.at)
+    assert place in result.text
+    assert "key-of-the-till" not in result.text + result.fix
+
+
+def test_a_plain_bug_is_named_with_its_line_and_its_way(
+    plant: Callable[[str, str], type[Rig]],
+) -> None:
+    rig = plant('menu = self._till.get("/menu")', 'menu = self._till.get("/menu")["titel"]')
+    (result,) = run_suite(rig, only=["reads"]).results
+    place = line_with(rig, '["titel"]')
+    assert result.text == f"{place} in read_catalogue: KeyError: 'titel'"
+    assert result.fix.startswith(f"Mend adapter.py, line {place.partition(':')[2]}.")
+    assert (result.place, "KeyError: 'titel'" in result.traceback) == (place, True)
+
+
+def test_a_bug_of_the_rig_is_said_to_be_the_rigs(
+    plant: Callable[[str, str], type[Rig]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rig = plant("X-Api-Key", "X-API-KEY")
+    monkeypatch.setattr(rig, "reorder", lambda self: self._menu["no such thing"])
+    monkeypatch.setattr(rig, "sell_out", lambda self, key: self._product(key))
+    results = run_suite(rig, only=["sold_out"]).results
+    assert "rig.py:" in results[0].text
+    assert results[0].fix.startswith("This is the rig's fault, not the adapter's: mend rig.py")
+
+
+def test_what_the_adapter_may_raise_is_wrong_at_the_wrong_moment(
+    plant: Callable[[str, str], type[Rig]],
+) -> None:
+    rig = plant('        off = self._till.get("/sold-out")', '        raise api.PosOffline("gone")')
+    (result,) = run_suite(rig, only=["sold_out"]).results
+    place = line_with(rig, "raise api.PosOffline")
+    assert result.text == (
+        f"{place} in read_availability: raised PosOffline while the till was there and could do"
+        " it: gone"
+    )
+
+
+def test_what_cannot_be_loaded_is_named_with_its_line(
+    plant: Callable[[str, str], type[Rig]],
+) -> None:
+    with pytest.raises(SyntaxError):
+        plant("def health(self)", "def health(self")
+    with pytest.raises(ConfigError, match=r"Mend line 4\d of .*adapter\.py\.") as caught:
+        find_kit(f"tillbridge_{_NAME}:ADAPTER")
+    assert "Install it again" not in caught.value.fix
+
+
+def test_a_crash_while_trying_it_is_the_vendors(
+    plant: Callable[[str, str], type[Rig]], tmp_path: Path
+) -> None:
+    plant("        return self._till.health", '        return {}["no"] or self._till.health')
+    sample = 'url = "http://127.0.0.1:9"\napi_key = "key-of-the-till"\n'
+    (tmp_path / "sample.toml").write_text(sample, "utf-8")
+    code, _out, err = tillbridge("try", _NAME, "--sample", "sample.toml", "--once", cwd=tmp_path)
+    assert (code, "report it" in err) == (1, False), err
+    assert "adapter.py:45 in health: KeyError: 'no'" in err
+
+
+def test_a_case_whose_options_do_not_fit_is_told_in_words(tmp_path: Path) -> None:
+    kit = find_kit(str(make_package("no_case", tmp_path, kind="http").folder))
+    case = tmp_path / "no_case/tests/cases/plain/case.toml"
+    case.write_text(case.read_text("utf-8").replace("api_key", "apikey"), "utf-8")
+    (result,) = check_kit(kit, only=["cases"]).report.results
+    assert "The options in case.toml do not fit the adapter: api_key: Field required" in result.text
+    assert "errors.pydantic.dev" not in result.text
+
+
+def test_the_right_adapter_passes(tmp_path: Path) -> None:
+    verdict = check_kit(find_kit(str(make_package("right_till", tmp_path, kind="http").folder)))
+    assert [each.text for each in verdict.failures] == []
+    assert (verdict.broken, verdict.level) == ((), verdict.quality and verdict.quality.level)
