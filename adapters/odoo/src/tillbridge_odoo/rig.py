@@ -193,7 +193,12 @@ class OdooRig(Rig):
         """Make the products that stand for amounts."""
         for name, number in _AMOUNTS.items():
             self.store.add(
-                "product.template", id=number, name=name, available_in_pos=True, sale_ok=True
+                "product.template",
+                id=number,
+                name=name,
+                available_in_pos=True,
+                sale_ok=True,
+                self_order_available=True,
             )
             self.store.add("product.product", id=number, product_tmpl_id=number)
 

@@ -35,6 +35,7 @@ class PaperRig(Rig):
     """Any printer; its layouts say in plain words what the suite wants to know."""
 
     adapter: ClassVar[Adapter] = ADAPTER
+    ascii_only: ClassVar[bool] = True
 
     def __init__(self, folder: Path) -> None:
         super().__init__(folder)

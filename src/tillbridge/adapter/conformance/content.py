@@ -57,7 +57,10 @@ def writes_what_was_ordered(subject: Subject) -> str:
     with subject.till() as rig:
         menu = _menu_to_order(rig)
         pos = writer(rig.open())
-        orders = [full_order(*each, menu, turn) for turn, each in enumerate(_ORDERS)]
+        orders = [
+            full_order(order_id, kind, _plain(note) if rig.ascii_only else note, menu, turn)
+            for turn, (order_id, kind, note) in enumerate(_ORDERS)
+        ]
         unsaid: list[str] = []
         for order in orders:
             pos.write_ticket(order, order.id)
@@ -147,6 +150,10 @@ def _line(menu: Catalogue, item: Item, place: int, turn: int) -> dict[str, Any]:
             for add_on, number in chosen
         ],
     }
+
+
+def _plain(text: str) -> str:
+    return text.encode("ascii", "ignore").decode()
 
 
 def _offered(menu: Catalogue, group: str) -> Sequence[str]:

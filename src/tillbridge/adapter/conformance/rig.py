@@ -111,6 +111,8 @@ class Rig(ABC):
     patience_s: ClassVar[float] = 15.0
     # Whether the adapter is a program of its own: its lines cannot be seen from here.
     is_program: ClassVar[bool] = False
+    # Whether other letters cannot be read back from the till: from paper, where they are pictures.
+    ascii_only: ClassVar[bool] = False
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
