@@ -153,7 +153,7 @@ def _line(menu: Catalogue, item: Item, place: int, turn: int) -> dict[str, Any]:
 
 
 def _plain(text: str) -> str:
-    return text.encode("ascii", "ignore").decode()
+    return text.encode("ascii", "ignore").decode().strip()
 
 
 def _offered(menu: Catalogue, group: str) -> Sequence[str]:
