@@ -39,7 +39,7 @@ def begin_push(
 def push_became_job(
     connection: Connection, push_id: int, *, job_id: str, poll_url: str, pending: str
 ) -> None:
-    """The service took the push as a job; `pending` is what is acknowledged when it succeeds."""
+    """The service made the push a job; `pending` is what is acknowledged when it succeeds."""
     connection.execute(
         update(Push).filter_by(id=push_id).values(job_id=job_id, poll_url=poll_url, pending=pending)
     )

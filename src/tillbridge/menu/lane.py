@@ -63,7 +63,7 @@ UNCHANGED_S = 15.0
 PUSH_NOT_ALLOWED = "menu.push_not_allowed"
 PORTION = 1000  # items in one commit: a delivery must not wait long for its own
 
-AvailabilityById = Mapping[str, Availability | None]  # None: the item is taken off the menu
+AvailabilityById = Mapping[str, Availability | None]  # None: the item is removed
 
 
 class CallsInFlight:

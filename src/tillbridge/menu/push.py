@@ -3,13 +3,13 @@
 Each call is recorded before it is sent, and the record ends with what became of it. What the
 service accepted is acknowledged here, and nowhere else (invariant 3). A push whose end stays
 unknown (time-out, failure of the service, crash) leaves its items unconfirmed: they are sent again.
-A push that the service takes as a job is followed until it ends. The service remembers a job for an
+A push that the service makes a job of is followed until it ends. The service remembers a job for an
 hour after its last update; one that it knows no more is settled by the sync status: where
 `last_synced_at` has moved since the job began, it succeeded. Specification: Menu sync job; Limits.
 
 A step that is refused is narrowed down to the items it is refused for; the others go through. An
 item counts as refused only when it was refused by itself while something else of the same plan was
-taken: a service that refuses everything says nothing about a single item.
+accepted: a service that refuses everything says nothing about a single item.
 """
 
 import asyncio
@@ -51,9 +51,9 @@ class PushResult:
     """What came of a plan.
 
     `drifted` are items that the service turned out not to know. `failure` is why something of the
-    plan was not taken, in words ("" if all was taken or is refused item by item). `reservation` is
-    what the service did not take of items that it did, in its words. `lacks`: it was refused for
-    something that the service has taken before and does not know now. `refusals` are all that hold
+    plan was not accepted, in words ("" if all was, or is refused item by item). `reservation` is
+    what the service left out of items that it accepted, in its words. `lacks`: it was refused for
+    something that the service accepted before and does not know now. `refusals` are all that hold
     where the plan was carried out.
     """
 
@@ -80,7 +80,7 @@ async def push(
     """Carry the plan out; an approval stands for what is left of it.
 
     Where the service has all of it, apart from what it refused item by item, `finish` records that:
-    in the transaction that acknowledges the last call, if that one was simply taken.
+    in the transaction that acknowledges the last call, if that one was accepted whole.
 
     Raises ServiceError or JobLost; what was accepted until then stays acknowledged.
     """

@@ -173,8 +173,8 @@ class MenuSync(SyncLane[Assessment]):
     async def drifted(self, external_ids: frozenset[str]) -> None:
         """Take note that the service does not know these items: forget them, and push it all.
 
-        A service that goes on losing what it took is not pressed: each full push for drift waits
-        longer than the one before.
+        A service that goes on losing what it accepted is not pressed: each full push for drift
+        waits longer than the one before.
         """
         at = self.ctx.clock.now_ms()
 
@@ -324,7 +324,7 @@ class MenuSync(SyncLane[Assessment]):
             await self.drifted(frozenset(result.drifted))
             return
         # What differs is sent on the ground of what the service had: a service that lost some of
-        # that refuses a change which it takes as part of a full push. That is tried once a plan.
+        # that refuses a change which it accepts as part of a full push. That is tried once a plan.
         digest = await digest_of(assessment)
         is_doubtful = assessment.plan.kind != "full" and self._doubted_digest != digest
         if result.lacks or is_doubtful:

@@ -236,7 +236,7 @@ class TableSync(SyncLane[TablePlan]):
         """Return the storefront that the store is connected to, and whether that is a new one.
 
         A plan that another storefront accepted, or an integration before this one, is pushed again;
-        the new storefront is remembered once it has taken it.
+        the new storefront is remembered once it has accepted it.
         """
         ctx = self.ctx
         now = await ctx.read(current_storefront, ctx.service_settings.base_url)

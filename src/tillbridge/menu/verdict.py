@@ -1,6 +1,6 @@
 """What the service's answer to a step of a plan means, and which items a refusal is about; pure.
 
-A partial answer says that something was not taken, and perhaps what: names count only where the
+A partial answer says that something was not accepted, and perhaps what: names count only where the
 numbers agree with them; where nobody can tell, nothing is acknowledged and the push is repeated in
 parts. A refusal may name the items in its message, by id or by place ("items[17]"), or may not: a
 step is divided until what is refused is one item. Names only guide the division. Everything is an
@@ -25,7 +25,7 @@ _INCOMPLETE = frozenset({"partial", "failed", "error"})
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """The service's answer in one shape; `count` is how many items it took, None: unknown.
+    """The service's answer in one shape; `count` is how many items it accepted, None: unknown.
 
     The status of a job of which nobody can tell is "lost". `missing` are items that the service
     does not know.
@@ -41,12 +41,12 @@ class Reply:
 class Sent:
     """What came of a call.
 
-    `failed` means that nothing of it was taken; `partial` that some of it was not, of which
+    `failed` means that nothing of it was accepted; `partial` that some was not, of which
     `named` are known by name (the rest is acknowledged), or that nobody can tell which (none are).
-    `missing` are items that the service does not know. `reserved` says that every item was taken,
-    but not everything about them: `message` says what. `lacks`: it was refused for a category,
-    add-on or group that the service was sent before, and does not know now. `again`: the service
-    failed at its own work; the same is sent once more before any item is blamed.
+    `missing` are items that the service does not know. `reserved` says that every item was
+    accepted, but not everything about them: `message` says what. `lacks`: it was refused for a
+    category, add-on or group that the service was sent before, and does not know now. `again`: the
+    service failed at its own work; the same is sent once more before any item is blamed.
     """
 
     state: Literal["success", "partial", "failed"]
@@ -65,7 +65,7 @@ def judge(reply: Reply, step: Step) -> Sent:
     named = named_in(reply.message, step)
     carried = len(set(step.ids))
     if reply.count is not None and reply.count == carried:
-        return Sent("success", reply.message, reserved=True)  # what was not taken is no item
+        return Sent("success", reply.message, reserved=True)  # what was refused is no item
     if named and reply.count is not None and reply.count != carried - len(named):
         named = frozenset()  # the message does not name them all
     return Sent("partial", reply.message, named)
@@ -94,9 +94,9 @@ def accepted_part(step: Step, sent: Sent) -> Step | None:
 
 
 def divide(step: Step, sent: Sent) -> tuple[Step, ...]:
-    """Return what to send next of a step that was not taken whole; () where it is one item.
+    """Return what to send next of a step that was not accepted whole; () where it is one item.
 
-    The named items go singly, after the rest unless that was taken; without names, halves.
+    The named items go singly, after the rest unless that was accepted; without names, halves.
     """
     ids, named = step.ids, sent.named
     if named and len(named) < len(ids):

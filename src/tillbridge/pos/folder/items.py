@@ -8,7 +8,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
-from functools import lru_cache
+from functools import cached_property, lru_cache
 
 from tillbridge.adapter import BadRow, Catalogue, Category, Item, Menu, Source, Variant
 from tillbridge.adapter.prices import BadPrice, PriceReader
@@ -37,7 +37,7 @@ Row = Mapping[str, str]
 """The fields of a row by our names, all of `BLANK`."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class RowValues:
     """What the fields of a row mean as an item or a variant, of whatever file. Raises BadCell.
 
@@ -51,11 +51,11 @@ class RowValues:
     shown: Mapping[str, str] = field(default_factory=dict)
     minor_units: bool = False
     exact: bool = False
-    names: Mapping[str, str] = field(init=False)  # how the file calls each column
 
-    def __post_init__(self) -> None:
-        names = {column: self.shown.get(column, column) for column in (*BLANK, "group_by")}
-        object.__setattr__(self, "names", names)
+    @cached_property
+    def names(self) -> Mapping[str, str]:
+        """How the file calls each column."""
+        return {column: self.shown.get(column, column) for column in (*BLANK, "group_by")}
 
     def item(self, row: Row) -> Item:
         """Return the item. Without a price it gets 0: its variants must have theirs."""
