@@ -301,11 +301,12 @@ def parts(connection: Connection, store: str, like: Parts | None = None) -> Part
     """Return the parts the service has accepted: all of them, or those with the ids of `like`."""
     found: dict[str, dict[str, Any]] = {}
     for name, kind in _KINDS.items():
+        ids = None if like is None else getattr(like, name)
+        if like is not None and not ids:
+            continue
         query = select(col(MenuPart.external_id), col(MenuPart.body))
         query = query.filter_by(store=store, kind=kind)
-        if like is not None:
-            if not (ids := getattr(like, name)):
-                continue
+        if ids is not None:
             query = query.where(among(col(MenuPart.external_id), ids))
         rows = connection.execute(query)
         found[name] = {external_id: part_from(name, body) for external_id, body in rows}

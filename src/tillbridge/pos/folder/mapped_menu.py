@@ -31,6 +31,7 @@ from tillbridge.pos.folder.json_paths import Document, Node
 from tillbridge.pos.folder.json_pieces import json_text, parsed_json
 from tillbridge.pos.folder.mapped_json import JsonMenuReader
 from tillbridge.pos.folder.mapping import (
+    ColumnName,
     ColumnNames,
     JsonMenu,
     LinePatterns,
@@ -41,7 +42,7 @@ from tillbridge.pos.folder.mapping import (
     no_column,
 )
 from tillbridge.pos.folder.options import FolderOptions
-from tillbridge.pos.folder.table_file import Table, column_places, positions, read_table
+from tillbridge.pos.folder.table_file import Table, positions, read_table
 from tillbridge.pos.folder.units import Record, Unit, UnitMaker, texts_of
 
 _HEADER_WITHIN = 30  # rows of a sheet: above its header may stand a title
@@ -51,6 +52,16 @@ _READING_VERSION = 1
 
 
 # -- rows of tables, sheets and texts
+
+
+def _column_places(header: Sequence[str], names: Iterable[ColumnName]) -> tuple[int, ...]:
+    """Return where the columns of those names stand in a header, of those that are there."""
+    at = {cells.alike(name): place for place, name in reversed(list(enumerate(header)))}
+    places = (
+        each - 1 if isinstance(each, int) else at.get(cells.alike(cells.plain(each)), -1)
+        for each in names
+    )
+    return tuple(place for place in places if 0 <= place < len(header))
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +79,7 @@ class Columns:
     @classmethod
     def of(cls, mapping: MenuMapping, header: Sequence[str]) -> "Columns":
         """Find the columns in a header; those that are not there have no place."""
-        places = partial(column_places, header)
+        places = partial(_column_places, header)
         return cls(
             mapping=mapping,
             header=header,

@@ -12,7 +12,7 @@ stored of those that are known.
 import csv
 import io
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, MutableSet, Sequence
+from collections.abc import Callable, Iterator, Mapping, MutableSet, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 from itertools import chain
@@ -33,7 +33,7 @@ from tillbridge.adapter.export_files import LastRead, reading_whole, still_being
 from tillbridge.adapter.sharing import open_shared
 from tillbridge.pos.folder import cells
 from tillbridge.pos.folder.cells import BrokenRow
-from tillbridge.pos.folder.mapping import ColumnName, no_column
+from tillbridge.pos.folder.mapping import no_column
 
 T = TypeVar("T")
 
@@ -70,23 +70,15 @@ class TableSource:
 
     def columns(self, header: Sequence[str]) -> dict[str, int]:
         """Return where our columns stand in a header, as far as they do."""
+        at = {cells.alike(name): place for place, name in reversed(list(enumerate(header)))}
         columns = {}
         for ours in (*self.required, *self.optional):
             theirs = self.renamed.get(ours, ours)
             names = (theirs,) if self.must_rename else (theirs, ours)
-            if found := column_places(header, names):
+            found = [at[key] for name in names if (key := cells.alike(cells.plain(name))) in at]
+            if found:
                 columns[ours] = found[0]
         return columns
-
-
-def column_places(header: Sequence[str], names: Iterable[ColumnName]) -> tuple[int, ...]:
-    """Return where the columns of those names stand in a header, of those that are there."""
-    at = {cells.alike(name): place for place, name in reversed(list(enumerate(header)))}
-    places = (
-        each - 1 if isinstance(each, int) else at.get(cells.alike(cells.plain(each)), -1)
-        for each in names
-    )
-    return tuple(place for place in places if 0 <= place < len(header))
 
 
 class _Blocks(io.BufferedReader):
