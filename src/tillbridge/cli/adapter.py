@@ -315,7 +315,8 @@ def _show_trial(trial: "Trial", currency: str) -> Lines:
     tables = readings.get("tables", {}).get("tables", [])
     if tables:
         names = ", ".join(each["name"] for each in tables[:_MOST_SHOWN])
-        yield _("{count} tables: {names}").format(count=len(tables), names=names)
+        text = ngettext("{count} table: {names}", "{count} tables: {names}", len(tables))
+        yield text.format(count=len(tables), names=names)
     for each in (menu or {}).get("warnings", ()):
         yield f"! {each['place']}: {each['text']} {each['fix']}", "warning"
     for part in ("catalogue", "availability", "tables"):

@@ -237,7 +237,7 @@ def trial_of(pos: object) -> Trial:
     for name, found in read_all(pos):
         readings[name] = reading_json(found)
         if isinstance(found, PosFailure):
-            readings[name]["fix"] = _(
+            readings[name]["fix"] = found.fix or _(
                 "Look whether the till runs, and whether the options are right."
             )
         if isinstance(found, Catalogue):
