@@ -22,6 +22,15 @@ async def test_the_log_tells_of_a_bridge_that_runs_and_of_one_that_died(shop: Wo
     on_stderr = [each["event"] for each in shop.bridge.events()]
     assert events == on_stderr[: len(events)]
 
+    # An order is found by the number that guests and the kitchen use, or by its id.
+    order = await shop.order("p1")
+    code, out, _err = await shop.bridge.run("orders", "show", order, "--json")
+    assert code == 0
+    of_order = await told(shop, "--order", json.loads(out)["order_number"])
+    assert of_order
+    assert {each["order"] for each in of_order} == {order}
+    assert of_order[0] == (await told(shop, "--order", order))[0]
+
     await shop.bridge.kill()
     assert [each["event"] for each in await told(shop, "--event", "bridge.")][:2] == [
         "bridge.starting",

@@ -223,6 +223,7 @@ async def test_a_plan_is_shown_as_a_difference(program: Program, bridge: FakeCon
         "calls": [{"call": "POST menus/batch"}],
         "lines": ["+ B1 Burger\x1b[31m, 4.50", "~ B3 Cola: price 2.00 -> 2.50"],
         "bad_rows": [{"place": "menu.csv, row 3", "text": "No price.", "fix": "Add one."}],
+        "first_import_lines": [],
     }
     ran = await program("menu", "plan", "main")
     assert ran.code == 0

@@ -1,5 +1,6 @@
 """`tillbridge logs`: what the bridge wrote down lately, filtered, and what it writes just now."""
 
+import contextlib
 import json
 import time
 from collections.abc import Iterable, Mapping
@@ -8,8 +9,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from tillbridge.cli import say
 from tillbridge.cli.commands import Json, command
+from tillbridge.cli.orders import order_id_called
 from tillbridge.core.clock import Clock
-from tillbridge.core.errors import ConfigError
+from tillbridge.core.errors import ConfigError, LedgerError
 from tillbridge.core.i18n import _
 from tillbridge.core.operation import Argument
 from tillbridge.core.spans import since_ms
@@ -44,7 +46,9 @@ def logs(  # noqa: PLR0913 -- one for each option of the command
         str | None,
         Argument("STORE", _("Only this store's lines."), complete="stores", audit="store"),
     ] = None,
-    order: Annotated[str, Argument("ID", _("Only this order's lines."), complete="orders")] = "",
+    order: Annotated[
+        str, Argument("ID", _("Only this order's lines: its number or id."), complete="orders")
+    ] = "",
     since: Annotated[
         str, Argument("TIME", _("Only lines since then: 2h, 18:30, today, ISO 8601."))
     ] = "",
@@ -70,6 +74,9 @@ def logs(  # noqa: PLR0913 -- one for each option of the command
             _("No log is kept here."),
             fix=_("Set keep_log_bytes in [bridge], and restart the bridge."),
         )
+    if order:
+        with contextlib.suppress(LedgerError):  # a damaged ledger has a log all the same
+            order = order_id_called(loaded, order)
     folder = loaded.data_dir / LOG_FOLDER
     wanted = LogFilter(level or "", event, text, store or "", order, _since(since))
     place = end_of(folder)

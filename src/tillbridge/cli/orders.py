@@ -45,6 +45,18 @@ def _read(loaded: "LoadedSettings", query: "Callable[[Connection], T]") -> T:
         engine.dispose()
 
 
+def order_id_called(loaded: "LoadedSettings", name: str) -> str:
+    """Return the id of the order with this id or number; the name itself where there is none.
+
+    Raises BridgeError, which lists them, where several have that number; LedgerError.
+    """
+    from tillbridge.ledger.orders import find_called
+    from tillbridge.orders.views import single_order
+
+    rows = _read(loaded, lambda connection: find_called(connection, name))
+    return single_order(rows, name).order_id if rows else name
+
+
 # -- list
 
 
