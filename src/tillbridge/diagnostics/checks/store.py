@@ -75,9 +75,11 @@ def consent_verdict(
         left = {"left": days_left(round(days * _DAY_MS))}
         return of_problem(Found("consent.ending", detail=left), store, **details)
     return ok(
-        _("The service takes the token; the consent lasts {days} more days.").format(
-            days=f"{days:.1f}"
-        ),
+        ngettext(
+            "Connected; sign-in must be renewed in {n} day.",
+            "Connected; sign-in must be renewed in {n} days.",
+            max(1, round(days)),
+        ).format(n=max(1, round(days))),
         **details,
     )
 

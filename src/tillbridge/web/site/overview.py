@@ -22,7 +22,7 @@ PAGES: Mapping[str, tuple[str, str]] = {
     "order.unreadable": ("/orders", _("The orders")),
     "order.untold": ("/orders", _("The orders")),
     "order.cancelled": ("/orders", _("The orders")),
-    "order.other_currency": ("/orders", _("The orders")),
+    "order.other_currency": ("/setup", _("Change the currency")),
     "service.refused": ("/orders/{order}", _("The order")),
     "pos.offline": ("/diagnostics", _("Examine every link")),
     "clock.wrong": ("/diagnostics", _("Examine every link")),
