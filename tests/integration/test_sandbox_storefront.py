@@ -2,7 +2,8 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from tests.support.sandbox_driver import STORE, Driver, driven, item
+from tests.support.sandbox_driver import STORE, Driver, driven, item, until
+from tillbridge.sandbox.webhooks import sign
 
 MARKUP = "<script>alert(1)</script>"
 
@@ -185,6 +186,46 @@ async def test_the_first_page_says_how_to_connect_and_makes_trouble(bridge: Driv
     assert (await bridge.call("GET", "/pos/stores")).code == "auth.token_expired"
     status, _, _ = await bridge.page("/panel", {"do": "nothing"})
     assert status == 400
+
+
+async def test_an_order_says_what_it_waits_for(bridge: Driver) -> None:
+    bridge.receiver.statuses = [503, 200]
+    order = await bridge.place({"external_id": "tea"})
+    at = f"/orders/{order['order_id']}"
+    _, page, _ = await bridge.page(at)
+    assert "The service tries again in 60 s (attempt 2)" in page
+    await bridge.page("/panel", {"do": "jump_minute"})
+
+    webhooks = bridge.running.sandbox.webhooks
+    await until(lambda: webhooks.deliveries[order["delivery"]["delivery_id"]].state == "delivered")
+    assert "The till has not answered yet" in (await bridge.page(at))[1]
+    await bridge.call("POST", f"/pos{at}/accept")
+    assert 'class="waits"' not in (await bridge.page(at))[1]
+    await bridge.page("/panel", {"do": "pause"})
+    body = {"store_id": "st_main", "items": [{"external_id": "tea"}]}
+    held = (await bridge.control("POST", "/orders", body)).body["order_id"]
+    assert "Deliveries are paused" in (await bridge.page(f"/orders/{held}"))[1]
+
+
+async def test_the_panel_delivers_the_last_order_again_and_forges_it(bridge: Driver) -> None:
+    status, page, _ = await bridge.page("/panel", {"do": "again"})
+    assert status == 409
+    assert "There is no order yet" in page
+    await bridge.place({"external_id": "tea"})
+    await bridge.page("/panel", {"do": "again"})
+    await bridge.page("/panel", {"do": "forge"})
+
+    await until(lambda: len(bridge.receiver.received) == 5)
+    first, *others = bridge.receiver.received
+    signed = [sign(each.raw, bridge.secret) for each in others]
+    right = [
+        each.headers["x-service-signature"] == ours
+        for each, ours in zip(others, signed, strict=True)
+    ]
+    assert sorted(right) == [False, False, False, True]
+    events = {each.json["event_id"] for each in others}
+    assert len(events) == 4
+    assert first.json["event_id"] in events
 
 
 async def test_pages_run_no_scripts_but_their_own(bridge: Driver) -> None:
