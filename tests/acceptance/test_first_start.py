@@ -45,6 +45,13 @@ def test_an_empty_file_begins_a_bridge_that_every_command_finds(user: OrdinaryUs
         assert "not running" not in status.stdout
         assert "bridge.setting_up" in user.run("logs").stdout
 
+        for command in ("config check", "doctor", "connect main"):
+            early = user.run(*command.split())
+            assert (early.returncode, early.stderr.splitlines()[0]) == (
+                2,
+                "Nothing is set up yet: bridge.toml has no stores.",
+            )
+
         # Another one wants its port, and is told whose it is.
         user.write("second/bridge.toml", listen)
         second = user.run("run", folder="second")

@@ -33,6 +33,7 @@ from tillbridge.config.toml import (
 )
 from tillbridge.config.translate import faults_of, unknown_key, validated
 from tillbridge.config.values import host_and_port, is_loopback
+from tillbridge.core.errors import ConfigError
 from tillbridge.core.files import claim_folder
 from tillbridge.core.i18n import _
 
@@ -84,6 +85,11 @@ def load(path: Path | None = None) -> LoadedSettings:
     """
     found = find_file(path)
     text, document = read_file(found)
+    if is_fresh(document) and not document.keys() & {"service", "receiver"}:
+        raise ConfigError(
+            _("Nothing is set up yet: {path} has no stores.").format(path=found),
+            fix=_("Set it up on the page whose address tillbridge run shows (docs/setup.md)."),
+        )
     return loaded_from(found, text, document)
 
 
