@@ -295,4 +295,5 @@ def test_a_program_is_recorded_too(tmp_path: Path) -> None:
     source = Source(kit.adapter, {"options": {"folder": "till"}}, "EUR", tmp_path, [till])
     recorded: Recorded = record(source, tmp_path / "case")
     assert recorded.files == ("till/menu.jsonl", "till/sold-out.txt", "till/tables.json")
+    assert (recorded.counts["items"], recorded.counts["availability"]) == (2, 1)
     assert run_case(kit.adapter, Case.of(tmp_path / "case")) == ""

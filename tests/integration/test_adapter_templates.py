@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.adapter_command import tillbridge
-from tillbridge.pos.scaffold import KINDS
+from tillbridge.pos.scaffold import KINDS, make_package
 
 LEVELS = {"files": "silver", "http": "silver", "sql": "gold", "process": "gold"}
 
@@ -30,3 +30,21 @@ def test_a_kind_that_there_is_not_is_told(tmp_path: Path) -> None:
     code, _out, err = tillbridge("new", "corner_shop", "--kind", "rest", cwd=tmp_path)
     assert code == 2
     assert "http" in err
+
+
+def test_a_sample_that_is_missing_is_told_with_what_belongs_there(tmp_path: Path) -> None:
+    folder = make_package("corner_shop", tmp_path, "http").folder
+    (folder / "sample.toml").unlink()
+    code, _out, err = tillbridge("try", ".", "--once", cwd=folder)
+    assert code == 2
+    assert "There is no" in err
+    assert "[stores.main.pos]" in err
+    assert "Errno" not in err
+
+
+def test_a_till_that_is_away_is_shown_with_the_adapters_own_remedy(tmp_path: Path) -> None:
+    folder = make_package("corner_shop", tmp_path, "sql").folder
+    code, out, err = tillbridge("try", ".", "--once", cwd=folder)
+    assert code == 0, err
+    assert "The till is away." in out
+    assert "Look whether the option database" in out

@@ -1,0 +1,35 @@
+"""A record that is wrong costs itself alone, and says what is wrong with it."""
+
+from typing import Any
+
+from tillbridge.adapter import BadRow
+from tillbridge.adapter.json_rows import read_rows
+from tillbridge.model.money import to_minor
+
+
+def test_each_row_that_is_wrong_becomes_a_bad_row_with_its_place() -> None:
+    rows: list[Any] = [
+        {"id": 1, "price": "4.50"},
+        {"id": 2},
+        {"id": 3, "price": "ask\nus"},
+        {"id": 4, "price": None},
+        "no row",
+    ]
+    bad_rows: list[BadRow] = []
+    made = read_rows(
+        rows,
+        lambda row: to_minor(row["price"], "EUR"),
+        bad_rows,
+        place="GET /menu, product",
+        fix="Correct it in the till.",
+    )
+    assert made == [450]
+    assert [(each.place, each.external_id) for each in bad_rows] == [
+        ("GET /menu, product 2", "2"),
+        ("GET /menu, product 3", "3"),
+        ("GET /menu, product 4", "4"),
+        ("GET /menu, product 5", ""),
+    ]
+    assert bad_rows[0].text == "It has no 'price'."
+    assert {each.fix for each in bad_rows} == {"Correct it in the till."}
+    assert all("\n" not in each.text for each in bad_rows)
