@@ -259,7 +259,8 @@ def test_a_refusal_tells_nothing_of_the_customer(till: SqlRig) -> None:
     till.run("ALTER TABLE orders ALTER COLUMN note SET DEFAULT ''")
     queries = till.folder / "queries.sql"
     spoilt = queries.read_text("utf-8").replace(
-        "VALUES (:key, :session, :order_note, :order_total", "VALUES (:key, :order_note, :key, :key"
+        "VALUES (:key, :session, :order_type, :order_note, :order_total",
+        "VALUES (:key, :order_note, :order_type, :key, :key",
     )
     queries.write_text(spoilt, "utf-8")
     with pytest.raises(PosFailure) as refused:

@@ -35,7 +35,7 @@ class OdooRig(Rig):
         self.odoo = EmulatedOdoo(self.version)
         self.odoo.seed()
         self.odoo.seat_online_orders()
-        self._stock_amounts()
+        self._amounts: dict[str, int] = {}
         self.server = OdooServer(self.odoo)
         (folder / "odoo.key").write_text(f"{KEY}\n", "utf-8")
 
@@ -54,7 +54,7 @@ class OdooRig(Rig):
             "orders": self.orders,
             "reference": _WORD,
             "online_table": _WORD,
-            **_AMOUNTS,  # what is no dish: the fee of delivery, the tip, the discount
+            **self._amounts,
             "timeout_s": 3,
         }
 
@@ -68,7 +68,6 @@ class OdooRig(Rig):
         if not self._templates:
             for model in ("product.product", "product.template"):
                 self.store.clear(model)
-            self._stock_amounts()
         # Whoever looks meanwhile sees what stays on sale on sale.
         remaining = {item.external_id for item in items}
         for external_id, template in self._templates.items():
@@ -98,6 +97,7 @@ class OdooRig(Rig):
         """Give the products attributes: one that makes sizes, and one for each group of extras."""
         items, groups, add_ons = [], [], []
         sold = self.sell(list(menu.items.values()), currency)
+        self._stock_amounts()
         for item in sold:
             template, lines = number_of(item.external_id, Kind.TEMPLATE) or 0, []
             if item.variants:
@@ -190,7 +190,8 @@ class OdooRig(Rig):
         return line, made
 
     def _stock_amounts(self) -> None:
-        """Make the products that stand for amounts."""
+        """Make the products for what is no dish: the fee of delivery, the tip, the discount."""
+        self._amounts = _AMOUNTS
         for name, number in _AMOUNTS.items():
             self.store.add(
                 "product.template",

@@ -3,15 +3,15 @@
 
 -- name: fingerprint [postgresql]
 SELECT count(*), md5(string_agg(id || '|' || name || '|' || price || '|' || place, '/' ORDER BY id)),
-       (SELECT md5(string_agg(id || '|' || name || '|' || price, '/' ORDER BY id)) FROM sizes),
-       (SELECT md5(string_agg(id || '|' || name || '|' || price, '/' ORDER BY id)) FROM extras)
+       (SELECT md5(string_agg(id || '|' || name || '|' || price, '/' ORDER BY id)) FROM sizes) AS sizes,
+       (SELECT md5(string_agg(id || '|' || name || '|' || price, '/' ORDER BY id)) FROM extras) AS extras
 FROM items
 
 -- name: fingerprint [mysql]
 SELECT count(*), sum(crc32(concat_ws('|', id, name, price, place))),
        bit_xor(crc32(concat_ws('|', id, name, price, place))),
-       (SELECT bit_xor(crc32(concat_ws('|', id, name, price))) FROM sizes),
-       (SELECT bit_xor(crc32(concat_ws('|', id, name, price))) FROM extras)
+       (SELECT bit_xor(crc32(concat_ws('|', id, name, price))) FROM sizes) AS sizes,
+       (SELECT bit_xor(crc32(concat_ws('|', id, name, price))) FROM extras) AS extras
 FROM items
 
 -- name: items
