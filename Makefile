@@ -35,7 +35,7 @@ demo: setup ## the whole thing on this machine (ARGS=--once plays it once and en
 
 test: setup ## all tests (PYTEST_ARGS="tests/unit -x" for some)
 	@$(BIN)/python -m compileall -q src adapters/*/src  # tests start hundreds of processes of it
-	$(BIN)/pytest $(PYTEST_ARGS)
+	PYTHONDONTWRITEBYTECODE= $(BIN)/pytest $(PYTEST_ARGS)  # what pytest compiles, the next run has
 
 check: setup ## format, lint, types, import layers
 	$(BIN)/ruff format --check .

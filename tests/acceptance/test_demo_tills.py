@@ -1,27 +1,17 @@
 """`tillbridge demo --till NAME` plays the whole thing with any adapter's own till."""
 
-import os
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
+from tests.support.fork_server import run
 from tillbridge.pos.scaffold import make_package
 
 ROOT = Path(__file__).resolve().parents[2]
 
 
 def demo(till: str) -> tuple[int, str]:
-    done = subprocess.run(
-        [sys.executable, "-m", "tillbridge", "demo", "--once", "--till", till],
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-        timeout=110,
-        check=False,
-        env={**os.environ, "PYTHONPATH": str(ROOT / "src")},
-    )
+    done = run("demo", "--once", "--till", till, cwd=ROOT, within_s=110)
     return done.returncode, done.stdout + done.stderr
 
 
