@@ -39,7 +39,7 @@ async def test_a_changed_file_is_noticed_and_the_page_says_what_waits(shop: Worl
     await shop.problem("config.restart_needed")
     (told,) = (await shop.status())["problems"]
     assert "stores.main.orders.retry_s" in told["text"]
-    assert "restart" in told["fix"]
+    assert "Restart the bridge" in told["fix"]
     change(shop.config, "retry_s = 0.3", "retry_s =")
     await shop.problem("config.unusable")
 

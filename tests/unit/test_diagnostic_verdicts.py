@@ -205,7 +205,7 @@ def test_the_skew_is_never_told_larger_than_it_is(
 @pytest.mark.parametrize(
     ("failure", "days", "level", "words"),
     [
-        (None, 5.0, "ok", "5.0 more days"),
+        (None, 5.0, "ok", "in 5 days"),
         (None, 1.0, "warning", "ends in 24 hours"),
         (None, -1.0, "warning", "its days are over"),
         (

@@ -97,7 +97,7 @@ class Harness:
 @pytest.fixture
 async def harness(tmp_path: Path) -> AsyncIterator["Harness"]:
     clock = StoppedClock()
-    async with opened(tmp_path / "data", clock) as ledger:
+    async with opened(tmp_path / "ledger", clock) as ledger:
         tracker = await ProblemTracker.start(ledger, clock=clock)
         yield Harness(tmp_path, tracker)
         await tracker.settle()
