@@ -17,13 +17,11 @@ from tillbridge.core.errors import ConfigError
 from tillbridge.core.files import claim_folder
 from tillbridge.pos.folder.adapter import ADAPTER
 from tillbridge.pos.loader import find_adapters
+from tillbridge.setup.options import fields_of, file_only, options_in
 from tillbridge.setup.pos import (
     answers_of,
     columns_in,
-    fields_of,
-    file_only,
     finding_of,
-    options_in,
     preview_of,
     refuse_own_places,
     sample_till,

@@ -1,22 +1,17 @@
 """The till: which adapters there are, their options, and what one reads when it is tried."""
 
 import asyncio
-import re
-import tomllib
-import types
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from importlib.resources import files
 from pathlib import Path
-from typing import Annotated, Any, Literal, TypeVar, Union, get_args, get_origin
+from typing import Any, TypeVar
 
-from pydantic import SecretStr, ValidationError
-from pydantic.fields import FieldInfo
-from pydantic_core import PydanticUndefined
+from pydantic import ValidationError
 
-from tillbridge.adapter import AdapterContext, AdapterOptions, ReadsCatalogue, WritesTickets
+from tillbridge.adapter import AdapterContext, ReadsCatalogue, WritesTickets
 from tillbridge.adapter.conformance.suite import NO_LEVEL
-from tillbridge.adapter.registration import ASKED_FIRST, FILE_ONLY, NEEDED, closing
+from tillbridge.adapter.registration import closing
 from tillbridge.core.daemon_threads import in_thread
 from tillbridge.core.errors import ConfigError
 from tillbridge.core.files import is_own
@@ -29,222 +24,13 @@ from tillbridge.pos.kit import find_quality, trial_of
 from tillbridge.pos.loader import find_adapter, find_adapters, open_found
 from tillbridge.setup.columns import ExportColumns, columns_of
 from tillbridge.setup.draft import Draft, Finding, done, not_done
+from tillbridge.setup.options import fields_of, file_only, options_in
 from tillbridge.setup.proposal import SetupContext
 
 Looked = TypeVar("Looked")
-Kind = Literal["text", "path", "number", "choice", "flag", "secret", "pairs", "lines"]
-
-
-@dataclass(frozen=True, slots=True)
-class OptionField:
-    """A field of the form; `usual` is what counts where it is left empty, "" for nothing.
-
-    One that is not `first` stands under "More options".
-    """
-
-    name: str
-    label: str
-    kind: Kind
-    hint: str
-    required: bool
-    first: bool
-    value: str
-    usual: str = ""
-    choices: tuple[str, ...] = ()
-
-
-def _options(model: type[AdapterOptions], *, of_file: bool = False) -> dict[str, FieldInfo]:
-    """Return the options by the name they have in the file; `of_file`: those only it may set."""
-    return {
-        info.alias or name: info
-        for name, info in model.model_fields.items()
-        if of_file is _is_marked(info, FILE_ONLY)
-    }
-
-
-def _is_marked(info: FieldInfo, mark: str) -> bool:
-    return isinstance(extra := info.json_schema_extra, dict) and bool(extra.get(mark))
-
-
-def fields_of(
-    options: type[AdapterOptions], answers: Mapping[str, Any], *, for_menu: bool = True
-) -> list[OptionField]:
-    """Return a field for each option, those that are needed first; `answers` are what holds.
-
-    An option that only the file may set has none. `for_menu`: the adapter is to read the menu.
-    """
-    found = [
-        _field(name, info, answers.get(name), for_menu=for_menu)
-        for name, info in _options(options).items()
-    ]
-    return sorted(found, key=lambda field: (not field.required, not field.first))
-
-
-def options_in(options: type[AdapterOptions], form: Mapping[str, str]) -> dict[str, Any]:
-    """Return the options that a form says, as they are to stand in the file; empty fields do not.
-
-    What begins with `COLUMN` says which column of the export is which. Raises ConfigError, which
-    names the field. The model itself judges the rest.
-    """
-    parsed = {
-        name: _parsed(name, info, text)
-        for name, info in _options(options).items()
-        if (text := form.get(name, "").strip())
-    }
-    if chosen := {
-        name.removeprefix(COLUMN): text for name, text in form.items() if name.startswith(COLUMN)
-    }:
-        other = {ours: theirs for ours, theirs in chosen.items() if theirs not in {"", ours}}
-        parsed["columns"] = other
-        if not chosen.get("external_id", "-"):
-            parsed.setdefault("ids", "derived")
-        if not other:
-            del parsed["columns"]
-    return parsed
-
-
-def file_only(options: type[AdapterOptions]) -> dict[str, bool]:
-    """Return the options that only the file may set, and whether the adapter needs each.
-
-    They say which program is started, and the page may be open to whoever uses the machine.
-    """
-    return {name: info.is_required() for name, info in _options(options, of_file=True).items()}
-
-
-def _field(name: str, info: FieldInfo, value: object, *, for_menu: bool) -> OptionField:
-    plain, kind = _plain(info.annotation), _kind(info.annotation)
-    default = info.get_default(call_default_factory=True)
-    has_default = default is not PydanticUndefined and default not in (None, "", {}, [])
-    required = info.is_required() or (for_menu and _is_marked(info, NEEDED))
-    return OptionField(
-        name,
-        info.title or name.replace("_", " ").capitalize(),
-        kind,
-        info.description or "",
-        required=required,
-        first=required or _is_marked(info, ASKED_FIRST),
-        value="" if value is None or kind == "secret" else _shown(value),
-        usual=_shown(default) if has_default else "",
-        choices=tuple(map(str, get_args(plain))) if kind == "choice" else (),
-    )
-
-
-def _shown(value: object) -> str:
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    if isinstance(value, Mapping):
-        return "\n".join(f"{key} = {each}" for key, each in value.items())
-    if isinstance(value, list | tuple):
-        return "\n".join(str(each) for each in value)
-    return str(value)
-
-
-def _parsed(name: str, info: FieldInfo, text: str) -> Any:  # noqa: ANN401 -- a TOML value
-    match _kind(info.annotation):
-        case "flag":
-            return text == "true"
-        case "number":
-            return _number(name, text, whole=_plain(info.annotation) is int)
-        case "pairs":
-            return _pairs(name, text, texts=get_args(_plain(info.annotation))[1:] == (str,))
-        case "lines":
-            return [line.strip() for line in text.splitlines() if line.strip()]
-        case _:
-            return text
-
-
-def _number(name: str, text: str, *, whole: bool) -> int | float:
-    try:
-        number = float(text.replace(",", "."))
-    except ValueError:
-        raise ConfigError(
-            _("“{text}” is not a number.").format(text=text),
-            fix=_("Write it in digits."),
-            field=name,
-        ) from None
-    return int(number) if number.is_integer() and (whole or "." not in text) else number
-
-
-# NAME = VALUE, with or without quotation marks, to the end of the line or the next NAME =.
-_PAIR = re.compile(
-    r"""\s*([\w-]+|"[^"]*"|'[^']*')\s*=\s*
-        ("(?:[^"\\]|\\.)*"|'[^']*'|[^\n]+?)
-        \s*(?:,\s*(?=[\w"'-]+\s*=)|,?\s*(?:\n|$))""",
-    re.VERBOSE,
-)
-
-
-def _pairs(name: str, text: str, *, texts: bool) -> dict[str, Any]:
-    """Return a table as people type it: one pair on each line, or as in the file.
-
-    `texts`: every value is text, also one of digits.
-    """
-    within = re.fullmatch(r"(?:\[?[\w.]+\]?\s*=?\s*)?\{(.*)\}", text, re.DOTALL)
-    body = within[1] if within else re.sub(r"\A\[[\w.]+\]\s*\n", "", text)
-    pairs: dict[str, Any] = {}
-    at = 0
-    while body[at:].strip():
-        found = _PAIR.match(body, at)
-        if found is None:
-            raise ConfigError(
-                _("“{line}” is not NAME = VALUE.").format(line=body[at:].strip().splitlines()[0]),
-                fix=_("Write one on each line, for example: price = Preis"),
-                field=name,
-            )
-        key, value = (_unquoted(each) for each in found.groups())
-        is_number = not texts and value.isdecimal() and found[2] == value
-        pairs[key] = int(value) if is_number else value
-        at = found.end()
-    return pairs
-
-
-def _unquoted(text: str) -> str:
-    if text[0] not in "\"'" or text[0] != text[-1] or len(text) == 1:
-        return text.strip()
-    try:
-        return str(tomllib.loads(f"x = {text}")["x"])
-    except tomllib.TOMLDecodeError:  # a backslash of a path
-        return text[1:-1]
-
-
-_KINDS: Mapping[Any, Kind] = {
-    Literal: "choice",
-    bool: "flag",
-    int: "number",
-    float: "number",
-    Path: "path",
-    SecretStr: "secret",
-    dict: "pairs",
-    list: "lines",
-    tuple: "lines",
-}
-
-
-def _kind(annotation: Any) -> Kind:  # noqa: ANN401 -- whatever a model declares
-    plain = _plain(annotation)
-    return _KINDS.get(get_origin(plain) or plain, "text")
-
-
-def _plain(annotation: Any) -> Any:  # noqa: ANN401 -- (as above)
-    """Return what is left of a type without Annotated and without None."""
-    while True:
-        origin = get_origin(annotation)
-        if origin is Annotated:
-            annotation = get_args(annotation)[0]
-        elif origin in {Union, types.UnionType}:
-            parts = [each for each in get_args(annotation) if each is not types.NoneType]
-            if SecretStr in {_plain(each) for each in parts}:
-                return SecretStr
-            if len(parts) != 1:
-                return str
-            annotation = parts[0]
-        else:
-            return annotation
-
 
 _PATIENCE_S = 20.0
 _USUAL = "folder"
-COLUMN = "columns."
 
 
 def adapters(names: Collection[str] = ()) -> list[dict[str, Any]]:
