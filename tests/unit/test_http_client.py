@@ -1,5 +1,6 @@
 """HttpClient against real servers on this machine that cut, hang, drip, lie and refuse."""
 
+import gc
 import json
 import re
 import socket
@@ -7,6 +8,7 @@ import ssl
 import threading
 import time
 import traceback
+import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from decimal import Decimal
@@ -314,3 +316,12 @@ def test_the_page_tells_what_each_status_raises() -> None:
                 told = tuple(re.findall(r"`(\w+)`", cell)[0] for cell in (reading, writing))
                 assert told == tuple(kind.__name__ for kind in both(client)), status
     assert len(rows) >= 6
+
+
+def test_an_answer_that_breaks_off_leaves_no_connection_behind() -> None:
+    cut = b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\nConnection: close\r\n\r\n12"
+    with till(cut) as (client, _server), warnings.catch_warnings(record=True) as left:
+        warnings.simplefilter("always")
+        both(client)
+        gc.collect()
+    assert [each for each in left if each.category is ResourceWarning] == []

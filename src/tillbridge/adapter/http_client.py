@@ -252,9 +252,9 @@ class HttpClient:
         try:
             with _Deadline(connection.sock, limit_s):
                 connection.request(method, target, body, dict(headers))
-                response = connection.getresponse()
-                chunked = response.chunked
-                content = response.read(MOST_BYTES + 1)
+                with contextlib.closing(connection.getresponse()) as response:
+                    chunked = response.chunked
+                    content = response.read(MOST_BYTES + 1)
             if len(content) > MOST_BYTES:
                 raise NoAnswer(
                     f"{self._name} answers with more than {MOST_BYTES >> 20} MB.", sent=True
