@@ -86,7 +86,10 @@ async def reached(base_url: str) -> Finding:
     found = answer_verdict(await in_thread(lambda: exchange(f"{base_url}/pos/stores")))
     is_well, fix = found.level is Level.OK, found.fix
     if not is_well and is_practice(base_url):
-        fix = _("Start the practice service in another terminal: tillbridge sandbox")
+        fix = _(
+            "Start the practice service in another terminal: "
+            "tillbridge sandbox --state sandbox.json"
+        )
     text, fix = (each.replace("base_url", base_url) for each in (found.text, fix))
     return Finding(is_well, text, fix, field="base_url")
 
@@ -107,7 +110,10 @@ async def practice_app(base_url: str) -> tuple[str, str]:
     except (aiohttp.ClientError, TimeoutError, KeyError, TypeError, ValueError):
         raise ConfigError(
             _("The service at {url} is not the practice service.").format(url=base_url),
-            fix=_("Start the practice service in another terminal: tillbridge sandbox"),
+            fix=_(
+                "Start the practice service in another terminal: "
+                "tillbridge sandbox --state sandbox.json"
+            ),
             field="base_url",
         ) from None
 
