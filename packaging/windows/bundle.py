@@ -111,9 +111,8 @@ def fetch(wanted: Sequence[Pin], python: str, into: Path) -> None:
 
 def build_ours(into: Path) -> None:
     """Build the wheels of the program and its tills."""
-    tills = [project.parent for project in sorted(ROOT.glob("adapters/*/pyproject.toml"))]
-    for source in [ROOT, *tills]:
-        _pip("wheel", "--no-deps", "--no-build-isolation", f"--wheel-dir={into}", str(source))
+    tills = [str(project.parent) for project in sorted(ROOT.glob("adapters/*/pyproject.toml"))]
+    _pip("wheel", "--no-deps", "--no-build-isolation", f"--wheel-dir={into}", str(ROOT), *tills)
 
 
 def _pip(*arguments: str) -> None:
