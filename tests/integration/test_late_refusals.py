@@ -50,7 +50,7 @@ def read(name: str, options: Mapping[str, Any], folder: Path) -> Catalogue:
     ("name", "place", "column"),
     [
         ("aloha", "ITM.DBF, record 2", "PRICE"),
-        ("odoo", 'Odoo, product.template 905 "Soup"', "list_price"),
+        ("odoo", 'Odoo, product.template 2 "Soup"', "list_price"),
     ],
 )
 def test_a_price_beyond_all_prices(name: str, place: str, column: str, tmp_path: Path) -> None:
