@@ -1,6 +1,7 @@
 """The suite passes an honest adapter, and fails each hostile one in its named way."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 import pytest
 
@@ -8,11 +9,17 @@ from tests.support.hostile_adapters import HOSTILE, Hostile
 from tests.support.paper_till import PaperRig
 from tillbridge.adapter.conformance import (
     CHECKS,
+    LEVELS,
     Outcome,
+    QualityError,
     Rig,
+    RigTicket,
     capabilities_of,
+    run_check,
     run_suite,
 )
+from tillbridge.adapter.conformance.subject import Subject
+from tillbridge.adapter.conformance.suite import quality_of
 
 HONEST = frozenset(
     {
@@ -69,6 +76,42 @@ def test_what_a_rig_cannot_do_is_not_tried_and_says_why() -> None:
     results = run_suite(Bare, declared=HONEST, only=["reads", "cancel", "offline"]).by_check()
     assert {each.outcome for each in results.values()} == {Outcome.NOT_TRIED}
     assert results["reads"].text == "This rig sells nothing."
+
+
+def test_a_rig_written_before_says_what_it_has_to_add() -> None:
+    class Before(PaperRig):
+        def tickets(self) -> Sequence[RigTicket]:
+            return [RigTicket(each.key, each.counts) for each in super().tickets()]
+
+    results = run_suite(Before, declared=HONEST, only=["same_order_twice", "content"]).by_check()
+    assert results["same_order_twice"].outcome is Outcome.PASSED
+    assert results["content"].outcome is Outcome.NOT_TRIED
+    assert "let tickets() return RigTicket(key, lines=(TicketLine(...)" in results["content"].text
+
+
+def test_what_a_till_does_not_keep_is_named_with_the_reason() -> None:
+    class NoTax(PaperRig):
+        def tickets(self) -> Sequence[RigTicket]:
+            return [replace(each, tax=None) for each in super().tickets()]
+
+    (content,) = [check for check in CHECKS if check.name == "content"]
+    reasons = {"tax": "it works out taxes by itself"}
+    assert "in the till for: tax." in run_check(content, Subject(NoTax)).text
+    assert run_check(content, Subject(NoTax, None, reasons)).outcome is Outcome.PASSED
+    assert "tax is not kept, and the till has it" in (
+        run_check(content, Subject(PaperRig, None, reasons)).text
+    )
+
+
+def test_a_quality_file_written_before_is_read_and_lacks_the_new_rules() -> None:
+    rules = {rule: "done" for level in LEVELS.values() for rule in level}
+    table = {"adapter": "paper", "level": "gold", "rules": rules}
+    assert not quality_of(table, "quality.toml").is_old
+    del rules["content"]
+    before = quality_of(table, "quality.toml")
+    assert (before.is_old, before.reached, before.missing("gold")) == (True, "bronze", ("content",))
+    with pytest.raises(QualityError, match="why it is not kept"):
+        quality_of({**table, "not_kept": {"tax": "no"}}, "quality.toml")
 
 
 def test_capabilities_are_what_the_object_has(tmp_path: object) -> None:
