@@ -215,7 +215,7 @@ async def test_a_daemon_that_hangs_is_named(shop: World) -> None:
     assert shop.bridge.process is not None
     shop.bridge.process.send_signal(signal.SIGSTOP)
     try:
-        await breaks(shop, "bridge", "does not answer", "restart it")
+        await breaks(shop, "bridge", "does not answer", "stop it and start it again")
     finally:
         shop.bridge.process.send_signal(signal.SIGCONT)
     await until("it goes on", shop.status)
