@@ -161,4 +161,9 @@ async def test_from_nothing_to_the_first_order_in_the_till(
     assert code == 0, out + err
     code, out, err = await fresh.bridge.run("audit", "list")
     assert "setup.write" in out
+    code, out, err = await fresh.bridge.run("status")
+    assert "Main Street (main)" in out
+    await page.goto(fresh.page + "/orders")
+    await page.get_by_role("link", name="1001").click()
+    await expect(page.locator("dd", has_text="Main Street")).to_be_visible()
     await context.close()

@@ -13,6 +13,7 @@ from tillbridge.diagnostics.checks.public import Judgement
 from tillbridge.ledger.facts import get_fact
 from tillbridge.setup.proposal import ADDRESS_FACT
 
+URL = "https://store-17.example.net"
 REACHED = Judgement(True, "reached", "It leads here.", "")
 DEAD = Judgement(False, "tunnel_down", "The tunnel is down.", "Start the tunnel.")
 UNCLEAR = Judgement(None, "hairpin", "It cannot be told from here.", "")
@@ -45,6 +46,7 @@ async def probed(folder: Path) -> AsyncIterator[Probed]:
             return judgements[0]
 
         probe = AddressProbe(
+            URL,
             look,
             bench.ledger,
             bench.tracker,
@@ -75,7 +77,8 @@ async def test_when_the_address_last_led_here_is_kept_for_the_page(tmp_path: Pat
     async with probed(tmp_path) as harness:
         await harness.sees(REACHED)
         fact = await harness.bench.ledger.read(lambda db: get_fact(db, "", ADDRESS_FACT))
-        assert fact == {"ok_at": harness.bench.service.clock.now_ms(), "cause": "reached"}
+        now = harness.bench.service.clock.now_ms()
+        assert fact == {"url": URL, "ok_at": now, "cause": "reached"}
 
 
 async def test_without_a_verdict_what_was_known_stands(tmp_path: Path) -> None:

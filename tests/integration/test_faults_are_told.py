@@ -76,7 +76,7 @@ async def test_a_dead_service_is_told_within_a_minute_though_nothing_is_asked_of
         assert passed <= LONGEST_S
         await agree(bench, "service.unreachable")
         (told,) = bench.tracker.current()
-        assert told.fix.startswith("Check base_url. Orders that arrive")
+        assert told.fix.startswith("Check base_url. Orders still reach the till")
         service.asked = Asked(answers=True)
         await service.probe.probe()
         assert bench.tracker.current() == ()
@@ -217,6 +217,7 @@ async def test_a_dead_public_address_is_told_within_a_minute(tmp_path: Path) -> 
             return seen[0]
 
         probe = AddressProbe(
+            "https://mine",
             look,
             bench.ledger,
             bench.tracker,
@@ -238,13 +239,13 @@ async def test_what_was_seen_of_another_address_proves_nothing_of_this_one(tmp_p
 
     async with standing(tmp_path) as bench:
 
-        def told(addresses: object) -> Overview:
+        def told(addresses: object, seen: object = None) -> Overview:
             facts = BridgeFacts(
                 version="1",
                 running=True,
                 adapters={"main": "folder"},
                 stores={"main": StoreSnapshot(facts={"service_contact": {"ok_at": old}})},
-                facts={"public_address": {"ok_at": old}, "addresses": addresses},
+                facts={"public_address": seen or {"ok_at": old}, "addresses": addresses},
             )
             day = Day(now - 86_400_000)
             day.last_delivery["main"] = old
@@ -261,6 +262,12 @@ async def test_what_was_seen_of_another_address_proves_nothing_of_this_one(tmp_p
         links = {each["key"]: each for each in told(known)["chain"]["main"]}
         assert links["address"]["state"] == "unknown", "it is to be proved anew"
         assert links["service"]["at"] is not None, "that one is the same"
+        seen = {"url": "https://other", "ok_at": old}
+        links = {each["key"]: each for each in told(known, seen)["chain"]["main"]}
+        assert links["address"]["at"] is not None, "the page Set-up tested it before it was saved"
+        seen = {"url": "https://mine", "ok_at": now}
+        links = {each["key"]: each for each in told(known, seen)["chain"]["main"]}
+        assert links["address"]["state"] == "unknown"
         known = await noted(now - 5, base_url="https://b/v2", public_url="https://other")
         answer = told(known)
         assert answer["chain"]["main"][0]["state"] == "unknown"

@@ -198,7 +198,7 @@ async def test_an_order_says_what_it_waits_for(bridge: Driver) -> None:
 
     webhooks = bridge.running.sandbox.webhooks
     await until(lambda: webhooks.deliveries[order["delivery"]["delivery_id"]].state == "delivered")
-    assert "The till has not answered yet" in (await bridge.page(at))[1]
+    assert "has not accepted it yet" in (await bridge.page(at))[1]
     await bridge.call("POST", f"/pos{at}/accept")
     assert 'class="waits"' not in (await bridge.page(at))[1]
     await bridge.page("/panel", {"do": "pause"})

@@ -82,6 +82,8 @@ def _show_list(orders: "Sequence[OrderView]", _given: Arguments) -> Lines:
         (_("TOLD"), _reported),
         (_("NOTE"), _note),
     ]
+    if len({each["store"] for each in orders}) == 1:
+        del columns[2]  # its key says nothing where there is one store
     yield from say.rows(columns, orders)
 
 

@@ -41,7 +41,8 @@ def show_status(status: "StatusDocument", _given: Arguments) -> Lines:
         yield from problem_lines(problem)
     for name, store in status["stores"].items():
         yield ""
-        yield name
+        called = store["service"]["store_name"]
+        yield f"{called} ({name})" if called else name
         for head, text in _store_lines(store):
             yield f"  {head:<10}{text}"
     for name, community in status.get("communities", {}).items():

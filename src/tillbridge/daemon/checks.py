@@ -76,7 +76,12 @@ def plan(bridge: BridgeContext, reach: ServiceReach, subject: "Callable[[], Subj
     every_s = settings.diagnostics.probe_every_s
     if wants_probing(settings.receiver.public_url, base_url, every_s):
         address = AddressProbe(
-            lambda: judged(subject()), bridge.ledger, problems, bridge.clock, every_s
+            settings.receiver.public_url,
+            lambda: judged(subject()),
+            bridge.ledger,
+            problems,
+            bridge.clock,
+            every_s,
         )
         first_s = min(_ADDRESS_FIRST_S, every_s)
         scheduler.every("public_address", every_s, address.probe, first_s=first_s)
@@ -135,6 +140,7 @@ def disk_problems(data_dir: Path) -> list[Found]:
 class AddressProbe:
     """Keeps the fact `public_address` and the problem `public_address.unreachable`."""
 
+    url: str  # the public address
     look: Callable[[], Awaitable[Judgement]]
     ledger: Ledger
     tracker: ProblemTracker
@@ -152,7 +158,7 @@ class AddressProbe:
             self._log(reached=True, cause=judgement.cause)
             self.tracker.report(ADDRESS, ())
             try:
-                await note_address(self.ledger, self.clock.now_ms(), judgement.cause)
+                await note_address(self.ledger, self.url, self.clock.now_ms(), judgement.cause)
             except LedgerError:
                 log.warning("public_address.not_noted")
         elif judgement.reachable is False:

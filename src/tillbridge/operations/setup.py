@@ -406,7 +406,7 @@ async def address(
         return {"ok": False, "text": text, "fix": fix, "field": "public_url"}
     await place.store(draft.passed("address", judgement.text))
     if judgement.reachable:
-        await note_address(place.ledger, place.clock.now_ms(), judgement.cause)
+        await note_address(place.ledger, url, place.clock.now_ms(), judgement.cause)
     return {"ok": True, "text": judgement.text}
 
 

@@ -149,7 +149,8 @@ _CONSENT: Mapping[str, Button] = {
     "revoke": Button(
         "Revoke consent",
         "Within a minute the bridge's page says that the merchant has withdrawn the consent. "
-        'Orders still reach the till. "Connect the store" on that page mends it.',
+        'Orders still reach the till. "Connect the store" on that page mends it; "Put everything '
+        'right" does not.',
         lambda sandbox: sandbox.tokens.revoke(),
     ),
     "expire": Button(

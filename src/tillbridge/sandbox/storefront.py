@@ -512,7 +512,7 @@ def _waits_for(sandbox: "Sandbox", order: Order) -> str:
     if order.state != "created" or delivery is None:
         return ""
     if delivery.state == "delivered":
-        return "The bridge has the order. The till has not answered yet."
+        return "The bridge has the order, and has not accepted it yet."
     if delivery.state != "pending":
         return "The bridge could not be reached, and the service has given up."
     if sandbox.webhooks.paused:

@@ -121,9 +121,9 @@ class SetupContext:
                 await self.forget()
 
 
-async def note_address(ledger: Ledger, at_ms: int, cause: str) -> None:
-    """Note that the public address leads here. Raises LedgerError."""
-    fact = {"ok_at": at_ms, "cause": cause}
+async def note_address(ledger: Ledger, url: str, at_ms: int, cause: str) -> None:
+    """Note that the public address `url` leads here. Raises LedgerError."""
+    fact = {"url": url, "ok_at": at_ms, "cause": cause}
     await ledger.put_fact("", ADDRESS_FACT, fact, at=at_ms)
 
 

@@ -124,7 +124,7 @@ def _last_seen(
 ) -> Iterator[tuple[str, str, str | None, str, str]]:
     """Yield each link: its key and name, when it was last seen to work, by what; and a note."""
     evidence = Evidence(facts.facts.get("addresses"), name)
-    reached = evidence.of_public_address(_address(facts, name).get("ok_at"))
+    reached = evidence.of_public_address(_address(facts, name))
     delivered = evidence.of_delivery(day.last_delivery.get(name))
     started = facts.started_at if facts.running else None
     adapter = store["pos"]["adapter"]

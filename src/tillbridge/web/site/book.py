@@ -68,6 +68,12 @@ class Visit:
         document: StatusDocument = await self.perform("status")
         return document
 
+    async def store_name(self, key: str = "") -> str:
+        """Return what people call a store (the path's): its name at the service, else its key."""
+        key = key or self.params["store"]
+        store = (await self.status())["stores"].get(key)
+        return (store["service"]["store_name"] if store else None) or key
+
     def text(self, name: str, most: int = 100) -> str:
         """Return what the query has of this name, cut; "" for nothing."""
         return self.query.get(name, "")[:most]

@@ -2,7 +2,7 @@
 
 from datetime import datetime
 
-from tillbridge.core.i18n import _
+from tillbridge.core.i18n import _, ngettext
 from tillbridge.core.spans import clock_time, local_second
 from tillbridge.menu.describe import counted, push_columns
 from tillbridge.menu.views import (
@@ -108,8 +108,8 @@ def _moment(text: str) -> int | None:
 async def _ask_approve(visit: Visit) -> Question:
     plan: PlanView = await visit.perform("menu.plan", store=visit.params["store"])
     return Question(
-        _("The menu change of {store} that is held goes to the storefront as it is.").format(
-            store=visit.params["store"]
+        _("Guests of {store} see this change once you release it.").format(
+            store=await visit.store_name()
         ),
         _("Release it"),
         points=_reviewed(plan),
@@ -122,7 +122,11 @@ def _reviewed(plan: PlanView) -> list[str]:
     lines = plan["lines"]
     points = [*plan["held"], *plan["first_import_lines"], *lines[:_READ_AT_ONCE]]
     more = len(lines) - _READ_AT_ONCE
-    return [*points, _("and {n} more").format(n=f"{more:,}")] if more > 0 else points
+    if more > 0:
+        points.append(
+            ngettext("and {n} more change", "and {n} more changes", more).format(n=f"{more:,}")
+        )
+    return points
 
 
 SUBJECT = subject(

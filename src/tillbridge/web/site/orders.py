@@ -133,6 +133,7 @@ async def _fill_one(visit: Visit) -> Filled:
     may_read = visit.visitor.role >= Role.STAFF
     return {
         "order": {**order, **_worded(order)},
+        "store_name": await visit.store_name(order["store"]),
         "then": _then,
         "may_read": may_read,
         "reason": _reason(order["reason_code"]),

@@ -131,9 +131,11 @@ async def _connect(visit: Visit) -> Done:
     store = visit.params["store"]
     begun = await visit.perform("connect", store=store)
     return Done(
-        _("Now the merchant of {store} consents at the ordering service.").format(store=store),
+        _("Sign in at the ordering service to connect {store}.").format(
+            store=await visit.store_name()
+        ),
         link=str(begun["url"]),
-        link_text=_("Open the service's page"),
+        link_text=_("Open the sign-in page"),
     )
 
 
@@ -147,9 +149,8 @@ SUBJECT = subject(
         do=_connect,
         ask=Question(
             _(
-                "The merchant of {store} is asked to allow this bridge to work for the store. "
-                "You get the address of the service's page; open it in a browser on the "
-                "bridge's own machine."
+                "Sign in at the ordering service and allow this bridge to work for {store}. "
+                "Do it in a browser on the bridge's own machine."
             ),
             _("Connect {store}"),
         ),

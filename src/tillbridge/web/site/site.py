@@ -138,7 +138,8 @@ class Site:
         if what.ask is None:
             raise web.HTTPMethodNotAllowed(request.method, ["POST"])
         if isinstance(what.ask, Question):
-            question = what.ask.about(visit.params)
+            named = {"store": await visit.store_name()} if "store" in visit.params else {}
+            question = what.ask.about({**visit.params, **named})
         else:
             question = await what.ask(visit)
         came_from = _came_from(request)

@@ -47,7 +47,7 @@ async def _pause(visit: Visit) -> Done:
 async def _ask_settings(visit: Visit) -> Question:
     plan = await visit.perform("store.plan", store=visit.params["store"])
     return Question(
-        _("These settings of {store} go to the service.").format(store=visit.params["store"])
+        _("These settings of {store} go to the service.").format(store=await visit.store_name())
         if plan["lines"]
         else _("Nothing differs: the service has what the files say."),
         _("Send the settings"),
@@ -128,7 +128,7 @@ async def _ask_apply(visit: Visit) -> Question:
     else:
         text = _("The ordering service gets {store} as it is configured here.")
     return Question(
-        text.format(store=store),
+        text.format(store=await visit.store_name()),
         _("Apply the configuration"),
         points=[*plan["lines"], *plan["costs"]],
         risky=bool(plan["costs"]),
@@ -139,9 +139,10 @@ async def _ask_secret(visit: Visit) -> Question:
     store = visit.params["store"]
     shown = await visit.perform("integration.show", store=store)
     costs: Sequence[str] = shown["rotation_costs"]
+    name = await visit.store_name()
     return Question(
-        _("{store} gets a new webhook secret.").format(store=store),
-        _("Get a new secret for {store}").format(store=store),
+        _("{store} gets a new webhook secret.").format(store=name),
+        _("Get a new secret for {store}").format(store=name),
         points=costs or (_("Deliveries signed with the old secret are taken for a while."),),
         risky=True,
     )

@@ -88,8 +88,8 @@ async def _printed(visit: Visit) -> Done:
 async def _ask_approve(visit: Visit) -> Question:
     plan = await visit.perform("tables.plan", store=visit.params["store"])
     return Question(
-        _("The floor plan of {store} that is held goes to the service as it is.").format(
-            store=visit.params["store"]
+        _("The service gets this floor plan of {store} once you release it.").format(
+            store=await visit.store_name()
         ),
         _("Release it"),
         points=[*plan.get("held", ()), *plan.get("lines", ())][:_MOST_LINES],
