@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from tillbridge.adapter import ExportUnreadable
 from tillbridge.adapter.csv_export import CsvExport
 from tillbridge.adapter.decoding import BytesPassed, decode, decoding_of, facts_of
+from tillbridge.pos.runner import unreadable_detail
 
 MENU = "id,name\n1,Crème brûlée\n2,Thé vert\n3,Gâteau\n"
 RUSSIAN = "id,name,price\n1,Борщ украинский со сметаной,320\n2,Сельдь под шубой,280\n"
@@ -119,6 +120,7 @@ def test_half_a_file_is_being_written_for_a_while_and_then_wrong(
     with pytest.raises(ExportUnreadable, match="probably still being written") as fresh:
         CsvExport(path).read()
     assert fresh.value.passing
+    assert str(unreadable_detail(fresh.value)["detail"]).count("menu.csv") == 1
     hour_ago = time.time() - 3600
     os.utime(path, (hour_ago, hour_ago))
     with pytest.raises(ExportUnreadable) as lasting:

@@ -6,6 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.support.fake_control import FakeControl
+from tillbridge.core.problems import OpenProblem
 from tillbridge.ledger.snapshot import StoreSnapshot
 from tillbridge.setup.draft import STEPS, Finding, findings_of, next_step, steps_of
 from tillbridge.status.document import document
@@ -24,9 +25,11 @@ def test_at_most_one_step_is_open_and_it_is_the_first_that_is_not_done(
     assert next_step(steps) == (missing[0] if missing else "")
 
 
-def _findings(snapshot: StoreSnapshot, *, delivered: bool = False) -> dict[str, Finding]:
+def _findings(
+    snapshot: StoreSnapshot, *problems: OpenProblem, delivered: bool = False
+) -> dict[str, Finding]:
     control = FakeControl()
-    facts = replace(control.facts, stores={"main": snapshot})
+    facts = replace(control.facts, stores={"main": snapshot}, problems=problems)
     told = overview(document(facts, control.now_ms), facts, control.day, control.now_ms)
     return findings_of(told, "main", base_url="https://service.example/v2", delivered=delivered)
 
@@ -59,6 +62,11 @@ def test_of_a_store_that_works_everything_is() -> None:
     assert all(finding.done for finding in findings.values())
     assert findings["store"].text == "Harbour is connected."
     assert "80 items" in findings["adapter"].text
+
+    found = _findings(snapshot, OpenProblem("integration.secret_missing", "main", "", now))
+    assert not found["store"].done
+    assert found["store"].text.startswith("Harbour was connected by another bridge")
+    assert "Get a new webhook secret" in found["store"].fix
 
 
 def test_a_signed_delivery_is_told_before_the_first_order() -> None:

@@ -419,7 +419,9 @@ class PosRunner:
 
 def unreadable_detail(failure: api.ExportUnreadable) -> dict[str, object]:
     """Return the detail of `export.unreadable`."""
-    place = f"{failure.place}: " if failure.place else ""
+    place = f"{failure.place}: "
+    if not failure.place or failure.text.startswith(failure.place):
+        place = ""  # it is said already
     remedy = failure.fix or _("Export again from the till.")
     return {"detail": f"{place}{failure.text}", "remedy": remedy}
 

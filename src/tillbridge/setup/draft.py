@@ -5,7 +5,7 @@ a person goes on where they were after a restart.
 """
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -300,7 +300,7 @@ def findings_of(
     return {
         "service": _service(links["service"], base_url),
         "sign_in": _sign_in(part["service"], store),
-        "store": _store(part["service"], store, currency),
+        "store": _store(part["service"], store, currency, links["service"]["codes"]),
         "adapter": _adapter(part),
         "address": _address(links["address"], part["service"]),
         "order": _order(part["orders"], delivered=delivered),
@@ -338,7 +338,13 @@ def _sign_in(service: _Part, store: str) -> Finding:
     )
 
 
-def _store(service: _Part, store: str, currency: str) -> Finding:
+def _store(service: _Part, store: str, currency: str, codes: Sequence[str]) -> Finding:
+    if "integration.secret_missing" in codes:
+        return not_done(
+            _("{store} was connected by another bridge, so its orders are refused here."),
+            _("Go to the overview, and press “Get a new webhook secret”."),
+            store=service["store_name"] or store,
+        )
     if service["integrated"]:
         name = service["store_name"] or service["store_id"] or "?"
         if currency:
