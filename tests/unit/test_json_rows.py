@@ -1,5 +1,6 @@
 """A record that is wrong costs itself alone, and says what is wrong with it."""
 
+from decimal import Decimal
 from typing import Any
 
 from tillbridge.adapter import BadRow
@@ -14,11 +15,13 @@ def test_each_row_that_is_wrong_becomes_a_bad_row_with_its_place() -> None:
         {"id": 3, "price": "ask\nus"},
         {"id": 4, "price": None},
         "no row",
+        {"id": 6, "price": "4.5O", "of": Decimal},
+        {"id": 7, "price": "4.50", "of": lambda text: text.amount},
     ]
     bad_rows: list[BadRow] = []
     made = read_rows(
         rows,
-        lambda row: to_minor(row["price"], "EUR"),
+        lambda row: to_minor(row.get("of", str)(row["price"]), "EUR"),
         bad_rows,
         place="GET /menu, product",
         fix="Correct it in the till.",
@@ -29,7 +32,10 @@ def test_each_row_that_is_wrong_becomes_a_bad_row_with_its_place() -> None:
         ("GET /menu, product 3", "3"),
         ("GET /menu, product 4", "4"),
         ("GET /menu, product 5", ""),
+        ("GET /menu, product 6", "6"),
+        ("GET /menu, product 7", "7"),
     ]
     assert bad_rows[0].text == "It has no 'price'."
+    assert bad_rows[4].text == "An amount in it is no number."
     assert {each.fix for each in bad_rows} == {"Correct it in the till."}
     assert all("\n" not in each.text for each in bad_rows)

@@ -9,6 +9,8 @@ from tillbridge.model.numbers import printable
 T = TypeVar("T")
 _LONGEST_TEXT = 200
 _LONGEST_ID = 120
+# Called with what `make` raised; the checks of adapters find the line by it.
+on_refused: list[Callable[[Exception], object]] = []
 
 
 def read_rows(
@@ -22,17 +24,21 @@ def read_rows(
 ) -> list[T]:
     """Return what `make` makes of each row.
 
-    A row for which it raises KeyError, TypeError or ValueError is added to `bad_rows`, with its
-    number in `place` (`GET /menu, product` becomes `GET /menu, product 3`): its item stays as it
-    was, and a person reads what is wrong and the remedy in `fix`. `id_field` names the field with
-    the external id.
+    A row for which it raises KeyError, TypeError, ValueError, or what `decimal.Decimal` raises of a
+    text that is no number, is added to `bad_rows`, with its number in `place` (`GET /menu, product`
+    becomes `GET /menu, product 3`): its item stays as it was, and a person reads what is wrong and
+    the remedy in `fix`. `id_field` names the field with the external id.
     """
     made = []
     for number, row in enumerate(rows, 1):
         try:
             made.append(make(row))
-        except (KeyError, TypeError, ValueError) as failure:
+        except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as failure:
+            for told in on_refused:
+                told(failure)
             text = f"It has no {failure}" if isinstance(failure, KeyError) else str(failure)
+            if isinstance(failure, ArithmeticError):  # decimal says nothing that a person can read
+                text = "An amount in it is no number"
             known: object = row  # whatever the till sends
             external_id = known.get(id_field, "") if isinstance(known, Mapping) else ""
             bad_rows.append(
