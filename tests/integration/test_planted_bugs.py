@@ -261,6 +261,14 @@ BUGS = (
         "News that was handled is told again",
     ),
     Bug(
+        "a field by a wrong name",
+        'row["name"],\n            to_minor',
+        'row["nmae"],\n            to_minor',
+        "identity",
+        'row["nmae"]',
+        "in _item: A good row is called bad: GET /menu, products 1: It has no 'nmae'.",
+    ),
+    Bug(
         "423 not known",
         "        try:\n            " + _POSTED,
         "        try:\n            try:\n                " + _POSTED + "\n"
@@ -335,6 +343,24 @@ def test_a_bug_of_the_rig_is_said_to_be_the_rigs(
     assert results[0].fix.startswith("This is the rig's fault, not the adapter's: mend rig.py")
 
 
+def test_options_that_the_rig_does_not_know_are_named_once_and_show_no_value(
+    plant: Callable[[str, str], type[Rig]], tmp_path: Path
+) -> None:
+    rig = plant("    api_key: Secret", "    token: Secret")
+    code, out, err = tillbridge(
+        "check", ".", "--only", "reads", "--only", "unicode", cwd=tmp_path / _NAME
+    )
+    assert (code, err) == (1, "")
+    line = rig.options.__code__.co_firstlineno
+    first, fix, second = out.splitlines()
+    assert first.startswith(
+        f"x reads what is sold: rig.py:{line} options: These are not the adapter's options: token:"
+    )
+    assert fix == "    Return in `options` of the rig what PlantedOptions has, by the same names."
+    assert second == "x keeps names as they are: the same as under “reads what is sold”"
+    assert "key-of-the-till" not in out
+
+
 def test_what_the_adapter_may_raise_is_wrong_at_the_wrong_moment(
     plant: Callable[[str, str], type[Rig]],
 ) -> None:
@@ -366,6 +392,13 @@ def test_a_crash_while_trying_it_is_the_vendors(
     code, _out, err = tillbridge("try", _NAME, "--sample", "sample.toml", "--once", cwd=tmp_path)
     assert (code, "report it" in err) == (1, False), err
     assert "adapter.py:45 in health: KeyError: 'no'" in err
+    rig = plant('menu = self._till.get("/menu")', 'menu = {}["menu"]')
+    code, _out, err = tillbridge(
+        *("record", _NAME, "--sample", "sample.toml", "--out", "case"), cwd=tmp_path
+    )
+    assert (code, "report it" in err) == (1, False), err
+    place = line_with(rig, '{}["menu"]')
+    assert f"{place} in read_catalogue: KeyError: 'menu'" in err
 
 
 def test_a_case_whose_options_do_not_fit_is_told_in_words(tmp_path: Path) -> None:

@@ -42,7 +42,9 @@ def test_a_program_that_writes_twice_fails_and_is_told_what_to_do(tmp_path: Path
     source.write_text(broken, "utf-8")
     code, out, _err = tillbridge("check", ".", "--only", "same_order_twice", cwd=folder)
     assert code == 1
-    assert "x same order twice" in out
+    assert "x same order twice, one ticket: kiosk.sh:" in out
+    line = int(out.partition("kiosk.sh:")[2].partition(" ")[0])
+    assert "write_ticket" in broken.splitlines()[line - 1]
     assert "find_ticket must find" in out
 
 

@@ -154,10 +154,17 @@ def _progress(title: str) -> None:
 def _show_verdict(
     kit: "Kit", verdict: "KitVerdict", *, whole: bool, verbose: bool = False
 ) -> Lines:
+    shown: dict[tuple[str, str], str] = {}
     for result in verdict.report.results:
         outcome = verdict.shown_outcome(result)
         mark, level = _OUTCOMES[outcome]
         reason = verdict.exemption(result.check) if outcome == "exempt" else ""
+        if outcome in {"failed", "todo"} and result.fix:
+            like = shown.setdefault((result.text, result.fix), result.title)
+            if like != result.title:
+                text = _("the same as under “{title}”").format(title=like)
+                yield f"{mark} {result.title}: {text}", level
+                continue
         first, *more = (reason or result.text).splitlines() or [""]
         yield f"{mark} {result.title}: {first}", level
         yield from ((f"    {each}", level) for each in more)
@@ -546,7 +553,8 @@ def record_adapter(
 
     configure("auto", "warning")
     _called, source = _source(context, name, store, sample, currency)
-    return record(replace(source, more=more or ()), out).to_json()
+    with _crash_named(source.adapter):
+        return record(replace(source, more=more or ()), out).to_json()
 
 
 def _show_difference(answer: Answer, _given: Arguments) -> Lines:

@@ -224,7 +224,7 @@ def read_case(adapter: Adapter, case: Case) -> dict[str, Any]:
         try:
             pos = adapter.open(adapter.options.model_validate(options), context)
         except ValueError as failure:
-            return {"options": {"error": _without(_plain(failure), home)}}
+            return {"options": {"error": _without(in_words(failure), home)}}
         with closing(pos):
             found = {name: _without_in(value, home) for name, value in readings(pos)}
         if strange:
@@ -317,7 +317,7 @@ def reading_json(found: Reading) -> dict[str, Any]:
             return {"error": f"{type(found).__name__}: {found.message}"}
 
 
-def _plain(failure: ValueError) -> str:
+def in_words(failure: ValueError) -> str:
     """Return what is wrong with options, a sentence for each."""
     if not isinstance(failure, ValidationError):
         return str(failure)

@@ -80,7 +80,9 @@ def reads_add_ons(subject: Subject) -> str:
         sold = rig.sell_menu(SAMPLE_MENU, "EUR")
         if not sold.add_ons:
             raise CannotDo("This till has no add-ons.")
-        wanted, found = (_choices(each) for each in (sold, reader(rig, rig.open())()))
+        menu = reader(rig, rig.open())()
+        _no_bad_rows(menu)
+        wanted, found = _choices(sold), _choices(menu)
         for name in (*wanted, *(each for each in found if each not in wanted)):
             if wanted.get(name) != found.get(name):
                 raise Violation(
@@ -115,6 +117,9 @@ def keeps_ids(subject: Subject) -> str:
         rig.sell(plain_items(6), "EUR")
         read = reader(rig, rig.open())
         before = read()
+        _no_bad_rows(before)
+        if not before.items:
+            raise Violation("The till sells 6 items, the adapter reads none.", fix="Read them all.")
         rig.reorder()
         _same_ids(before, read(), "in another order")
         renamed = next(iter(before.items))
@@ -184,12 +189,18 @@ def _prices(subject: Subject, prices: Sequence[int], currency: str) -> str:
         return f"{len(sold)} prices in {currency}"
 
 
-def _same(sold: Sequence[Item], found: Catalogue) -> None:
+def _no_bad_rows(found: Catalogue) -> None:
     if found.bad_rows:
         row = found.bad_rows[0]
         raise Violation(
-            f"A good row is called bad: {row.place}: {row.text}", fix="Read what the till exports."
+            f"A good row is called bad: {row.place}: {row.text}",
+            fix="The till wrote this row as it should: correct how it is read.",
+            of_row=True,
         )
+
+
+def _same(sold: Sequence[Item], found: Catalogue) -> None:
+    _no_bad_rows(found)
     wanted = [_essence(item) for item in sold]
     got = [_essence(item) for item in found.items.values() if item.product_type != "addon"]
     if wanted == got:

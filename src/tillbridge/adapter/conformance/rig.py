@@ -13,6 +13,9 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any, ClassVar
 
+from pydantic import ValidationError
+
+from tillbridge.adapter.conformance.cases import in_words
 from tillbridge.adapter.protocols import Closes
 from tillbridge.adapter.registration import Adapter, AdapterContext
 from tillbridge.adapter.values import RejectReason, TicketStatus
@@ -23,6 +26,10 @@ from tillbridge.model.restaurant import Table
 
 class RigFailed(Exception):
     """The rig itself does not do what it must; that is no fault of the adapter."""
+
+    def __init__(self, text: str, *, fix: str = "") -> None:
+        super().__init__(text)
+        self.fix = fix
 
 
 class CannotDo(Exception):
@@ -238,7 +245,17 @@ class Rig(ABC):
 
     def open(self, currency: str = "EUR") -> object:
         """Open the adapter on this till, as the bridge does."""
-        checked = self.adapter.options.model_validate(dict(self.options()))
+        kind = self.adapter.options
+        try:
+            checked = kind.model_validate(dict(self.options()))
+        except ValidationError as failure:  # not as its cause: that would show the values
+            code = type(self).options.__code__
+            place = f"{Path(code.co_filename).name}:{code.co_firstlineno} options: "
+            raise RigFailed(
+                ("" if self.is_program else place)
+                + f"These are not the adapter's options: {in_words(failure)}.",
+                fix=f"Return in `options` of the rig what {kind.__name__} has, by the same names.",
+            ) from None
         pos = self.adapter.open(checked, self.context(currency))
         self.on_open(pos)
         if isinstance(pos, Closes):

@@ -201,7 +201,8 @@ def tells_news_until_handled(subject: Subject) -> str:
         if later:
             raise Violation(
                 f"News that was handled is told again: {_statuses([e.status for e in later])}.",
-                fix="Keep what was handled where a restart finds it.",
+                fix="Keep what was handled where a restart finds it: in the till; or, where it"
+                " only lists what came after a number, this number in a file that an option names.",
                 method="update_handled",
             )
         return "in order, until handled, never after"

@@ -52,14 +52,16 @@ class Outcome(StrEnum):
 class Violation(Exception):
     """What the adapter did against the rule; `fix` says what it should do.
 
-    `method` is the one that did it, where it is another than the check is about.
+    `method` is the one that did it, where it is another than the check is about; `of_row` says that
+    a record was refused, by the line that raised it.
     """
 
-    def __init__(self, text: str, *, fix: str, method: str = "") -> None:
+    def __init__(self, text: str, *, fix: str, method: str = "", of_row: bool = False) -> None:
         super().__init__(text)
         self.text = text
         self.fix = fix
         self.method = method
+        self.of_row = of_row
 
 
 @dataclass(frozen=True, slots=True)

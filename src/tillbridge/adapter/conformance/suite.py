@@ -306,11 +306,15 @@ def judged(check: Check, look: Callable[[], str], witness: Witness) -> CheckResu
             outcome, text = Outcome.NOT_TRIED, reason.reason
         except Violation as violation:
             text, fix = violation.text, violation.fix
-            place = witness.place_of_method(filter(None, (violation.method, *check.about)))
+            place = (witness.refused if violation.of_row else "") or witness.place_of_method(
+                filter(None, (violation.method, *check.about))
+            )
         except Exception as failure:  # noqa: BLE001 -- whatever an adapter raises that it should not
             witness.heard(failure)
             way = "".join(traceback.format_exception(failure))
             place, text, fix = _raised(failure, witness.place_of(failure))
+            if not place and not isinstance(failure, RigFailed) and hasattr(failure, "fix"):
+                place = witness.place_of_method(check.about)  # of a program, in its own language
     if outcome is Outcome.FAILED and (words := witness.last_words()):
         text += f"\nThe program wrote last: {words}"
     if witness.leaks:
@@ -337,15 +341,18 @@ def _raised(failure: Exception, place: Place | None) -> tuple[str, str, str]:
     said = f"{kind}: {failure}".removesuffix(": ")
     if isinstance(failure, RigFailed) or (place is not None and place.in_rig):
         mend = "the rig" if place is None else f"{place.file}, line {place.line}"
+        if isinstance(failure, RigFailed) and failure.fix:
+            return where, str(failure), failure.fix
         return where, said, f"This is the rig's fault, not the adapter's: mend {mend}."
     if isinstance(failure, PosFailure | ExportUnreadable):
-        return (
-            where,
-            f"raised {kind} while the till was there and could do it: {failure}",
-            "Raise it only when it is so (docs/adapters/writing.md, State facts).",
+        fix = (
+            f"Correct what this line asks the till, or what the rig answers. {kind} is for another"
+            " case: docs/adapters/writing.md, section 5."
         )
+        return where, f"raised {kind} while the till was there and could do it: {failure}", fix
     mend = "" if place is None else f"Mend {place.file}, line {place.line}. "
-    return where, said, f"{mend}Let nothing out but the failures of tillbridge.adapter."
+    fix = f"{mend}Let nothing out but the failures of tillbridge.adapter."
+    return where, said, getattr(failure, "fix", "") or fix
 
 
 def run_suite(

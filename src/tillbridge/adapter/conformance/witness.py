@@ -3,6 +3,7 @@
 import contextlib
 import inspect
 import logging
+import re
 import sys
 import traceback
 from collections.abc import Iterable, Iterator, Mapping
@@ -14,6 +15,7 @@ from typing import Any, TextIO
 
 from pydantic import BaseModel, SecretStr
 
+from tillbridge.adapter import json_rows
 from tillbridge.adapter.conformance.rig import Rig
 from tillbridge.adapter.registration import Adapter, home_of
 from tillbridge.adapter.values import Health
@@ -45,10 +47,12 @@ class Witness:
     def __init__(self, adapter: Adapter, rig: type[Rig] | None = None) -> None:
         self.pos: object = None
         self.leaks: list[str] = []
+        self.refused = ""  # where the first record was refused
         self._secrets: dict[str, str] = {}
         # A program has no lines that could be seen from here.
         self._is_program = rig is not None and rig.is_program
         self._home = _home(adapter)
+        self._program = _program_files(adapter) if self._is_program else ()
         self._rig_files = {
             inspect.getfile(kind)
             for kind in (rig.__mro__ if rig is not None else ())
@@ -79,11 +83,19 @@ class Witness:
     def place_of_method(self, names: Iterable[str]) -> str:
         """Return where the first of these methods is that the adapter has; "" for none."""
         for name in names:
+            for path in self._program:
+                if line := _line_of(path, name):
+                    return f"{path.name}:{line} {name}"
             method = inspect.unwrap(getattr(type(self.pos), name, None) or (lambda: None))
             code = getattr(method, "__code__", None)
             if isinstance(code, CodeType) and (place := self._place(code, code.co_firstlineno)):
                 return f"{place} {name}"
         return ""
+
+    def row_refused(self, failure: BaseException) -> None:
+        """Note where a record was refused, the first time."""
+        if not self.refused and (place := self.place_of(failure)) is not None:
+            self.refused = f"{place} in {place.function}"
 
     def last_words(self) -> str:
         """Return what the adapter's own program wrote to stderr last; "" where it is none."""
@@ -138,7 +150,8 @@ class Witness:
     def listening(self) -> Iterator[None]:
         """Hear what is printed and logged; what is printed goes to stderr, for the report."""
         self.leaks.clear()
-        self.pos = None
+        self.pos, self.refused = None, ""
+        json_rows.on_refused.append(self.row_refused)
         handler, root = _Hearing(self), logging.getLogger()
         levels, level = [(each, each.level) for each in root.handlers], root.level
         out, err = sys.stdout, sys.stderr
@@ -150,6 +163,7 @@ class Witness:
         try:
             yield
         finally:
+            json_rows.on_refused.remove(self.row_refused)
             sys.stdout, sys.stderr = out, err
             root.removeHandler(handler)
             root.setLevel(level)
@@ -194,6 +208,31 @@ def _home(adapter: Adapter) -> Path | None:
         return home_of(adapter)
     except TypeError:
         return None
+
+
+def _program_files(adapter: Adapter) -> tuple[Path, ...]:
+    """Return the files that an adapter's command names: its program, where it is a script."""
+    folder, command = (getattr(adapter.open, name, None) for name in ("folder", "command"))
+    paths = [folder / each for each in command] if folder is not None and command else []
+    return tuple(each for each in paths if each.is_file())
+
+
+def _line_of(path: Path, method: str) -> int:
+    """Return the line where a program in whatever language answers `method`; 0 for none."""
+    try:
+        lines = path.read_text("utf-8").splitlines()
+    except (OSError, ValueError):  # no script: a DLL, a JAR
+        return 0
+    name = rf"\b{method}\b"
+    for form in (
+        rf"\b(?:def|sub|function|func|case|when)\W+{name}",
+        rf"{name}\W*(?:=|:|\()|^\s*{name}\)",
+        name,
+    ):
+        for number, line in enumerate(lines, 1):
+            if re.search(form, line) and not line.lstrip().startswith(("#", "//", "--", "*")):
+                return number
+    return 0
 
 
 def _is_kits(file: str) -> bool:

@@ -100,6 +100,8 @@ class ProcessOptions(api.AdapterOptions):
 class NotUnderstood(Exception):
     """The program answered with something that is no answer to the question: its defect."""
 
+    fix = "Correct what the program answers: docs/adapters/process.md says what is expected."
+
 
 class ProcessAdapter:
     """A till behind a program. It has the methods of the capabilities that the program declares."""
