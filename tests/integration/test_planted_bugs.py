@@ -269,6 +269,14 @@ BUGS = (
         "in _item: A good row is called bad: GET /menu, products 1: It has no 'nmae'.",
     ),
     Bug(
+        "the first page of a list alone",
+        'read("products", self._item),',
+        'read("products", self._item)[:500],',
+        "large_menu",
+        "def read_catalogue",
+        "The till sells 5000 items, the adapter reads 500.",
+    ),
+    Bug(
         "423 not known",
         "        try:\n            " + _POSTED,
         "        try:\n            try:\n                " + _POSTED + "\n"
@@ -316,6 +324,7 @@ def test_a_planted_bug_is_found_and_named(bug: Bug, plant: Callable[[str, str], 
     (result,) = run_suite(rig, only=[bug.check]).results
     assert result.outcome is Outcome.FAILED, result.text
     assert bug.says in result.text
+    assert ("pages" in result.fix) is ("a list" in bug.name)
     place = line_with(rig, bug.at)
     assert place in result.text
     assert "key-of-the-till" not in result.text + result.fix

@@ -208,10 +208,13 @@ def _same(sold: Sequence[Item], found: Catalogue) -> None:
     if sorted(wanted) == sorted(got):
         raise Violation("The items are in another order.", fix="Keep the till's order.")
     odd = next((pair for pair in zip(wanted, got, strict=False) if pair[0] != pair[1]), None)
+    if odd is None:
+        raise Violation(
+            f"The till sells {len(wanted)} items, the adapter reads {len(got)}.",
+            fix="Read every item once: all pages of a list that comes in pages.",
+        )
     raise Violation(
-        f"The till sells {len(wanted)} items, the adapter reads {len(got)}."
-        if odd is None
-        else f"The till sells {_described(odd[0])}; the adapter reads {_described(odd[1])}.",
+        f"The till sells {_described(odd[0])}; the adapter reads {_described(odd[1])}.",
         fix="Prices are whole minor units of the store's currency (context.currency), made with"
         " decimal; ids and names are the till's own.",
     )
