@@ -24,6 +24,7 @@ async def test_the_log_tells_of_a_bridge_that_runs_and_of_one_that_died(shop: Wo
 
     # An order is found by the number that guests and the kitchen use, or by its id.
     order = await shop.order("p1")
+    await shop.reaches(order, "accepted")
     code, out, _err = await shop.bridge.run("orders", "show", order, "--json")
     assert code == 0
     of_order = await told(shop, "--order", json.loads(out)["order_number"])
