@@ -5,8 +5,8 @@
 PYTHON ?= python3
 ARGS ?=
 TILL ?=
-# One worker more than processors: many tests wait for a process, and leave theirs idle.
-WORKERS := $(shell expr $$(getconf _NPROCESSORS_ONLN) + 1)
+# Two workers for each processor: half of the tests wait for a process, and leave theirs idle.
+WORKERS := $(shell expr $$(getconf _NPROCESSORS_ONLN) \* 2)
 PYTEST_ARGS ?= -n $(WORKERS) --maxprocesses=5
 UPGRADE ?=
 ARCH ?= amd64

@@ -140,10 +140,13 @@ def does_not_hang(subject: Subject) -> str:
                     fix="Return a ticket only when the till has confirmed it.",
                     method="write_ticket",
                 )
-        rig.answer_slowly(0)
+    # Another till: this one may still work on what nobody waits for any more.
+    with subject.till() as rig:
+        pos = rig.open()
         if can(pos, "tickets"):
+            sold = items_to_order(rig, plain_items(1))
             _believes_no_silence(rig, pos, order_of("ord_not_taken", sold))
-        return "gave up in time"
+    return "gave up in time"
 
 
 def _believes_no_silence(rig: Rig, pos: object, order: Order) -> None:
