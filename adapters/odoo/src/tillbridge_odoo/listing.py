@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
 from tillbridge.adapter import ListedTicket
-from tillbridge_odoo.odoo import Odoo, Record
+from tillbridge_odoo.odoo import Odoo
 from tillbridge_odoo.options import OdooOptions
 from tillbridge_odoo.reference import Reference, key_in
 from tillbridge_odoo.register import NoSuchRegister, find_register, number, text
@@ -117,8 +117,3 @@ def left_of(odoo: Odoo, orders: Sequence[int]) -> Mapping[int, dict[int, float]]
         if left > 0:
             found.setdefault(number(each["order_id"]) or 0, {})[each["id"]] = left
     return found
-
-
-def records_of(odoo: Odoo, reference: Reference, fields: Sequence[str]) -> list[Record]:
-    """Return the orders with a receipt number, oldest first; a refund may have it too."""
-    return odoo.read(ORDER, [["pos_reference", "=", reference.text]], fields, order="id")
