@@ -1,7 +1,7 @@
 """The texts that people read; `python -m tests.support.messages` prints a gettext template.
 
-They stand in calls of `_` and `ngettext` in the code, in the templates of the page, and in the
-table of problems.
+They stand in calls of `_`, `N_` and `ngettext` in the code, in the templates of the page, and in
+the table of problems.
 """
 
 import ast
@@ -53,7 +53,7 @@ def _of_code() -> Iterator[tuple[str, Message]]:
     for path in sorted(SOURCE.rglob("*.py")):
         for node in ast.walk(ast.parse(path.read_text("utf-8"))):
             if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
-                count = {"_": 1, "ngettext": 2}.get(node.func.id, 0)
+                count = {"_": 1, "N_": 1, "ngettext": 2}.get(node.func.id, 0)
                 texts = [each.value for each in node.args[:count] if isinstance(each, ast.Constant)]
                 if count and len(texts) == count:
                     yield f"{path.relative_to(SOURCE)}:{node.lineno}", tuple(map(str, texts))

@@ -22,3 +22,8 @@ def _(text: str) -> str:
 def ngettext(one: str, many: str, count: int) -> str:
     """Return the form of a text that fits `count`, in the reader's language."""
     return _translations().ngettext(one, many, count)
+
+
+def N_(text: str) -> str:  # noqa: N802 - gettext's own name for it
+    """Mark a text that stands in a table; pass it through `_` where it is shown."""
+    return text
