@@ -1,6 +1,7 @@
 """Bugs that a vendor could write, planted one by one: each is found, and named with its line."""
 
 import importlib
+import re
 import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -423,3 +424,34 @@ def test_the_right_adapter_passes(tmp_path: Path) -> None:
     verdict = check_kit(find_kit(str(make_package("right_till", tmp_path, kind="http").folder)))
     assert [each.text for each in verdict.failures] == []
     assert (verdict.broken, verdict.level) == ((), verdict.quality and verdict.quality.level)
+
+
+@pytest.mark.parametrize(
+    ("name", "new", "says"),
+    [
+        ("crashing", "no = [][1]", "IndexError: list index out of range"),
+        ("telling", 'print("key-of-the-till-for-tests")', "prints the secret in the option"),
+    ],
+)
+def test_no_exemption_excuses_a_crash_or_a_secret_shown(
+    name: str, new: str, says: str, tmp_path: Path
+) -> None:
+    folder = make_package(name, tmp_path, kind="http").folder
+    code = folder / f"src/tillbridge_{name}/adapter.py"
+    source = code.read_text("utf-8")
+    opened = "    def read_updates(self)"
+    assert source.count(opened) == 1, "the template has changed"
+    head, _, rest = source.partition(opened)
+    signature, _, body = rest.partition("\n")
+    planted = f"{head}{opened}{signature}\n        {new}\n{body}"
+    code.write_text(planted, "utf-8")
+    quality = folder / f"src/tillbridge_{name}/quality.toml"
+    rules = quality.read_text("utf-8")
+    exempt = re.sub(r"(?m)^(news +=) .*$", r'\1 { exempt = "our till keeps no list of it" }', rules)
+    quality.write_text(exempt, "utf-8")
+    verdict = check_kit(find_kit(str(folder)), only=["news"])
+    assert [each.check for each in verdict.failures] == ["news"]
+    (result,) = verdict.report.results
+    assert says in result.text
+    assert (verdict.passed, verdict.shown_outcome(result)) == (False, "failed")
+    assert "that covers no crash and no secret shown" in verdict.broken[0]

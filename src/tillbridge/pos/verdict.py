@@ -122,11 +122,14 @@ class KitVerdict:
 
     @property
     def failures(self) -> tuple[CheckResult, ...]:
-        """Return what failed and counts: what quality.toml says is done, or all without one."""
+        """Return what failed and counts: what quality.toml says is done, or all without one.
+
+        What is exempt counts too where the adapter crashed or showed a secret.
+        """
         return tuple(
             result
             for result in self.report.results
-            if result.outcome is Outcome.FAILED and self._counts(result.check)
+            if result.outcome is Outcome.FAILED and self._counts(result)
         )
 
     @property
@@ -143,12 +146,14 @@ class KitVerdict:
         """Return how a result is shown: its outcome, or `exempt` or `todo` as quality.toml says."""
         if result.outcome is Outcome.PASSED or self.quality is None:
             return result.outcome.value
-        if result.check in self.quality.exempt:
+        if result.check in self.quality.exempt and not result.inexcusable:
             return "exempt"
-        return result.outcome.value if result.check in self.quality.done else "todo"
+        return result.outcome.value if self._counts(result) else "todo"
 
-    def _counts(self, check: str) -> bool:
-        return self.quality is None or check in self.quality.done
+    def _counts(self, result: CheckResult) -> bool:
+        if self.quality is None or result.check in self.quality.done:
+            return True
+        return result.check in self.quality.exempt and result.inexcusable
 
     def to_json(self) -> dict[str, Any]:
         """Return it for machines."""
@@ -194,7 +199,8 @@ class PlannedCheck:
 
     def complaint(self, result: CheckResult) -> str:
         """Return what is wrong, and what to do; "" where nothing is."""
-        if result.outcome is Outcome.FAILED and self.counts:
+        counts = self.counts or (self.exempt and result.inexcusable)
+        if result.outcome is Outcome.FAILED and counts:
             return complaint_of(result)
         if self.quality is None or (self.exempt == "" and not self.promised):
             return ""

@@ -69,7 +69,8 @@ class CheckResult:
     """One check: `text` says what was found, or why it was not tried; `took_ms` is its time.
 
     `place` is the file and line of the vendor's that it is about (`adapter.py:53`), `traceback` the
-    way of an exception that should not have been raised.
+    way of an exception that should not have been raised. `inexcusable` is what no exemption covers:
+    an adapter that crashed or showed a secret.
     """
 
     check: str
@@ -80,6 +81,7 @@ class CheckResult:
     took_ms: int = 0
     place: str = ""
     traceback: str = ""
+    inexcusable: bool = False
 
     def to_json(self) -> dict[str, Any]:
         """Return it for machines."""

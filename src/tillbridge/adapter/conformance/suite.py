@@ -246,6 +246,8 @@ def broken_promise(quality: Quality, result: CheckResult) -> str:
         return f"quality.toml says that {name} is done, and it could not be tried: {result.text}"
     if name in quality.exempt and result.outcome is Outcome.PASSED:
         return f"quality.toml says that {name} is exempt, and it passes: say that it is done."
+    if name in quality.exempt and result.inexcusable:
+        return f"quality.toml says that {name} is exempt: that covers no crash and no secret shown."
     return ""
 
 
@@ -299,6 +301,7 @@ def judged(check: Check, look: Callable[[], str], witness: Witness) -> CheckResu
     """Return the result of a check by what `look` returns or raises."""
     began = time.monotonic()
     outcome, text, fix, place, way = Outcome.FAILED, "", "", "", ""
+    crashed = False
     with witness.listening():
         try:
             outcome, text = Outcome.PASSED, look()
@@ -312,7 +315,9 @@ def judged(check: Check, look: Callable[[], str], witness: Witness) -> CheckResu
         except Exception as failure:  # noqa: BLE001 -- whatever an adapter raises that it should not
             witness.heard(failure)
             way = "".join(traceback.format_exception(failure))
-            place, text, fix = _raised(failure, witness.place_of(failure))
+            raised_at = witness.place_of(failure)
+            crashed = not _is_foreseen(failure, raised_at)
+            place, text, fix = _raised(failure, raised_at)
             if not place and not isinstance(failure, RigFailed) and hasattr(failure, "fix"):
                 place = witness.place_of_method(check.about)  # of a program, in its own language
     if outcome is Outcome.FAILED and (words := witness.last_words()):
@@ -332,7 +337,15 @@ def judged(check: Check, look: Callable[[], str], witness: Witness) -> CheckResu
         round((time.monotonic() - began) * 1000),
         place.partition(" ")[0],
         witness.without_secrets(way),
+        crashed or bool(witness.leaks),
     )
+
+
+def _is_foreseen(failure: Exception, place: Place | None) -> bool:
+    """Whether it is a failure of the API, or the rig's and not the adapter's."""
+    if isinstance(failure, RigFailed) or (place is not None and place.in_rig):
+        return True
+    return isinstance(failure, PosFailure | ExportUnreadable)
 
 
 def _raised(failure: Exception, place: Place | None) -> tuple[str, str, str]:
