@@ -183,7 +183,8 @@ async def test_status_says_how_long_ago_each_link_answered(
     told = (await program("status")).out
     assert "  service   answered 2 minutes ago\n" in told
     assert "  till      offline: no heartbeat, answered 2 minutes ago\n" in told
-    assert "  menu      1 item, last synced never\n" in told
+    assert "  menu      1 item, not updated yet\n" in told
+    assert "  today     0 orders\n" in told
 
 
 async def test_a_control_file_left_by_a_crash_does_not_mislead(program: Program) -> None:

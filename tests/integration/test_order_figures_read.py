@@ -1,13 +1,18 @@
 """The orders' figures as counted from a ledger, with and without a daemon."""
 
+from datetime import UTC
 from pathlib import Path
 
 from sqlalchemy import Connection, insert
 
 from tests.support.ledger_harness import opened
-from tillbridge.ledger.models import OrderRow
+from tillbridge.ledger.figures import read_figures, sales_of, take_figures
+from tillbridge.ledger.menu_codec import AcceptedItem, encode_accepted
+from tillbridge.ledger.models import MenuItem, OrderRow, StoreOverride
 from tillbridge.ledger.orders import log_event
-from tillbridge.ledger.snapshot import read_figures, take_figures
+from tillbridge.ledger.overrides import put_override
+from tillbridge.menu.views import items_off_sale
+from tillbridge.model.catalogue import Item
 
 NOW = 1_800_000_000_000
 HOUR = 3_600_000
@@ -71,3 +76,53 @@ async def test_figures_are_counted_by_store_and_span(tmp_path: Path) -> None:
     assert (day.to_accept.median, day.to_accept.count) == (4.0, 1)
     assert day.to_ticket is not None
     assert day.to_ticket.median == 2.0
+
+
+async def test_sales_are_read_of_what_the_service_sent_as_long_as_it_is_kept(
+    tmp_path: Path,
+) -> None:
+    paid = '{"total_amount": 1850, "currency": "eur"}'
+    async with opened(tmp_path) as ledger:
+        await ledger.write(
+            lambda db: db.execute(
+                insert(OrderRow),
+                [
+                    order("paid", 1, payload=paid),
+                    order("again", 2, payload=paid),
+                    order("pruned", 2),
+                    order("broken", 2, payload="{"),
+                    order("odd", 2, payload='{"total_amount": "1850", "currency": 7}'),
+                ],
+            )
+        )
+        known = await ledger.read(lambda db: take_figures(db, NOW, {"main": UTC, "new": UTC}))
+    assert known == read_figures(tmp_path / "ledger.db", NOW, {"main": UTC, "new": UTC})
+    assert known["new"].sales == sales_of((), UTC, NOW)
+    sales = known["main"].sales
+    assert sales is not None
+    assert sales.today.orders == 5
+    assert sales.today.revenue == {"EUR": 3700}
+
+
+async def test_off_sale_is_what_the_board_shows(tmp_path: Path) -> None:
+    def item(key: str, *, available: bool, pos: bool) -> AcceptedItem:
+        return AcceptedItem(Item(key, key, 100, available=available), None, pos)
+
+    def fill_menu(db: Connection) -> None:
+        items = [
+            item("on", available=True, pos=True),
+            item("off at the till", available=False, pos=False),
+            item("taken off", available=False, pos=True),
+            item("both", available=False, pos=False),
+        ]
+        db.execute(insert(MenuItem), [{"store": "main", **encode_accepted(each)} for each in items])
+        for key, until in (("taken off", None), ("both", NOW + 1), ("on", NOW - 1), ("size", None)):
+            put_override(
+                db, StoreOverride(store="main", external_id=key, until=until, by="anna", at=NOW - 9)
+            )
+
+    async with opened(tmp_path) as ledger:
+        await ledger.write(fill_menu)
+        known = await ledger.read(lambda db: take_figures(db, NOW, {"main": None}))
+        board = await ledger.read(lambda db: items_off_sale(db, "main", NOW))
+    assert known["main"].off_sale == len(board) == 4

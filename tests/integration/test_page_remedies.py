@@ -5,7 +5,7 @@ from dataclasses import replace
 
 from tests.support.page_harness import page_harness, users
 from tillbridge.core.problems import OpenProblem
-from tillbridge.ledger.snapshot import Figures, StoreFigures
+from tillbridge.ledger.figures import Figures, StoreFigures
 from tillbridge.web.authenticator import AccessRules
 
 DIFFERS = OpenProblem("integration.differs", "main", "", 1, {"detail": "webhook_url"})

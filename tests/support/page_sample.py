@@ -12,8 +12,9 @@ from tests.support.hostile import PLANT
 from tillbridge.core.problems import PROBLEMS, OpenProblem
 from tillbridge.diagnostics.reach import Place, Seen, guidance
 from tillbridge.ledger.day import HOUR_MS, Day, Hour, WaitingOrder
+from tillbridge.ledger.figures import SPANS, Figures, StoreFigures, Times
 from tillbridge.ledger.models import Delivery, LogEntry, OrderRow, PastProblem, TicketState
-from tillbridge.ledger.snapshot import SPANS, Figures, Held, StoreFigures, StoreSnapshot, Times
+from tillbridge.ledger.snapshot import Held, StoreSnapshot
 from tillbridge.model.instant import to_iso
 from tillbridge.model.order import OrderState, ReasonCode
 from tillbridge.orders.views import log_view, order_view, possible_actions

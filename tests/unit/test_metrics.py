@@ -13,7 +13,8 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from tillbridge.core.metrics import Metrics
 from tillbridge.core.problems import OpenProblem
-from tillbridge.ledger.snapshot import Figures, Held, StoreFigures, StoreSnapshot
+from tillbridge.ledger.figures import Figures, StoreFigures
+from tillbridge.ledger.snapshot import Held, StoreSnapshot
 from tillbridge.operations.status import Measures
 from tillbridge.status.document import BridgeFacts, document
 from tillbridge.web.metrics import exposition

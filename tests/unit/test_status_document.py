@@ -33,6 +33,7 @@ def test_without_problems_orders_are_taken() -> None:
         "level": "ok",
         "text": "Taking orders.",
         "handled": False,
+        "effect": "Taking orders.",
     }
     assert {**told["bridge"], "compatibility": None} == {
         "version": "1.2.3",
@@ -52,12 +53,14 @@ def test_waiting_orders_are_told_with_the_oldest() -> None:
     )
     orders = told["stores"]["main"]["orders"]
     assert orders["figures"]["24h"]["orders"] == 0
-    assert {**orders, "figures": None} == {
+    assert orders["today"]["orders"] == 0
+    assert {**orders, "figures": None, "today": None} == {
         "waiting": 2,
         "by_state": {},
         "oldest_waiting_s": 185,
         "untold": 0,
         "figures": None,
+        "today": None,
     }
 
 

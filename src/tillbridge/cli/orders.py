@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from sqlalchemy import Connection
 
     from tillbridge.config import LoadedSettings
-    from tillbridge.ledger.snapshot import FiguresView
+    from tillbridge.ledger.figures import FiguresView
     from tillbridge.orders.views import OrderView, WholeOrder
 
 T = TypeVar("T")
@@ -232,7 +232,7 @@ def show_figures(
     Example: tillbridge orders figures
     """
     from tillbridge.core.clock import Clock
-    from tillbridge.ledger.snapshot import take_figures
+    from tillbridge.ledger.figures import take_figures
 
     now_ms = Clock().now_ms()
     known = _read(loaded, lambda connection: take_figures(connection, now_ms))

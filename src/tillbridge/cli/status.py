@@ -20,7 +20,13 @@ from tillbridge.operations.communities import CommunityName
 
 if TYPE_CHECKING:
     from tillbridge.config import LoadedSettings
-    from tillbridge.status.views import CommunityView, ProblemView, StatusDocument, StoreView
+    from tillbridge.status.views import (
+        CommunityView,
+        MenuView,
+        ProblemView,
+        StatusDocument,
+        StoreView,
+    )
 
     class ShownCommunity(CommunityView):
         """A community with its open problems."""
@@ -92,20 +98,55 @@ def _store_lines(store: "StoreView") -> Iterator[tuple[str, str]]:
     from tillbridge.core.spans import waiting
 
     orders, menu, pos, service = store["orders"], store["menu"], store["pos"], store["service"]
-    waits = waiting(orders["waiting"], orders["oldest_waiting_s"])
-    yield _("orders"), waits or _("none waits for the till")
-    yield _("service"), _answered(service["last_contact_at"]) or _("not known")
-    online = {True: _("online"), False: _("offline"), None: _("not known")}[pos["online"]]
-    till = ": ".join(filter(None, [online, pos["detail"]]))
-    yield _("till"), ", ".join(filter(None, [till, _answered(pos["last_seen_at"])]))
-    count = menu["acknowledged_items"]
-    items = ngettext("{n} item, last synced {when}", "{n} items, last synced {when}", count).format(
-        n=count, when=say.local_time(menu["last_synced_at"]) or _("never")
-    )
-    yield _("menu"), items + (_(", a change waits for a person") if menu["held"] else "")
     if store["store"]["status"] != "active":
         yield _("store"), closure_line(store["store"])[0]
-    yield _("consent"), _consent(service["consent"], service["consent_days_left"])
+    waits = waiting(orders["waiting"], orders["oldest_waiting_s"])
+    yield _("orders"), waits or _("No orders are waiting for the till.")
+    yield from _today_lines(store)
+    yield _("service"), _answered(service["last_contact_at"]) or _("not contacted yet")
+    online = {True: _("online"), False: _("offline"), None: _("not checked yet")}[pos["online"]]
+    till = ": ".join(filter(None, [online, pos["detail"]]))
+    yield _("till"), ", ".join(filter(None, [till, _answered(pos["last_seen_at"])]))
+    yield _("menu"), _menu(menu)
+    if menu["off_sale"]:
+        yield (
+            _("off sale"),
+            ngettext("{n} item", "{n} items", menu["off_sale"]).format(n=menu["off_sale"]),
+        )
+    yield _("sign-in"), _consent(service["consent"], service["consent_days_left"])
+
+
+def _today_lines(store: "StoreView") -> Iterator[tuple[str, str]]:
+    from tillbridge.status import sentences
+
+    today = store["orders"]["today"]
+    yield _("today"), sentences.today_line(today, _money)
+    if times := ", ".join(sentences.medians(today)):
+        yield _("median"), times
+    if count := sentences.cancelled(today):
+        yield (
+            _("cancelled"),
+            _("{n} today ({causes})").format(n=count, causes=sentences.causes(today)),
+        )
+
+
+def _money(amount: int | None, currency: str) -> str:
+    from tillbridge.model.money import to_major
+
+    try:
+        return f"{to_major(amount or 0, currency)} {currency}"
+    except (ArithmeticError, LookupError, ValueError):
+        return f"{amount} {currency}".strip()
+
+
+def _menu(menu: "MenuView") -> str:
+    count, synced = menu["acknowledged_items"], say.local_time(menu["last_synced_at"])
+    items = ngettext("{n} item", "{n} items", count).format(n=count)
+    if menu["held"]:
+        return _("{items}, an update is on hold").format(items=items)
+    if not synced:
+        return _("{items}, not updated yet").format(items=items)
+    return _("{items}, last updated {when}").format(items=items, when=synced)
 
 
 def _answered(at: str | None) -> str:
@@ -120,11 +161,16 @@ def _answered(at: str | None) -> str:
 
 
 def _consent(state: str, days: float | None) -> str:
-    """Return how the merchant's consent stands."""
+    """Return how long the sign-in at the ordering service lasts."""
     from tillbridge.core.spans import span
 
-    labels = {"none": _("none"), "ended": _("ended"), "withdrawn": _("withdrawn by the merchant")}
-    return labels.get(state) or _("{span} left").format(span=span((days or 0) * 86_400))
+    labels = {
+        "none": _("not connected yet"),
+        "ended": _("expired"),
+        "withdrawn": _("access was withdrawn at the ordering service"),
+    }
+    left = _("valid for another {span}").format(span=span((days or 0) * 86_400))
+    return labels.get(state) or left
 
 
 def _by_status(community: "CommunityView") -> str:

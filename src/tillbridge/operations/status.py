@@ -10,16 +10,16 @@ from tillbridge.core.operation import operation
 
 if TYPE_CHECKING:
     from tillbridge.core.clock import Clock
+    from tillbridge.ledger.figures import StoreFigures, Zones
     from tillbridge.ledger.ledger import Ledger
-    from tillbridge.ledger.snapshot import StoreFigures
     from tillbridge.operations.bridge import Bridge
     from tillbridge.status.document import BridgeFacts
     from tillbridge.status.overview import Overview
     from tillbridge.status.views import StatusDocument
 
 _LEDGER_FILES = ("", "-wal", "-shm")
-_LEAST_S, _MOST_S = 1.0, 60.0
-_TIMES_AS_LONG = 100  # as counting took, they stay as they are
+_LEAST_S, _MOST_S = 0.1, 60.0
+_TIMES_AS_LONG = 20  # as counting took, they stay as they are
 
 
 class Measures(TypedDict):
@@ -75,15 +75,15 @@ class CountedFigures:
         self._counted: Mapping[str, StoreFigures] = {}
         self._fresh_until = float("-inf")
 
-    async def figures(self) -> "Mapping[str, StoreFigures]":
+    async def figures(self, zones: "Zones") -> "Mapping[str, StoreFigures]":
         """Return them as they are, or were a little while ago: a minute at most."""
-        from tillbridge.ledger.snapshot import take_figures
+        from tillbridge.ledger.figures import take_figures
 
         began = self._clock.monotonic()
         if began >= self._fresh_until:
             now_ms = self._clock.now_ms()
             self._counted = await self._ledger.read(
-                lambda connection: take_figures(connection, now_ms)
+                lambda connection: take_figures(connection, now_ms, zones)
             )
             ended = self._clock.monotonic()
             stays_s = min(_MOST_S, max(_LEAST_S, (ended - began) * _TIMES_AS_LONG))
@@ -93,6 +93,7 @@ class CountedFigures:
 
 async def _facts(bridge: "Bridge") -> "BridgeFacts":
     import tillbridge
+    from tillbridge.ledger.figures import store_zone
     from tillbridge.ledger.snapshot import take_snapshot
     from tillbridge.pos.loader import adapters_of
     from tillbridge.status.document import BridgeFacts
@@ -110,7 +111,12 @@ async def _facts(bridge: "Bridge") -> "BridgeFacts":
         started_at=bridge.started_at,
         facts=snapshot.facts,
         last_delivery_at=snapshot.last_delivery_at,
-        figures=await bridge.figures.figures(),
+        figures=await bridge.figures.figures(
+            {
+                name: store_zone(each.timezone, snapshot.store(name).facts)
+                for name, each in stores.items()
+            }
+        ),
         tills={
             name: adapters_of(each.pos_adapter[0], (each.order_adapter or (None,))[0])
             for name, each in stores.items()

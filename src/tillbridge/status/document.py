@@ -9,10 +9,10 @@ from tillbridge.core.compatibility import compatibility
 from tillbridge.core.i18n import _, ngettext
 from tillbridge.core.problems import PROBLEMS, OpenProblem, Severity
 from tillbridge.core.spans import clock_time, waiting
+from tillbridge.ledger.figures import StoreFigures, sales_of
 from tillbridge.ledger.snapshot import (
     ACKNOWLEDGED,
     FailedStart,
-    StoreFigures,
     StoreSnapshot,
     acknowledgement,
 )
@@ -216,8 +216,9 @@ def _verdict(
     since = [s.oldest_waiting_at for s in stores.values() if s.oldest_waiting_at is not None]
     orders = waiting(count, (now_ms - min(since)) / 1000 if since else None)
     if not problems:
-        text = " ".join(filter(None, [_all_well(stores, now_ms), orders]))
-        return {"level": "ok", "text": text, "handled": False}
+        effect = _all_well(stores, now_ms)
+        text = " ".join(filter(None, [effect, orders]))
+        return {"level": "ok", "text": text, "handled": False, "effect": effect}
     worst = problems[0]
     # What says that no order comes is wrong once one has come since.
     came = (
@@ -236,7 +237,11 @@ def _verdict(
     more = len(problems) - 1
     others = ngettext("(And {n} more problem.)", "(And {n} more problems.)", more).format(n=more)
     text = " ".join(filter(None, [text, others if more else "", orders]))
-    return {"level": level, "text": text, "handled": by is not None}
+    effect = ""
+    if _blocks_orders(worst) and not came:
+        at = clock_time(worst.since, now_ms)
+        effect = _("No orders can arrive since {time}.").format(time=at)
+    return {"level": level, "text": text, "handled": by is not None, "effect": effect}
 
 
 def _all_well(stores: Mapping[str, StoreSnapshot], now_ms: int) -> str:
@@ -309,6 +314,7 @@ def _store(
         },
         "menu": {
             "acknowledged_items": store.acknowledged_items,
+            "off_sale": figures.off_sale,
             "pending": _pending(store),
             "refused_items": store.refused_items,
             "held": held is not None,
@@ -323,6 +329,7 @@ def _store(
             "oldest_waiting_s": None if oldest is None else max(0, now_ms - oldest) // 1000,
             "untold": store.untold,
             "figures": figures.to_json(),
+            "today": (figures.sales or sales_of((), None, now_ms)).to_json(),
         },
         "tables": _tables(store),
         "store": _store_part(store.facts, now_ms),

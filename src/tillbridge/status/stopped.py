@@ -7,13 +7,8 @@ from pathlib import Path
 from typing import Any
 
 import tillbridge
-from tillbridge.ledger.snapshot import (
-    Snapshot,
-    StoreFigures,
-    failed_start,
-    read_figures,
-    read_snapshot,
-)
+from tillbridge.ledger.figures import StoreFigures, Zones, read_figures, store_zone
+from tillbridge.ledger.snapshot import Snapshot, failed_start, read_snapshot
 from tillbridge.status.document import BridgeFacts, document
 from tillbridge.status.views import StatusDocument
 
@@ -35,15 +30,15 @@ def status_from_ledger(data_dir: Path, configured: Mapping[str, Any]) -> StatusD
         facts=snapshot.facts,
         last_delivery_at=snapshot.last_delivery_at,
         failed_start=failed_start(data_dir),
-        figures=_figures(path, now_ms),
+        figures=_figures(path, now_ms, _zones(configured, snapshot)),
         communities=_communities(configured),
     )
     return document(facts, now_ms)
 
 
-def _figures(path: Path, now_ms: int) -> dict[str, StoreFigures]:
+def _figures(path: Path, now_ms: int, zones: Zones) -> dict[str, StoreFigures]:
     try:
-        return read_figures(path, now_ms)
+        return read_figures(path, now_ms, zones)
     except sqlite3.Error:  # as from a folder this user may not write to: the rest is told
         return {}
 
@@ -59,6 +54,18 @@ def _adapters(configured: Mapping[str, Any]) -> dict[str, str]:
         adapter = pos.get("adapter") if isinstance(pos, dict) else None
         adapters[name] = adapter if isinstance(adapter, str) else ""
     return adapters
+
+
+def _zones(configured: Mapping[str, Any], snapshot: Snapshot) -> Zones:
+    """Return the time zones of the stores of a file that nobody has checked."""
+    stores = configured.get("stores")
+    known = stores if isinstance(stores, dict) else {}
+    return {
+        name: store_zone(
+            store.get("timezone") if isinstance(store, dict) else None, snapshot.store(name).facts
+        )
+        for name, store in known.items()
+    }
 
 
 def _communities(configured: Mapping[str, Any]) -> dict[str, str]:

@@ -5,18 +5,22 @@ Instants are ISO 8601.
 
 from typing import Any, Literal, NotRequired, TypedDict
 
-from tillbridge.ledger.snapshot import FiguresView
+from tillbridge.ledger.figures import FiguresView, TodayView
 from tillbridge.stores.closure import ClosureView
 
 Level = Literal["ok", "warning", "down"]
 
 
 class Verdict(TypedDict):
-    """How it is on the whole; `handled`: who takes care of the worst problem is known."""
+    """How it is on the whole; `handled`: who takes care of the worst problem is known.
+
+    `effect` is what guests notice of it, "" where that is not known; `text` says it too.
+    """
 
     level: Level
     text: str
     handled: bool
+    effect: str
 
 
 class Acknowledged(TypedDict):
@@ -81,9 +85,13 @@ class PosView(TypedDict):
 
 
 class MenuView(TypedDict):
-    """A store's menu at the service; `pending` counts changes that it has not accepted yet."""
+    """A store's menu at the service; `pending` counts changes that it has not accepted yet.
+
+    `off_sale` counts items and variants that guests cannot order now, whoever took them off.
+    """
 
     acknowledged_items: int
+    off_sale: int
     pending: int
     refused_items: int
     held: bool
@@ -101,6 +109,7 @@ class OrdersView(TypedDict):
     oldest_waiting_s: int | None
     untold: int
     figures: dict[str, FiguresView]
+    today: TodayView
 
 
 class TablesView(TypedDict):

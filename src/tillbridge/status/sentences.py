@@ -1,0 +1,67 @@
+"""What the status says of a store's day, in words: for the page and for `tillbridge status`."""
+
+from collections.abc import Callable, Iterator, Mapping
+
+from tillbridge.core.i18n import N_, _, ngettext
+from tillbridge.core.spans import short_span
+from tillbridge.ledger.figures import TodayView
+
+Money = Callable[[int | None, str], str]
+
+# Why an order was cancelled, by its reason code; "" where the service gave none.
+CAUSES: Mapping[str, str] = {
+    "ITEM_OUT_OF_STOCK": N_("sold out"),
+    "STORE_CLOSED": N_("store closed"),
+    "POS_OFFLINE": N_("till offline"),
+    "CAPACITY": N_("kitchen too busy"),
+    "PRICE_MISMATCH": N_("price changed"),
+    "OTHER": N_("other reasons"),
+    "": N_("by the guest or the ordering service"),
+}
+
+
+def causes(today: TodayView) -> str:
+    """Return why orders were cancelled today, the commonest first: `till offline 2, sold out 1`."""
+    counted = sorted(today["cancelled"].items(), key=lambda each: (-each[1], each[0]))
+    return ", ".join(
+        _("{cause} {n}").format(cause=_(CAUSES.get(code, CAUSES["OTHER"])), n=count)
+        for code, count in counted
+    )
+
+
+def cancelled(today: TodayView) -> int:
+    """Return how many orders were cancelled today."""
+    return sum(today["cancelled"].values())
+
+
+def amounts(revenue: Mapping[str, int], money: Money) -> str:
+    """Return what was sold, by currency; "" where nobody knows it."""
+    return ", ".join(money(amount, currency) for currency, amount in sorted(revenue.items()))
+
+
+def medians(today: TodayView) -> Iterator[str]:
+    """Yield how long it took to the till and until an order was accepted, as far as is known."""
+    if today["median_to_till_s"] is not None:
+        yield _("{span} to the till").format(
+            span=short_span(round(today["median_to_till_s"] * 1000))
+        )
+    if today["median_to_accept_s"] is not None:
+        yield _("{span} until accepted").format(
+            span=short_span(round(today["median_to_accept_s"] * 1000))
+        )
+
+
+def today_line(today: TodayView, money: Money) -> str:
+    """Return the day in one line: `12 orders, $180.50; last week by now 10 orders, $150.00`."""
+    sold = _sold(today["orders"], amounts(today["revenue"], money))
+    then = today["last_week"]
+    if then is None:
+        return sold
+    return _("{sold}; last week by this time {then}").format(
+        sold=sold, then=_sold(then["orders"], amounts(then["revenue"], money))
+    )
+
+
+def _sold(orders: int, amount: str) -> str:
+    text = ngettext("{n} order", "{n} orders", orders).format(n=orders)
+    return _("{orders}, {amount}").format(orders=text, amount=amount) if amount else text
