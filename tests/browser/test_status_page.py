@@ -54,7 +54,9 @@ async def test_a_problem_appears_and_goes_by_itself(browser: Browser, harness: P
     await expect(page.locator("#problems")).to_contain_text(
         "The till takes no orders now: unplugged"
     )
-    await expect(page).to_have_title("Down · tillbridge")
+    await expect(page).to_have_title("(1) Needs help · tillbridge")
+    await expect(page.locator("#icon")).to_have_attribute("href", re.compile("icon-down.svg"))
+    await expect(page.locator("#pages .count")).to_contain_text("1")
     harness.control.facts = replace(before, problems=())
     await change(harness)
     await expect(page.locator("#problems")).to_be_empty()
@@ -130,6 +132,7 @@ async def test_a_bridge_that_is_gone_is_told(browser: Browser, harness: PageHarn
         re.compile(r"The bridge has not answered since \d\d:\d\d:\d\d")
     )
     await expect(page).to_have_title(re.compile(r"No answer since \d\d:\d\d:\d\d"))
+    await expect(page.locator("#icon")).to_have_attribute("href", re.compile("icon-dead.svg"))
     grey = "element => getComputedStyle(element).filter"
     assert "grayscale" in await page.locator("#day").evaluate(grey), "what was known is no more"
     assert await page.locator("#verdict").evaluate(grey) == "none"
@@ -149,7 +152,8 @@ async def test_a_bridge_that_is_back_has_its_colours_again(
     await page.unroute("**/*")
     await change(harness)
     await expect(heading).to_have_text("All is well")
-    await expect(page).to_have_title("OK · tillbridge")
+    await expect(page).to_have_title("All is well · tillbridge")
+    await expect(page.locator("#icon")).to_have_attribute("href", re.compile("/icon.svg"))
     await expect(page.locator("body")).not_to_have_class(re.compile("stale"))
     await page.close()
 

@@ -258,7 +258,11 @@ def subject(*whats: What, home: str = "") -> tuple[What, ...]:
 
 @dataclass(frozen=True, slots=True)
 class NavigationLine:
-    """A line of the navigation: shown once its page is there, to those who may see it."""
+    """A line of the navigation: shown once its page is there, to those who may see it.
+
+    `title` is marked with N_; `icon` is one of `static/icons.svg`.
+    """
 
     path: str
     title: str
+    icon: str

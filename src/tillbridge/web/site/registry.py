@@ -1,6 +1,6 @@
 """The page's subjects and its navigation: a new page is a line here."""
 
-from tillbridge.core.i18n import _
+from tillbridge.core.i18n import N_
 from tillbridge.web.site import diagnostics, menu, orders, overview, setup, store, tables
 from tillbridge.web.site.book import NavigationLine
 
@@ -23,12 +23,13 @@ BEFORE_SETUP = (*setup.SUBJECT, *diagnostics.REACH)
 
 # Shown in this order; a line whose page is not there yet is left out.
 NAVIGATION = (
-    NavigationLine("/", _("Overview")),
-    NavigationLine("/orders", _("Orders")),
-    NavigationLine("/menu", _("Menu")),
-    NavigationLine("/86", _("86")),
-    NavigationLine("/tables", _("Tables")),
-    NavigationLine("/store", _("Store")),
-    NavigationLine("/diagnostics", _("Diagnostics")),
-    NavigationLine("/setup", _("Set-up")),
+    NavigationLine("/", N_("Overview"), "layout-dashboard"),
+    NavigationLine("/orders", N_("Orders"), "receipt-text"),
+    NavigationLine("/menu", N_("Menu"), "utensils"),
+    NavigationLine("/86", N_("Sold out"), "circle-off"),
+    NavigationLine("/tables", N_("Tables"), "qr-code"),
+    NavigationLine("/store", N_("Store"), "store"),
+    NavigationLine("/diagnostics", N_("Diagnostics"), "activity"),
+    NavigationLine("/setup", N_("Settings"), "settings"),
+    NavigationLine("/help", N_("Help"), "circle-help"),
 )

@@ -42,6 +42,7 @@ from tillbridge.web.site.book import (
     path_of,
     route_of,
 )
+from tillbridge.web.site.frame import Frame, frame_of
 from tillbridge.web.site.registry import BEFORE_SETUP, EVERYTHING, NAVIGATION
 
 _FLASHES = 100
@@ -133,8 +134,9 @@ class Site:
         visit = self._visit(request, visitor)
         if isinstance(what, File):
             return await what.give(visit)
+        frame = await self._frame(visit)
         if isinstance(what, Page):
-            return self._shown(what, visit, await what.fill(visit))
+            return self._shown(what, visit, frame, await what.fill(visit))
         if what.ask is None:
             raise web.HTTPMethodNotAllowed(request.method, ["POST"])
         if isinstance(what.ask, Question):
@@ -148,6 +150,7 @@ class Site:
             visitor,
             what.title,
             section=what.section,
+            frame=frame,
             question=question,
             here=path_of(what.path, visit.params),
             cancel=came_from or path_of(what.back, visit.params),
@@ -226,7 +229,16 @@ class Site:
         response.del_cookie(COOKIE, path="/")
         return response
 
-    def _shown(self, page: Page, visit: Visit, filled: Filled) -> web.Response:
+    async def _frame(self, visit: Visit) -> Frame:
+        """Return what stands around a page: nothing for a stranger, or where nobody knows."""
+        if visit.visitor.role is Role.ANYBODY:
+            return Frame()
+        try:
+            return frame_of(await visit.status())
+        except BridgeError:
+            return Frame()
+
+    def _shown(self, page: Page, visit: Visit, frame: Frame, filled: Filled) -> web.Response:
         done = self._flashes.pop(visit.query.get("said", ""), None)
         return self._html(
             page.template,
@@ -234,6 +246,7 @@ class Site:
             page.title,
             section=page.section or page.path,
             live=page.live,
+            frame=frame,
             flash=None if done is None else _flash(done),
             **filled,
         )
@@ -287,6 +300,7 @@ class Site:
         code: int = 200,
         section: str = "",
         live: bool = False,
+        frame: Frame = Frame(),  # noqa: B008 -- frozen
         flash: Mapping[str, Any] | None = None,
         **filled: Any,  # noqa: ANN401 -- whatever the template shows
     ) -> web.Response:
@@ -296,8 +310,16 @@ class Site:
             title=title,
             live=live,
             flash=flash,
+            frame=frame,
+            is_home=section == "/",
             navigation=[
-                {"path": line.path, "title": line.title, "here": line.path == section}
+                {
+                    "path": line.path,
+                    "title": _(line.title),
+                    "icon": line.icon,
+                    "here": line.path == section,
+                    "count": frame.count if line.path == "/" else 0,
+                }
                 for line in NAVIGATION
                 if self._is_for(visitor, line.path)
             ],

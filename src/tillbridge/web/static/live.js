@@ -8,6 +8,7 @@
   var banner = document.getElementById('not-live');
   var source = null, asking = false, again = false, heard = Date.now(), working = true;
   var timer = null, later = null, title = document.title;
+  var icon = document.getElementById('icon'), shown = icon && icon.getAttribute('href');
 
   function regions(from) {
     return from.querySelectorAll('[data-region]');
@@ -58,7 +59,18 @@
       }
     }
     if (fresh.title) { document.title = fresh.title; }
+    picture(fresh.getElementById('icon') && fresh.getElementById('icon').getAttribute('href'));
     if (typeof window.tillbridgeRefreshed === 'function') { window.tillbridgeRefreshed(document); }
+  }
+
+  /* A browser looks at the tab's picture again only when its link is a new one. */
+  function picture(href) {
+    var link;
+    if (!icon || !href || icon.getAttribute('href') === href) { return; }
+    link = icon.cloneNode(false);
+    link.setAttribute('href', href);
+    icon.parentNode.replaceChild(link, icon);
+    icon = link;
   }
 
   /* What somebody has opened or shut stays so. */
@@ -126,6 +138,7 @@
       banner.textContent = '';
       document.body.className = document.body.className.replace(/ ?\bstale\b/, '');
       document.title = title;
+      picture(shown);
     }
   }
 
@@ -140,6 +153,8 @@
     banner.hidden = false;
     document.body.className = (document.body.className ? document.body.className + ' ' : '') + 'stale';
     title = document.title;
+    shown = icon && icon.getAttribute('href');
+    picture(banner.getAttribute('data-icon'));
     document.title = banner.getAttribute('data-title').replace('{time}', time) + ' \u00b7 tillbridge';
     if (verdict) {
       verdict.className = 'verdict down';
