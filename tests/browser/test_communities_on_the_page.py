@@ -86,7 +86,7 @@ async def test_the_orders_that_are_shown_are_saved_for_a_spreadsheet(
     page = await browser.new_page()
     await page.goto(harness.url + "/orders?q=a-10")
     async with page.expect_download() as download:
-        await page.get_by_role("link", name="Save these as CSV").click()
+        await page.get_by_role("link", name="Download as CSV").click()
     assert (await download.value).suggested_filename == "tillbridge-orders.csv"
     await page.close()
 

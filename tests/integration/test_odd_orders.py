@@ -138,7 +138,7 @@ FEW = settings(max_examples=8, deadline=None)  # a ticket is drawn
 def test_no_page_breaks(harness: PageHarness, runner: asyncio.Runner) -> None:
     async def look(connection: Connection, row: OrderRow) -> None:
         shown = views.whole_order(connection, row)
-        listed = {**views.order_view(row), "new": True, **views._worth(row)}
+        listed = {**views.brief_order(row), "new": True, "day": "2026-11-23"}
         harness.control.orders.whole, harness.control.orders.rows = shown, [listed]
         for path in ("/orders", "/orders/ord_1", "/orders/ord_1/payload", "/orders.csv"):
             answer = await harness.get(path)

@@ -55,7 +55,14 @@ async def shop(config: Path) -> Path:
 
 
 def fill(connection: Connection) -> None:
-    numbers = {"ord_a": "1007", "ord_b": "1008", "ord_c": "1008", "ord_1007": "9"}
+    numbers = {
+        "ord_a": "1007",
+        "ord_b": "1008",
+        "ord_c": "1008",
+        "ord_1007": "9",
+        "ord_today": "1009",
+        "ord_over": "1009",
+    }
     payload = json.dumps({"id": "x", "total_amount": 1840, "currency": "USD", "items": []})
     for at, (order_id, number) in enumerate(numbers.items(), start=NOW):
         row = OrderRow(
@@ -67,6 +74,8 @@ def fill(connection: Connection) -> None:
             service_state=OrderState.CREATED,
         )
         save(connection, Change(None, row.replace(order_number=number)), at)
+    order = OrderState.COMPLETED
+    commit(connection, "main", "ord_over", ServiceKnows(order, "order.completed"), NOW)
     lost = CancelWanted(ReasonCode.POS_OFFLINE, "gone", "offline")
     for order_id in ("ord_b", "ord_c"):
         commit(connection, "main", order_id, lost, NOW)
@@ -90,7 +99,6 @@ def test_an_order_is_shown_by_its_number(shop: Path) -> None:
 @pytest.mark.parametrize(
     "arguments",
     [
-        ("show", "1008"),
         ("retry", "1008"),
         ("cancel", "1008", "--reason", "OTHER"),
         ("done", "1008"),
@@ -99,9 +107,30 @@ def test_an_order_is_shown_by_its_number(shop: Path) -> None:
 def test_a_number_that_two_have_is_not_guessed(shop: Path, arguments: tuple[str, ...]) -> None:
     said = run(shop, "orders", *arguments)
     assert said.returncode == 1
-    assert "Several orders have the number 1008: ord_c (main, " in said.stderr
-    assert "ord_b (main, " in said.stderr
-    assert "Name the one you mean by its id." in said.stderr
+    assert "There are several orders 1008: 1008 of 2027-01-15 08:00:00 in main (ord_c)" in (
+        said.stderr
+    )
+    assert "1008 of 2027-01-15 08:00:00 in main (ord_b)" in said.stderr
+    assert "Use the id in brackets to say which one." in said.stderr
+
+
+def test_looking_at_a_number_shows_the_newest_and_names_the_others(shop: Path) -> None:
+    shown = run(shop, "orders", "show", "1008", "--json")
+    assert shown.returncode == 0, shown.stderr
+    found = json.loads(shown.stdout)
+    assert found["id"] == "ord_c"
+    assert [(each["id"], each["open"]) for each in found["same_number"]] == [("ord_b", False)]
+    assert "Another order 1008: 2027-01-15 08:00:00, main, ord_b" in (
+        run(shop, "orders", "show", "1008").stdout
+    )
+
+
+def test_of_several_the_one_that_is_open_is_meant(shop: Path) -> None:
+    shown = run(shop, "orders", "show", "#1009", "--json")
+    assert json.loads(shown.stdout)["id"] == "ord_today", "the later one is over"
+    done = run(shop, "orders", "done", "1009")
+    assert done.returncode == 0, done.stderr
+    assert "Order 1009 is left to you" in done.stdout
 
 
 async def test_what_is_done_by_number_is_done_to_that_order(shop: Path) -> None:

@@ -15,6 +15,7 @@ from tillbridge.ledger.search import fold, rank_of
 from tillbridge.ledger.snapshot import StoreSnapshot
 from tillbridge.model.instant import to_iso
 from tillbridge.model.order import OrderState
+from tillbridge.orders.timeline import timeline
 from tillbridge.orders.views import log_view, order_view, possible_actions
 from tillbridge.status.document import BridgeFacts, document
 from tillbridge.status.overview import Overview, overview
@@ -251,6 +252,7 @@ class FakeOrders:
 
     def __init__(self, told: Callable[..., Answer]) -> None:
         self._told = told
+        self.now_ms: Callable[[], int] = lambda: 0
         self.sound = False
         self.unseen = 0
         self.rows: list[Answer] = []
@@ -266,6 +268,9 @@ class FakeOrders:
             **order_view(row),
             "may": possible_actions(row),
             "life": log_view(row, (), None),
+            "timeline": timeline(row, ()),
+            "guest_text": "",
+            "same_number": [],
             "delivery": None,
             "ordered": None,
             "order": None,
@@ -273,13 +278,22 @@ class FakeOrders:
         }
 
     async def list(
-        self, *, text: str = "", state: str = "", store: str = "", page: int = 1
+        self,
+        *,
+        text: str = "",
+        state: str = "",
+        store: str = "",
+        kind: str = "",
+        day: str = "",
+        page: int = 1,
     ) -> Answer:
         found = [
             each
             for each in self.rows
             if text.lower() in f"{each['id']} {each['order_number']}".lower()
             and (state != "by_hand" or each["handled"])
+            and day in {"", each["day"]}
+            and kind in {"", each["kind"]}
         ]
         pages = max(1, -(-len(found) // 50))
         return {
@@ -287,6 +301,17 @@ class FakeOrders:
             "count": len(found),
             "page": page,
             "pages": pages,
+            "days": [
+                {
+                    "day": each,
+                    "count": len(found),
+                    "cancelled": 1,
+                    "revenue": {"EUR": 2450 * len(found)},
+                    "amounts": False,
+                }
+                for each in sorted({one["day"] for one in found}, reverse=True)
+            ],
+            "today": to_iso(self.now_ms())[:10],
             "unseen": self.unseen,
             "sound": self.sound,
         }
@@ -562,6 +587,7 @@ class FakeControl:
         self.integration = FakeIntegration(self._told)
         self.store = FakeStore(self._told)
         self.orders = FakeOrders(self._told)
+        self.orders.now_ms = lambda: self.now_ms
         self.items = FakeItems(self._told)
         self.menu = FakeMenu(self._told)
         self.audit = FakeAudit()

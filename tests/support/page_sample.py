@@ -15,8 +15,9 @@ from tillbridge.ledger.day import HOUR_MS, Day, Hour, WaitingOrder
 from tillbridge.ledger.figures import SPANS, Figures, StoreFigures, Times
 from tillbridge.ledger.models import Delivery, LogEntry, OrderRow, PastProblem, TicketState
 from tillbridge.ledger.snapshot import Held, StoreSnapshot
-from tillbridge.model.instant import to_iso
+from tillbridge.model.instant import day_of, to_iso
 from tillbridge.model.order import OrderState, ReasonCode
+from tillbridge.orders.timeline import timeline
 from tillbridge.orders.views import log_view, order_view, possible_actions
 from tillbridge.stores.closure import ClosureReasons, Pause, to_json
 
@@ -223,7 +224,16 @@ def fill_orders(control: FakeControl, text: str = PLANT) -> None:
             order_id="ord_1",
         ),
     ]
-    worth = {"items": 3, "total": 2450, "currency": "EUR"}
+    worth = {
+        "items": 3,
+        "total": 2450,
+        "currency": "EUR",
+        "kind": "dine_in",
+        "table": text,
+        "dishes": [{"name": text, "quantity": "2"}, {"name": "Cola", "quantity": "?"}],
+        "more": 1,
+        "day": day_of(now).isoformat(),
+    }
     control.orders.rows = [
         {**order_view(row), "new": True, **worth},
         {**order_view(done), "new": False, **worth},
@@ -247,6 +257,11 @@ def fill_orders(control: FakeControl, text: str = PLANT) -> None:
                 body=b"",
             ),
         ),
+        "timeline": timeline(row, entries),
+        "guest_text": text,
+        "same_number": [
+            {"id": text, "store": text, "received_at": to_iso(now - 90 * HOUR_MS), "open": False}
+        ],
         "delivery": {"event_id": "evt_1", "delivery_id": text, "received_at": ""},
         "ordered": {
             "lines": [
@@ -257,13 +272,25 @@ def fill_orders(control: FakeControl, text: str = PLANT) -> None:
                     "external_id": "p1",
                     "variant": None,
                     "options": options,
-                    "menu": {"name": f"{text}!", "price": 900, "on_sale": False},
+                    "menu": {"name": f"{text}!", "size": text, "price": 900, "on_sale": False},
                 }
             ],
             "total": 2450,
             "currency": "EUR",
             "instructions": text,
-            "order_type": "pickup",
+            "order_type": "dine_in",
+            "kind": "dine_in",
+            "table": text,
+            "bill": {
+                "subtotal": 2200,
+                "tax": 190,
+                "taxes": [{"name": text, "rate": text, "amount": 190}],
+                "delivery_fee": 300,
+                "discount": 400,
+                "tip": 160,
+                "total": 2450,
+                "includes_tax": False,
+            },
         },
         "order": {"id": text, "customer": {"name": text}, "note": text},
         "community_order": None,

@@ -27,7 +27,7 @@ WITHOUT_JSON = {
     "tillbridge config schema": "is JSON always",
 }
 # Arguments that name something the shell can know.
-COMPLETED = {"STORE", "ID", "EXTERNAL_ID", "COMMUNITY", "ITEM", "CODE"}
+COMPLETED = {"STORE", "ORDER", "ID", "EXTERNAL_ID", "COMMUNITY", "ITEM", "CODE"}
 NOT_COMPLETED = {
     ("tillbridge connect", "--store-id"): "is known to the service only",
     ("tillbridge signup", "--zip"): "is a postal code",

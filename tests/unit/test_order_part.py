@@ -11,7 +11,8 @@ from tillbridge.core.actor import by_whom
 from tillbridge.core.spans import short_span
 from tillbridge.ledger.models import LogEntry, OrderRow, TicketState
 from tillbridge.model.order import OrderState
-from tillbridge.orders.views import lines_view, log_view, order_view, possible_actions, sentence
+from tillbridge.orders.sentences import sentence
+from tillbridge.orders.views import lines_view, log_view, order_view, possible_actions
 from tillbridge.web.site.orders import _then, _what_done_does
 
 ROW = OrderRow(
@@ -64,7 +65,7 @@ def test_who_acted_is_named_for_people() -> None:
     assert by_whom("page") == "somebody at the page"
     assert by_whom("command:root") == "root on the command line"
     told = sentence("order.handled", {"by": "page:anna", "how": "typed"})
-    assert told == "anna has typed it into the till by hand."
+    assert told == "anna entered it into the till by hand."
 
 
 def test_the_life_begins_with_the_delivery_and_tells_the_times_between() -> None:
@@ -77,7 +78,7 @@ def test_the_life_begins_with_the_delivery_and_tells_the_times_between() -> None
     life = log_view(ROW, entries, None)
     assert [each["event"] for each in life] == ["delivery.kept", "order.received", "order.wait"]
     assert [each["after_ms"] for each in life] == [None, 40, 0]
-    assert life[1]["text"] == "Taken in: 2 lines."
+    assert life[1]["text"] == "Order read: 2 lines."
 
 
 @pytest.mark.parametrize(
@@ -95,15 +96,15 @@ def test_the_name_of_a_variant_is_no_difference(
 ) -> None:
     menu = {"name": "Margherita", "price": 900, "on_sale": True}
     line: Any = {"name": name, "variant": variant, "unit_price": 900, "menu": menu}
-    assert ("called Margherita" in _then(line, "EUR")) == differs
+    assert ("as “Margherita”" in _then(line, "EUR")) == differs
 
 
 @pytest.mark.parametrize(
     ("change", "says"),
     [
-        ({}, "stops trying to bring order 7 into the till"),
-        ({"ticket": TicketState.WRITTEN}, "Order 7 is in the till. The bridge does nothing more"),
-        ({"ticket": TicketState.REFUSED, "closed_at": 5}, "Order 7 is over"),
+        ({}, "stops trying to send order 7 to the till"),
+        ({"ticket": TicketState.WRITTEN}, "Order 7 is in the till. The bridge stops following it"),
+        ({"ticket": TicketState.REFUSED, "closed_at": 5}, "Order 7 is closed"),
     ],
 )
 def test_handled_by_hand_says_what_it_does(change: dict, says: str) -> None:
@@ -164,7 +165,7 @@ def test_news_of_the_kitchen_is_told_in_words(status: TicketStatus) -> None:
 def test_a_rejection_says_why_in_the_tills_own_words_too() -> None:
     told = {"reason": RejectReason.CAPACITY, "message": "oven {by} broken."}
     assert sentence("ticket.rejected", told) == (
-        "The kitchen rejected it: too much to do; oven {by} broken."
+        "The kitchen rejected it: the kitchen is too busy; oven {by} broken."
     )
     assert sentence("ticket.rejected", {"reason": "other", "message": ""}) == (
         "The kitchen rejected it."

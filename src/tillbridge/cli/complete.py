@@ -16,8 +16,10 @@ Offer = list[tuple[str, str]]  # a word, and what some shells show beside it
 
 _AT_MOST = 100
 _ORDERS = (
-    "SELECT order_id, order_number FROM orders WHERE order_id LIKE ? ESCAPE '\\'"
-    " ORDER BY received_at DESC LIMIT ?"
+    "SELECT CASE WHEN order_number <> '' AND order_number LIKE ?1 ESCAPE '\\' THEN order_number"
+    " ELSE order_id END, order_id FROM orders"
+    " WHERE order_id LIKE ?1 ESCAPE '\\' OR order_number LIKE ?1 ESCAPE '\\'"
+    " ORDER BY received_at DESC LIMIT ?2"
 )
 _ITEMS = (
     "SELECT external_id, body FROM menu_items WHERE store = ? AND external_id LIKE ? ESCAPE '\\'"

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from tillbridge.config import LoadedSettings
     from tillbridge.ledger.figures import FiguresView
-    from tillbridge.orders.views import OrderView, WholeOrder
+    from tillbridge.orders.views import BriefOrder, Ordered, OrderView, WholeOrder
 
 T = TypeVar("T")
 
@@ -66,24 +66,35 @@ def _reported(order: "OrderView") -> str:
 
 
 def _note(order: "OrderView") -> str:
-    return order["reason_code"] or ("" if order["closed_at"] else order["last_failure"])
+    from tillbridge.orders.sentences import reason_words
+
+    code = order["reason_code"]
+    return reason_words(code) if code else "" if order["closed_at"] else order["last_failure"]
 
 
-def _show_list(orders: "Sequence[OrderView]", _given: Arguments) -> Lines:
+def _way(order: Mapping[str, Any]) -> str:
+    """Return how an order leaves the restaurant, with its table."""
+    from tillbridge.orders.sentences import kind_words
+
+    return " ".join(filter(None, (kind_words(order["kind"]), order["table"])))
+
+
+def _show_list(orders: "Sequence[BriefOrder]", _given: Arguments) -> Lines:
     if not orders:
         yield _("No orders yet.")
         return
     columns: list[say.Column] = [
-        (_("ID"), "id"),
-        (_("NUMBER"), "order_number"),
+        (_("ORDER"), lambda each: each["order_number"] or each["id"]),
         (_("STORE"), "store"),
         (_("RECEIVED"), lambda each: say.local_time(each["received_at"])),
+        (_("TYPE"), _way),
+        (_("TOTAL"), lambda each: _amount(each["total"], each["currency"])),
         (_("TICKET"), "ticket"),
-        (_("TOLD"), _reported),
+        (_("REPORTED"), _reported),
         (_("NOTE"), _note),
     ]
     if len({each["store"] for each in orders}) == 1:
-        del columns[2]  # its key says nothing where there is one store
+        del columns[1]  # its key says nothing where there is one store
     yield from say.rows(columns, orders)
 
 
@@ -98,33 +109,39 @@ def list_orders(
     limit: Annotated[
         int, Argument("N", _("How many, the newest first."), least=1, most=10_000)
     ] = 20,
-) -> "list[OrderView]":
-    """List the latest orders: how far each is in the till, and what the service was told.
+) -> "list[BriefOrder]":
+    """List the latest orders: how far each is in the till, and what the service knows of it.
+
+    With --json also their ids, which every command takes in place of a number.
 
     Example: tillbridge orders list --limit 5
     """
     from tillbridge.ledger.orders import latest_orders
-    from tillbridge.orders.views import order_view
+    from tillbridge.orders.views import brief_order
 
     stores = None if store is None else (store,)
     rows = _read(loaded, lambda connection: latest_orders(connection, stores, limit))
-    return [order_view(row) for row in rows]
+    return [brief_order(row) for row in rows]
 
 
 # -- show
 
 
 def _show_order(order: "WholeOrder", _given: Arguments) -> Lines:
-    parent, handled = order["community_order"], order["handled"]
+    from tillbridge.orders.sentences import reason_words
+
+    parent, handled, ordered = order["community_order"], order["handled"], order["ordered"]
     facts = (
-        (_("order"), f"{order['id']} {order['order_number']}".strip()),
+        (_("order"), order["order_number"] or order["id"]),
         (_("store"), order["store"]),
         (_("received"), say.local_time(order["received_at"])),
+        (_("type"), ordered and _way(ordered)),
         (_("ticket"), f"{order['ticket']} {order['ticket_reference']}".strip()),
-        (_("told the service"), order["state"]),
-        (_("to be told"), "" if order["wanted"] == order["state"] else order["wanted"]),
-        (_("reason"), order["reason_code"]),
+        (_("reported"), order["state"]),
+        (_("to be reported"), "" if order["wanted"] == order["state"] else order["wanted"]),
+        (_("reason"), reason_words(order["reason_code"])),
         (_("message"), order["message"]),
+        (_("guest was told"), order["guest_text"]),
         (_("last failure"), order["last_failure"]),
         (_("tries"), order["attempts"]),
         (
@@ -132,51 +149,68 @@ def _show_order(order: "WholeOrder", _given: Arguments) -> Lines:
             parent and "{community}: {order_id} {order_number} ({status})".format_map(parent),
         ),
         (_("handled by hand"), handled and _("by {who}").format(who=handled["by"])),
+        (_("id"), order["id"] if order["order_number"] else ""),
     )
     for name, text in facts:
         if text not in {None, ""}:
             yield f"{name:<18}{text}"
+    for other in order["same_number"]:
+        yield _("Another order {number}: {time}, {store}, {id}").format(
+            number=order["order_number"],
+            time=say.local_time(other["received_at"]),
+            store=other["store"],
+            id=other["id"],
+        )
     yield ""
-    ordered = order["ordered"]
     if ordered is None:
-        yield _("(What was ordered has been forgotten: keep_personal_data_days.)")
+        yield _("(What was ordered was deleted, as keep_personal_data_days says.)")
     else:
-        for line in ordered["lines"]:
-            price = _price(line["unit_price"], ordered["currency"])
-            yield f"{line['quantity']} x {line['name']}{price}"
-            for option in line["options"]:
-                yield f"      {option['quantity']} x {option['name']}"
-        if ordered["instructions"]:
-            yield f"! {ordered['instructions']}"
+        yield from _lines_of(ordered)
     yield ""
     for entry in order["life"]:
-        yield f"{say.local_time(entry['at'])}  {entry['event']:<18}{entry['text']}"
+        yield f"{say.local_time(entry['at'])}  {entry['text']}"
 
 
-def _price(amount: int | None, currency: str) -> str:
+def _lines_of(ordered: "Ordered") -> Lines:
+    from tillbridge.orders.sentences import bill_lines
+
+    currency = ordered["currency"]
+    for line in ordered["lines"]:
+        price = _amount(line["unit_price"], currency)
+        yield f"{line['quantity']} x {line['name']}  {price}".rstrip()
+        for option in line["options"]:
+            extra = _amount(option["unit_price"], currency)
+            yield f"      {option['quantity']} x {option['name']}  {extra}".rstrip()
+    if ordered["instructions"]:
+        yield f"! {ordered['instructions']}"
+    for name, amount in bill_lines(ordered["bill"]):
+        yield f"{name:<18}{_amount(amount, currency)}"
+
+
+def _amount(amount: int | None, currency: str) -> str:
     from tillbridge.model.money import to_major
 
     if amount is None or not currency:
         return ""
     try:
-        return f"  {to_major(amount, currency)} {currency}"
+        return f"{to_major(amount, currency)} {currency}"
     except (ArithmeticError, LookupError, ValueError):  # more digits than any money has
-        return f"  {amount} {currency}"
+        return f"{amount} {currency}"
 
 
 @command("orders show", _show_order)
 def show(loaded: "LoadedSettings", order: OrderId) -> "WholeOrder":
     """Show an order whole: its lines, and all that happened to it.
 
-    Example: tillbridge orders show ord_123
+    Example: tillbridge orders show 1007
     """
     from tillbridge.ledger.orders import find_called
-    from tillbridge.orders.views import single_order, whole_order
+    from tillbridge.orders.views import order_to_show, whole_order
 
     return _read(
         loaded,
         lambda connection: whole_order(
-            connection, single_order(find_called(connection, order), order)
+            connection, order_to_show(find_called(connection, order), order)
         ),
     )
 

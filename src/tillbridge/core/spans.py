@@ -4,7 +4,7 @@
 """
 
 import re
-from datetime import UTC, datetime, time, timedelta, tzinfo
+from datetime import UTC, date, datetime, time, timedelta, tzinfo
 
 from tillbridge.core.i18n import _, ngettext
 from tillbridge.model.instant import LATEST_MS
@@ -41,6 +41,11 @@ def clock_time(at_ms: int, now_ms: int) -> str:
     if at.date() == now.date():
         return at.strftime("%H:%M")
     return at.strftime("%d %b %H:%M" if at.year == now.year else "%d %b %Y %H:%M")
+
+
+def day_words(day: date, today: date) -> str:
+    """Return a day as people write it: `Sat 21 Nov`, of another year with that."""
+    return day.strftime("%a %d %b" if day.year == today.year else "%a %d %b %Y")
 
 
 def time_since(at_ms: int, now_ms: int) -> str:

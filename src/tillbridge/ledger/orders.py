@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
-from sqlalchemy import Connection, and_, exists, func, or_, select, update
+from sqlalchemy import Connection, and_, case, exists, func, or_, select, update
 from sqlalchemy.dialects.sqlite import insert
 from sqlalchemy.sql import ColumnElement
 from sqlmodel import col
@@ -108,6 +108,7 @@ BY_HAND = "by hand"  # the reference of a ticket that a person typed
 _PAPER = (ON_PAPER, PERHAPS_ON_PAPER_ONLY)
 
 _OLDEST_FIRST = (col(OrderRow.received_at), col(OrderRow.order_id))
+_SAME_NUMBER = 20  # orders of several days or stores
 _NEWEST_FIRST = (col(OrderRow.received_at).desc(), col(OrderRow.order_id))
 
 
@@ -134,10 +135,22 @@ def get_order(connection: Connection, store: str, order_id: str) -> OrderRow | N
 
 
 def find_called(connection: Connection, name: str) -> list[OrderRow]:
-    """Return the order with this id, or else all that people know by this number, newest first."""
-    by_number = select(OrderRow).filter_by(order_number=name).order_by(*_NEWEST_FIRST).limit(20)
+    """Return the order with this id, or else all that people know by this number, newest first.
+
+    A number may be written with the # that people put before it.
+    """
     with_id = all_rows(connection, select(OrderRow).filter_by(order_id=name))
-    return with_id or all_rows(connection, by_number)
+    return with_id or with_number(connection, name)
+
+
+def with_number(connection: Connection, number: str) -> list[OrderRow]:
+    """Return the orders that people know by this number, newest first; none for no number."""
+    number = number.strip().removeprefix("#").strip()
+    if not number:
+        return []
+    is_it = col(OrderRow.order_number).in_((number, f"#{number}"))
+    query = select(OrderRow).where(is_it)
+    return all_rows(connection, query.order_by(*_NEWEST_FIRST).limit(_SAME_NUMBER))
 
 
 def unseen_orders(connection: Connection, store: str) -> list[OrderRow]:
@@ -231,14 +244,29 @@ _LONGEST_QUERY = 100
 class OrderFilter:
     """Which orders to list.
 
-    `text` is part of an order's id or number, or of its ticket's reference. `state` is "" (all),
-    "waiting" (the till does not have it yet), "open", "over", "cancelled", "failed" (cancelled, or
-    never written) or "by_hand". `stores` None: of all.
+    `text` is part of an order's id or number, of its ticket's reference, of a dish, the table or
+    the guest's name, as long as the ledger has what was ordered. `state` is "" (all), "waiting"
+    (the till does not have it yet), "open", "over", "cancelled", "failed" (cancelled, or never
+    written) or "by_hand". `stores` None: of all. `since` and `until` bound when they were received
+    (ms; `until` is excluded). `types` are values of `order_type`, in lower case with underscores.
     """
 
     text: str = ""
     state: str = ""
     stores: Collection[str] | None = None
+    since: int | None = None
+    until: int | None = None
+    types: Collection[str] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class SoldOrder:
+    """An order as day totals need it; `total` in minor units, None where it is not known."""
+
+    received_at: int
+    cancelled: bool
+    currency: str
+    total: int | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -258,6 +286,21 @@ def find_page(
     query = select(OrderRow).where(*where).order_by(*_NEWEST_FIRST)
     rows = all_rows(connection, query.limit(per_page).offset((page - 1) * per_page))
     return OrderPage(rows, _count(connection, *where), _handled(connection, rows))
+
+
+def sold(connection: Connection, chosen: OrderFilter) -> list[SoldOrder]:
+    """Return when the orders that are asked for were received, and what they came to."""
+    total = func.json_extract(_PAYLOAD, "$.total_amount")
+    query = select(
+        col(OrderRow.received_at),
+        col(OrderRow.desired_state) == OrderState.CANCELLED,
+        func.coalesce(func.json_extract(_PAYLOAD, "$.currency"), ""),
+        case((func.typeof(total) == "integer", total)),
+    ).where(*_where(chosen))
+    return [
+        SoldOrder(at, bool(cancelled), str(currency).upper(), amount)
+        for at, cancelled, currency, amount in connection.execute(query)
+    ]
 
 
 def handled_entry(connection: Connection, row: OrderRow) -> LogEntry | None:
@@ -290,10 +333,50 @@ def _where(chosen: OrderFilter) -> list[ColumnElement[bool]]:
     parts = by_state.get(chosen.state, [])
     if chosen.stores is not None:
         parts.append(col(OrderRow.store).in_(chosen.stores))
+    if chosen.since is not None:
+        parts.append(col(OrderRow.received_at) >= chosen.since)
+    if chosen.until is not None:
+        parts.append(col(OrderRow.received_at) < chosen.until)
+    if chosen.types is not None:
+        written = func.lower(func.coalesce(func.json_extract(_PAYLOAD, "$.order_type"), ""))
+        plain = func.replace(func.replace(written, "-", "_"), " ", "_")
+        parts.append(plain.in_(chosen.types))
     if text := chosen.text.strip()[:_LONGEST_QUERY]:
-        names = (OrderRow.order_id, OrderRow.order_number, OrderRow.ticket_reference)
-        parts.append(or_(*(col(name).icontains(text, autoescape=True) for name in names)))
+        parts.append(_fits(text))
     return parts
+
+
+# What the service sent, as far as it is still here.
+_PAYLOAD = case((func.json_valid(col(OrderRow.payload)) == 1, col(OrderRow.payload)), else_="{}")
+_GUEST_AND_TABLE = ("$.customer.name", "$.customer_name", "$.table_name", "$.table.name", "$.table")
+
+
+def _fits(text: str) -> ColumnElement[bool]:
+    """Return whether an order is found by a text; of what is longer than a word, in each case."""
+    number = text.removeprefix("#")
+    names = (OrderRow.order_id, OrderRow.order_number, OrderRow.ticket_reference)
+    by_name = [col(name).icontains(number, autoescape=True) for name in names if number]
+    # SQLite knows capitals of ASCII only.
+    spellings = {text} if text.isascii() else {text, text.lower(), text.upper(), text.capitalize()}
+    tree = func.json_tree(_PAYLOAD, "$.items").table_valued("key", "atom")
+    inside: list[ColumnElement[bool]] = []
+    for each in spellings:
+        dish = tree.c.atom.icontains(each, autoescape=True)
+        inside += [
+            exists().select_from(tree).where(tree.c.key == "product_name", dish),
+            *(
+                func.json_extract(_PAYLOAD, path).icontains(each, autoescape=True)
+                for path in _GUEST_AND_TABLE
+            ),
+            func.json_extract(_PAYLOAD, "$.special_instructions").istartswith(
+                each if each.lower().startswith("table ") else f"table {each}", autoescape=True
+            ),
+        ]
+    found = or_(*inside)
+    if text.isascii() and text.replace(" ", "").isalnum():
+        # A dish stands in the text as it is: most orders need not be taken apart.
+        found = col(OrderRow.payload).icontains(text, autoescape=True) & found
+    return or_(*by_name, found)
 
 
 def _by_hand() -> ColumnElement[bool]:

@@ -3,9 +3,10 @@
 Specification: General conventions ("ISO 8601 UTC strings with milliseconds").
 """
 
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta, tzinfo
 from typing import overload
 
+ONE_DAY = timedelta(days=1)
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MILLISECOND = timedelta(milliseconds=1)
 # A day of room on both sides, so that every instant can be shown in every time zone.
@@ -60,3 +61,16 @@ def from_iso(text: str) -> int:
         msg = f"no instant of the years 1 to 9999: {text!r}"
         raise ValueError(msg)
     return at_ms
+
+
+def day_of(at_ms: int, zone: tzinfo | None = None) -> date:
+    """Return the day of an instant in `zone`; None is this machine's."""
+    at_ms = min(max(at_ms, _FIRST_MS), _LAST_MS)
+    return (_EPOCH + timedelta(milliseconds=at_ms)).astimezone(zone).date()
+
+
+def day_starts(day: date, zone: tzinfo | None = None) -> int:
+    """Return when a day begins in `zone` (None: this machine's), in ms since the epoch."""
+    midnight = datetime(day.year, day.month, day.day)  # noqa: DTZ001 -- its zone follows
+    local = midnight.astimezone() if zone is None else midnight.replace(tzinfo=zone)
+    return (local.astimezone(UTC) - _EPOCH) // _MILLISECOND

@@ -8,9 +8,15 @@ from tillbridge.core.i18n import _
 from tillbridge.core.operation import Answer, Argument, operation
 
 if TYPE_CHECKING:
+    from datetime import date
+    from zoneinfo import ZoneInfo
+
     from tillbridge.daemon.store_services import StoreServices
     from tillbridge.ledger.models import OrderRow
     from tillbridge.operations.bridge import Bridge
+
+
+_FIRST_YEAR, _LAST_YEAR = 2000, 2100
 
 
 class Reason(StrEnum):
@@ -34,52 +40,95 @@ class ByHand(StrEnum):
 OrderId = Annotated[
     str,
     Argument(
-        "ID", _("The order's number, or its id (ord_...)."), complete="orders", audit="target"
+        "ORDER",
+        _("The order's number, as on the ticket; or its id."),
+        complete="orders",
+        audit="target",
     ),
 ]
 
 
 @operation("orders.list", role=Role.LOOK, reads=True)
 async def search_orders(
-    bridge: "Bridge", *, text: str = "", state: str = "", store: str = "", page: int = 1
+    bridge: "Bridge",
+    *,
+    text: str = "",
+    state: str = "",
+    store: str = "",
+    kind: str = "",
+    day: str = "",
+    page: int = 1,
 ) -> Answer:
     """Return a page of orders, newest first; `unseen` counts new ones that nobody has looked at.
 
-    `text` is part of an id, a number or a ticket's reference; `state` one of `orders.STATES`, ""
-    for all; `sound` tells whether new orders are to be heard.
+    `text` is part of a number, an id, a ticket's reference, a dish, a table or a guest's name;
+    `state` one of `orders.STATES`, `kind` "delivery", "pickup" or "dine_in", `day` "2026-11-23" in
+    the store's time; "" for all. `sound` tells whether new orders are to be heard.
     """
     from tillbridge.ledger.orders import OrderFilter
+    from tillbridge.model.instant import ONE_DAY, day_starts
+    from tillbridge.orders.bill import raw_types
     from tillbridge.orders.views import orders_page
 
-    stores = (store,) if store in bridge.settings.stores else None
-    wanted, now = OrderFilter(text, state, stores), bridge.clock.now_ms()
+    now, zone = bridge.clock.now_ms(), _zone(bridge, store)
+    asked = _day(day)
+    wanted = OrderFilter(
+        text,
+        state,
+        (store,) if store in bridge.settings.stores else None,
+        since=None if asked is None else day_starts(asked, zone),
+        until=None if asked is None else day_starts(asked + ONE_DAY, zone),
+        types=raw_types(kind) if kind else None,
+    )
     found = await bridge.ledger.read(
-        lambda connection: orders_page(connection, wanted, max(1, page), now)
+        lambda connection: orders_page(connection, wanted, max(1, page), now, zone)
     )
     return {**found, "sound": bridge.settings.status_page.new_orders_sound}
 
 
+def _day(typed: str) -> "date | None":
+    """Return a day; None for no day, and for one that makes no sense or has no neighbours."""
+    from datetime import date
+
+    try:
+        day = date.fromisoformat(typed)
+    except ValueError:
+        return None
+    return day if _FIRST_YEAR <= day.year < _LAST_YEAR else None
+
+
+def _zone(bridge: "Bridge", store: str) -> "ZoneInfo | None":
+    """Return the time zone whose days count: the store's; of several that differ this machine's."""
+    from zoneinfo import ZoneInfo
+
+    stores = bridge.settings.stores
+    chosen = [stores[store]] if store in stores else list(stores.values())
+    zones = {each.timezone for each in chosen}
+    name = zones.pop() if len(zones) == 1 else None
+    return ZoneInfo(name) if name else None
+
+
 @operation("orders.show", role=Role.LOOK, reads=True)
 async def show(bridge: "Bridge", order: OrderId) -> Answer:
-    """Return an order whole."""
+    """Return an order whole; of several with the same number the newest, open ones first."""
     from tillbridge.ledger.orders import find_called
-    from tillbridge.orders.views import single_order, whole_order
+    from tillbridge.orders.views import order_to_show, whole_order
 
     return await bridge.ledger.read(
         lambda connection: whole_order(
-            connection, single_order(find_called(connection, order), order)
+            connection, order_to_show(find_called(connection, order), order)
         )
     )
 
 
 @operation("orders.seen", role=Role.STAFF)
 async def seen(bridge: "Bridge") -> Answer:
-    """Take note that somebody has looked at the new orders: they sound no more."""
+    """Acknowledge the new orders: they ring no more."""
     from tillbridge.orders.views import SEEN
 
     now = bridge.clock.now_ms()
     await bridge.ledger.put_fact("", SEEN, {"at": now}, at=now)
-    return {"ok": True, "text": _("Noted: you have seen the new orders.")}
+    return {"ok": True, "text": _("Acknowledged the new orders.")}
 
 
 @operation("order.retry", role=Role.STAFF, command="orders retry")
@@ -89,7 +138,7 @@ async def retry(bridge: "Bridge", order: OrderId) -> Answer:
     A ticket that the till may already have is looked for before it is written again. An order that
     was too old to be printed is printed now.
 
-    Example: tillbridge orders retry ord_123
+    Example: tillbridge orders retry 1007
     """
     row, found = await _found(bridge, order)
     text = await found.orders.retry(row.order_id, by=current_actor().who)
@@ -115,7 +164,7 @@ async def cancel(
 
     CODE: ITEM_OUT_OF_STOCK, STORE_CLOSED, POS_OFFLINE, CAPACITY, PRICE_MISMATCH or OTHER.
 
-    Example: tillbridge orders cancel ord_123 --reason STORE_CLOSED
+    Example: tillbridge orders cancel 1007 --reason STORE_CLOSED
     """
     from tillbridge.model.order import ReasonCode
 
@@ -144,7 +193,7 @@ async def done(
     An order that was typed into the till is accepted at the service; one that is settled is left
     to you altogether. It also ends what is told of an order that was printed as NOT IN TILL.
 
-    Example: tillbridge orders done ord_123 --how typed
+    Example: tillbridge orders done 1007 --how typed
     """
     row, found = await _found(bridge, order)
     text = await found.orders.done(row.order_id, how.value, by=current_actor().who)

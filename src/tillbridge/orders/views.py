@@ -5,29 +5,34 @@ The views of one row are pure; a page of orders and a whole one are read within 
 
 import json
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from datetime import date, tzinfo
 from typing import Any, TypedDict
 
 from sqlalchemy import Connection
 
 from tillbridge.core.actor import by_whom
 from tillbridge.core.errors import BridgeError
-from tillbridge.core.i18n import _, ngettext
+from tillbridge.core.i18n import N_, _
+from tillbridge.core.spans import local_second
 from tillbridge.ledger import orders
 from tillbridge.ledger.community import parent_of
 from tillbridge.ledger.facts import get_fact
 from tillbridge.ledger.menu import items_then
 from tillbridge.ledger.models import Delivery, LogEntry, OrderRow, TicketState
 from tillbridge.ledger.orders import UNWRITTEN, event_of, is_on_paper, read_log
-from tillbridge.model.instant import to_iso
-from tillbridge.model.order import UNCLEAR, OrderLine, OrderOption, OrderState, parse_order
+from tillbridge.model.instant import ONE_DAY, day_of, day_starts, to_iso
+from tillbridge.model.order import UNCLEAR, Order, OrderLine, OrderOption, OrderState, parse_order
+from tillbridge.orders.bill import Bill, Dish, bill_of, dishes_of, kind_of, table_of
+from tillbridge.orders.reasons import customer_text
+from tillbridge.orders.sentences import sentence
 from tillbridge.orders.state import FINAL
+from tillbridge.orders.timeline import Step, timeline
 
 SEEN = "orders_seen"  # the fact: up to when somebody has looked at new orders (ms)
 _NEW_MS = 4 * 3_600_000
 _MEANT = 10
-_DELIVERED = _(
-    "Delivered by the service: its signature was right, and it was on disk before it was answered."
-)
+_DELIVERED = N_("Received from the ordering service, verified and saved.")
 
 
 class Handled(TypedDict):
@@ -62,22 +67,55 @@ class OrderView(TypedDict):
 
 
 class Worth(TypedDict):
-    """How much was ordered; `total` in minor units."""
+    """How much was ordered, in short; `total` in minor units.
+
+    `kind` is "delivery", "pickup", "dine_in" or "" where nobody knows; `dishes` are the first
+    lines, and `more` counts the others.
+    """
 
     items: int
     total: int | None
     currency: str
+    kind: str
+    table: str
+    dishes: Sequence[Dish]
+    more: int
 
 
-class ListedOrder(OrderView, Worth):
-    """An order of a page, and whether it is new to whoever looks."""
+class BriefOrder(OrderView, Worth):
+    """An order as a list has it."""
+
+
+class ListedOrder(BriefOrder):
+    """An order of a page, its day where the store is, and whether it is new to whoever looks."""
 
     new: bool
+    day: str
+
+
+class DayTotals(TypedDict):
+    """The orders of a day (`2026-11-23`, where the store is) that fit what was asked for.
+
+    `count` includes the cancelled ones, `revenue` (minor units by currency) does not. `amounts`
+    says whether the amounts of all are still known.
+    """
+
+    day: str
+    count: int
+    cancelled: int
+    revenue: dict[str, int]
+    amounts: bool
 
 
 class OrdersPage(TypedDict):
-    """A page of orders, newest first; `unseen` counts the new ones that nobody has looked at."""
+    """A page of orders, newest first; `unseen` counts the new ones that nobody has looked at.
 
+    `days` has the totals of each day that is on the page, the newest first; `today` is the day
+    where the store is.
+    """
+
+    today: str
+    days: list[DayTotals]
     orders: list[ListedOrder]
     count: int
     page: int
@@ -104,9 +142,13 @@ class OrderedOption(TypedDict):
 
 
 class MenuThen(TypedDict):
-    """What the menu said of an item when it was ordered; `price` in minor units."""
+    """What the menu said of an item when it was ordered; `price` in minor units.
+
+    `size` is the name of the variant that was ordered, "" for none.
+    """
 
     name: str
+    size: str
     price: int
     on_sale: bool
 
@@ -121,13 +163,16 @@ class OrderedLine(OrderedOption):
 
 
 class Ordered(TypedDict):
-    """What was ordered; `total` in minor units."""
+    """What was ordered; amounts in minor units. `kind` and `table` as in `Worth`."""
 
     lines: list[OrderedLine]
     total: int | None
     currency: str
     instructions: str
     order_type: str
+    kind: str
+    table: str
+    bill: Bill
 
 
 class DeliveryView(TypedDict):
@@ -147,11 +192,26 @@ class CommunityPart(TypedDict):
     status: str
 
 
+class Namesake(TypedDict):
+    """Another order with the same number."""
+
+    id: str
+    store: str
+    received_at: str
+    open: bool
+
+
 class WholeOrder(OrderView):
     """An order with its lines, what one may do about it, and all that happened to it.
 
     `order` is what the service sent; it and `ordered` are None once they are forgotten.
+    `guest_text` is what the guest of a cancelled order reads, "" for the others; `same_number`
+    are other orders with its number, the newest first.
     """
+
+    timeline: list[Step]
+    guest_text: str
+    same_number: list[Namesake]
 
     may: dict[str, bool]
     life: list[LoggedEvent]
@@ -194,6 +254,11 @@ def order_view(row: OrderRow, handled: LogEntry | None = None) -> OrderView:
     }
 
 
+def brief_order(row: OrderRow) -> BriefOrder:
+    """Return an order as a list has it."""
+    return {**order_view(row), **worth_view(row)}
+
+
 def possible_actions(row: OrderRow) -> dict[str, bool]:
     """Return which actions make sense for the order: `retry`, `cancel`, `typed`, `settled`."""
     over = row.service_state in FINAL
@@ -221,7 +286,7 @@ def log_view(
     """Return all that happened to the order, oldest first."""
     ids = {"event_id": delivery.event_id, "delivery_id": delivery.delivery_id} if delivery else {}
     all_entries = [
-        (row.received_at, "delivery.kept", ids, _DELIVERED),
+        (row.received_at, "delivery.kept", ids, _(_DELIVERED)),
         *((each.at, each.event, dict(each.detail), "") for each in entries),
     ]
     shown: list[LoggedEvent] = []
@@ -242,11 +307,8 @@ def log_view(
 
 def lines_view(row: OrderRow) -> Ordered | None:
     """Return what was ordered; None once it is forgotten, or where it cannot be read."""
-    if not row.payload:
-        return None
-    try:
-        order = parse_order(json.loads(row.payload))
-    except ValueError:
+    order = _parsed(row)
+    if order is None:
         return None
     return {
         "lines": [_line(line) for line in order.lines],
@@ -254,7 +316,17 @@ def lines_view(row: OrderRow) -> Ordered | None:
         "currency": order.currency,
         "instructions": order.special_instructions,
         "order_type": order.order_type,
+        "kind": kind_of(order.order_type),
+        "table": table_of(order),
+        "bill": bill_of(order.payload),
     }
+
+
+def _parsed(row: OrderRow) -> Order | None:
+    try:
+        return parse_order(json.loads(row.payload)) if row.payload else None
+    except ValueError:
+        return None
 
 
 def _line(line: OrderLine) -> OrderedLine:
@@ -279,33 +351,59 @@ def _option(thing: OrderLine | OrderOption) -> OrderedOption:
 
 
 def single_order(rows: Sequence[OrderRow], name: str) -> OrderRow:
-    """Return the order that is meant by an id or a number.
+    """Return the order that is meant by an id or a number: of several the only one still open.
 
-    Raises BridgeError where there is none, or where several have that number: it lists them.
+    Raises BridgeError where there is none, and where several may be meant: it lists them.
     """
-    if len(rows) == 1:
-        return rows[0]
     if not rows:
-        raise BridgeError(
-            _("There is no order {order}.").format(order=name),
-            fix=_("See which there are with: tillbridge orders list"),
+        raise no_such_order(name)
+    are_open = [row for row in rows if row.closed_at is None]
+    if len(rows) == 1 or len(are_open) == 1:
+        return rows[0] if len(rows) == 1 else are_open[0]
+    meant = are_open or rows
+    listed = [
+        _("{number} of {time} in {store} ({id})").format(
+            number=name, time=local_second(row.received_at), store=row.store, id=row.order_id
         )
-    listed = [f"{row.order_id} ({row.store}, {to_iso(row.received_at)})" for row in rows[:_MEANT]]
-    more = len(rows) - len(listed)
-    if more:
+        for row in meant[:_MEANT]
+    ]
+    more = len(meant) - len(listed)
+    if more > 0:
         listed.append(_("and {count} more").format(count=more))
     raise BridgeError(
-        _("Several orders have the number {order}: {orders}.").format(
-            order=name, orders=", ".join(listed)
+        _("There are several orders {order}: {orders}.").format(
+            order=name, orders="; ".join(listed)
         ),
-        fix=_("Name the one you mean by its id."),
+        fix=_("Use the id in brackets to say which one."),
     )
 
 
+def no_such_order(name: str) -> BridgeError:
+    """Return the failure of a name that no order has."""
+    return BridgeError(
+        _("There is no order {order}.").format(order=name),
+        fix=_("List the orders with: tillbridge orders list"),
+    )
+
+
+def order_to_show(rows: Sequence[OrderRow], name: str) -> OrderRow:
+    """Return the order to look at by an id or a number: of several the newest, open ones first.
+
+    Raises BridgeError where there is none.
+    """
+    if not rows:
+        raise no_such_order(name)
+    return next((row for row in rows if row.closed_at is None), rows[0])
+
+
 def orders_page(
-    connection: Connection, wanted: orders.OrderFilter, page: int, now: int
+    connection: Connection,
+    wanted: orders.OrderFilter,
+    page: int,
+    now: int,
+    zone: tzinfo | None = None,
 ) -> OrdersPage:
-    """Return a page of orders, newest first."""
+    """Return a page of orders, newest first; days are those of `zone` (None: this machine's)."""
     found = orders.find_page(connection, wanted, page=page)
     # What is older than some hours needs no more noise.
     seen = max(_seen_at(get_fact(connection, "", SEEN)), now - _NEW_MS)
@@ -314,15 +412,50 @@ def orders_page(
             {
                 **order_view(row, found.handled.get(row.order_id)),
                 "new": row.received_at > seen,
-                **_worth(row),
+                "day": day_of(row.received_at, zone).isoformat(),
+                **worth_view(row),
             }
             for row in found.rows
         ],
+        "days": _day_totals(connection, wanted, [row.received_at for row in found.rows], zone),
+        "today": day_of(now, zone).isoformat(),
         "count": found.count,
         "page": page,
         "pages": max(1, -(-found.count // orders.PER_PAGE)),
         "unseen": orders.received_since(connection, seen, stores=wanted.stores),
     }
+
+
+def _day_totals(
+    connection: Connection,
+    wanted: orders.OrderFilter,
+    shown: Sequence[int],
+    zone: tzinfo | None,
+) -> list[DayTotals]:
+    """Return the totals of the days of these instants (ms), of all orders that are wanted."""
+    if not shown:
+        return []
+    first, last = day_of(min(shown), zone), day_of(max(shown), zone)
+    days = {day_of(at, zone) for at in shown}
+    span = replace(wanted, since=day_starts(first, zone), until=day_starts(last + ONE_DAY, zone))
+    totals: dict[date, DayTotals] = {}
+    for sold in orders.sold(connection, span):
+        day = day_of(sold.received_at, zone)
+        if day not in days:
+            continue
+        of_day = totals.setdefault(
+            day,
+            {"day": day.isoformat(), "count": 0, "cancelled": 0, "revenue": {}, "amounts": True},
+        )
+        of_day["count"] += 1
+        if sold.cancelled:
+            of_day["cancelled"] += 1
+        elif sold.total is None:
+            of_day["amounts"] = False
+        else:
+            revenue = of_day["revenue"]
+            revenue[sold.currency] = revenue.get(sold.currency, 0) + sold.total
+    return [totals[day] for day in sorted(totals, reverse=True)]
 
 
 def whole_order(connection: Connection, row: OrderRow) -> WholeOrder:
@@ -338,6 +471,20 @@ def whole_order(connection: Connection, row: OrderRow) -> WholeOrder:
         **order_view(row, orders.handled_entry(connection, row)),
         "may": possible_actions(row),
         "life": log_view(row, entries, delivery),
+        "timeline": timeline(row, entries),
+        "guest_text": customer_text(row.reason_code)
+        if row.desired_state is OrderState.CANCELLED
+        else "",
+        "same_number": [
+            {
+                "id": each.order_id,
+                "store": each.store,
+                "received_at": to_iso(each.received_at),
+                "open": each.closed_at is None,
+            }
+            for each in orders.with_number(connection, row.order_number)
+            if (each.store, each.order_id) != (row.store, row.order_id)
+        ],
         "delivery": None
         if delivery is None
         else {
@@ -371,143 +518,33 @@ def _add_menu_then(connection: Connection, row: OrderRow, lines: Sequence[Ordere
         )
         line["menu"] = {
             "name": item.name,
+            "size": "" if variant is None else variant.variant_name,
             "price": item.price if variant is None else variant.price,
             "on_sale": item.available and (variant is None or variant.available),
         }
 
 
-def _worth(row: OrderRow) -> Worth:
-    ordered = lines_view(row)
-    if ordered is None:
-        return {"items": 0, "total": None, "currency": ""}
-    counts = (line["quantity"] for line in ordered["lines"])
+def worth_view(row: OrderRow) -> Worth:
+    """Return how much was ordered, in short."""
+    order = _parsed(row)
+    if order is None:
+        nothing: Worth = {
+            "items": 0, "total": None, "currency": "", "kind": "", "table": "", "dishes": (),
+            "more": 0,
+        }  # fmt: skip
+        return nothing
+    dishes, more = dishes_of(order)
     return {
-        "items": sum(each if isinstance(each, int) else 1 for each in counts),
-        "total": ordered["total"],
-        "currency": ordered["currency"],
+        "items": sum(line.quantity for line in order.lines),
+        "total": order.total_amount,
+        "currency": order.currency,
+        "kind": kind_of(order.order_type),
+        "table": table_of(order),
+        "dishes": dishes,
+        "more": more,
     }
 
 
 def _seen_at(fact: object) -> int:
     at = fact.get("at") if isinstance(fact, Mapping) else None
     return at if isinstance(at, int) else 0
-
-
-# -- the log in sentences
-
-_PLAIN: Mapping[str, str] = {
-    "order.completed": _("The service says that the order is completed."),
-    "order.not_written": _("Not written to the till: {why}."),
-    "order.ready": _("Told the service that it is ready."),
-    "order.preparing": _("Told the service that it is being prepared."),
-    "order.accepted": _("Told the service that it is accepted."),
-    "order.cancelled": _("Told the service that it is cancelled: {code}."),
-    "order.wait": _("The till did not accept it: {reason}. It is tried again."),
-    "order.on_paper": _("The till could not accept it ({why}), so it was printed: NOT IN TILL."),
-    "order.held": _("It was too old to be printed without somebody asking for it."),
-    "order.to_cancel": _("It is to be cancelled: {code}."),
-    "order.call_refused": _(
-        "The service refused the call {call} ({status} {code}): it is not made again unless "
-        "somebody asks for it."
-    ),
-    "order.too_late": _(
-        "The store was not integrated for so long that the call {call} is not made any more unless "
-        "somebody asks for it."
-    ),
-    "order.seen": _("{by} has seen what there was to see of it."),
-    "ticket.left": _("The till has its ticket after all: it has to be removed there by hand."),
-    "ticket.taken_back": _("A ticket too many was taken back out of the till: {why}."),
-    "order.untold": _("The service could not be told ({call}): {code}. It is told again."),
-    "ticket.accepted": _("The kitchen has accepted it."),
-    "ticket.preparing": _("The kitchen is preparing it."),
-    "ticket.ready": _("The kitchen says that it is ready."),
-    "ticket.completed": _("The till says that it is completed."),
-    "order.retried": _("Tried again, as {by} asked."),
-}
-_REJECTED: Mapping[str, str] = {
-    "item_unavailable": _("an item is not available"),
-    "store_closed": _("the store is closed"),
-    "pos_offline": _("the till is offline"),
-    "capacity": _("too much to do"),
-    "price_mismatch": _("a price is not right"),
-}
-_WITHDRAWN: Mapping[str, str] = {
-    "never_written": _("The till never had its ticket."),
-    "taken_back": _("Its ticket was taken back out of the till."),
-    "left_to_person": _("Its ticket is still in the till, and has to be removed there by hand."),
-}
-_CLOSED: Mapping[str, str] = {
-    "over": _("Nothing had happened for a day: it is over."),
-    "order.closed_by_service": _("The service had finished it by itself."),
-    "service.refused": _("The service refused what it was told ({call}): {code}."),
-}
-_HANDLED: Mapping[str, str] = {
-    "typed": _("{by} has typed it into the till by hand."),
-    "settled": _("{by} has settled it by hand; the bridge does nothing more."),
-}
-
-
-def sentence(event: str, detail: Mapping[str, Any]) -> str:
-    """Return what happened as a sentence; the event's own name where there is none for it."""
-    found = _chosen(event, detail)
-    text = found.format_map(_Fields(detail)) if found else f"{event}."
-    if detail.get("already"):
-        text += " " + _("It knew already.")
-    if isinstance(detail.get("ms"), int):
-        text += " " + _("The call took {ms} ms.").format(ms=detail["ms"])
-    return text
-
-
-class _Fields(dict[str, Any]):
-    def __getitem__(self, name: str) -> object:
-        value = self.get(name)
-        return by_whom(value) if name == "by" else "?" if value in (None, "") else value
-
-
-def _chosen(event: str, detail: Mapping[str, Any]) -> str:
-    match event:
-        case "order.received":
-            lines = detail.get("lines")
-            count = lines if isinstance(lines, int) else 0
-            return ngettext("Taken in: {n} line.", "Taken in: {n} lines.", count).format(n=count)
-        case "order.written":
-            if detail.get("reference"):
-                return _("The till has it as ticket {reference}.")
-            return _("The till has it.")
-        case "order.check_found":
-            return _found(detail)
-        case "ticket.rejected":
-            return _rejected(detail)
-        case "order.withdrawn":
-            return _WITHDRAWN.get(str(detail.get("how")), "")
-        case "order.closed":
-            return _CLOSED.get(str(detail.get("why")), _("Closed."))
-        case "order.handled":
-            return _HANDLED.get(str(detail.get("how")), "")
-        case "order.to_cancel" if detail.get("by"):
-            return _("{by} cancels it: {code}.")
-        case _:
-            return _PLAIN.get(event, "")
-
-
-def _rejected(detail: Mapping[str, Any]) -> str:
-    reasons = (_REJECTED.get(str(detail.get("reason"))), str(detail.get("message") or ""))
-    why = "; ".join(each for each in reasons if each)
-    text = _("The kitchen rejected it: {why}.") if why else _("The kitchen rejected it.")
-    # What the till says is text from outside, which is no place for further fields.
-    return text.replace("{why}", why.rstrip(".").replace("{", "{{").replace("}", "}}"))
-
-
-def _found(detail: Mapping[str, Any]) -> str:
-    parts = []
-    for name, text in (
-        ("unknown_items", _("not on the menu: {what}")),
-        ("prices", _("other prices than the menu's: {what}")),
-        ("currency", _("another currency than the store's: {what}")),
-        ("quantities", _("it does not say how many of: {what}")),
-    ):
-        if found := detail.get(name):
-            listed = ", ".join(map(str, found)) if isinstance(found, list) else str(found)
-            parts.append(text.format(what=listed))
-    # What was found holds text from outside, which is no place for further fields.
-    return (_("Looked odd: ") + "; ".join(parts) + ".").replace("{", "{{").replace("}", "}}")

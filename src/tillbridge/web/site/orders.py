@@ -1,17 +1,28 @@
 """Orders: the live list, one order's life and what was ordered, and what can be done about it."""
 
 import json
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
+from datetime import date
+from itertools import groupby
 
 from aiohttp import web
 
 from tillbridge.core.actor import Role
-from tillbridge.core.i18n import _
-from tillbridge.core.spans import local_second
+from tillbridge.core.i18n import N_, _
+from tillbridge.core.spans import day_words, local_second
 from tillbridge.ledger.orders import STATES
-from tillbridge.model.instant import from_iso
+from tillbridge.model.instant import ONE_DAY, from_iso
 from tillbridge.model.money import to_major
 from tillbridge.model.order import ReasonCode
+from tillbridge.orders.bill import KINDS
+from tillbridge.orders.sentences import (
+    REASONS,
+    bill_lines,
+    is_ticket_number,
+    kind_words,
+    reason_words,
+)
+from tillbridge.orders.timeline import Step
 from tillbridge.orders.views import ListedOrder, OrderedLine, OrdersPage, OrderView, WholeOrder
 from tillbridge.web.csv_export import Cell, csv_file
 from tillbridge.web.rendering import money
@@ -30,25 +41,17 @@ from tillbridge.web.site.book import (
 _SPAN = "7d"
 _MOST_PAGES = 400  # of fifty orders: as many as a spreadsheet is pleasant with
 _HEADS = (
-    _("store"), _("order"), _("number"), _("placed"), _("received"), _("in the till"), _("over"),
-    _("how it stands"), _("state"), _("ticket"), _("reference"), _("tries"), _("last failure"),
-    _("reason"), _("handled by"), _("total"), _("currency"),
+    N_("store"), N_("number"), N_("id"), N_("type"), N_("table"), N_("placed"), N_("received"),
+    N_("in the till"), N_("closed"), N_("status"), N_("state"), N_("ticket"), N_("reference"),
+    N_("tries"), N_("last failure"), N_("reason"), N_("handled by"), N_("total"), N_("currency"),
 )  # fmt: skip
 _STATE_LABELS: Mapping[str, str] = {
-    "waiting": _("wait for the till"),
-    "open": _("not over yet"),
-    "over": _("over"),
-    "cancelled": _("cancelled"),
-    "failed": _("cancelled or not written"),
-    "by_hand": _("a person stepped in"),
-}
-_REASONS: Mapping[ReasonCode, str] = {
-    ReasonCode.ITEM_OUT_OF_STOCK: _("something is sold out"),
-    ReasonCode.STORE_CLOSED: _("the store is closed"),
-    ReasonCode.POS_OFFLINE: _("the till cannot be reached"),
-    ReasonCode.CAPACITY: _("too much to do"),
-    ReasonCode.PRICE_MISMATCH: _("the prices do not fit"),
-    ReasonCode.OTHER: _("something else"),
+    "waiting": N_("Waiting for the till"),
+    "open": N_("Open"),
+    "over": N_("Closed"),
+    "cancelled": N_("Cancelled"),
+    "failed": N_("Cancelled or not written"),
+    "by_hand": N_("Handled by a person"),
 }
 
 
@@ -58,7 +61,16 @@ def _asked(visit: Visit, stores: Collection[str]) -> dict[str, str]:
         "text": visit.text("q"),
         "state": visit.one_of("state", STATES),
         "store": visit.one_of("store", stores),
+        "kind": visit.one_of("kind", KINDS),
+        "day": _day(visit.text("day", 10)),
     }
+
+
+def _day(typed: str) -> str:
+    try:
+        return date.fromisoformat(typed).isoformat()
+    except ValueError:
+        return ""
 
 
 async def _fill(visit: Visit) -> Filled:
@@ -66,18 +78,63 @@ async def _fill(visit: Visit) -> Filled:
     stores = list(status["stores"])
     asked = _asked(visit, stores)
     found: OrdersPage = await visit.perform("orders.list", **asked, page=visit.page)
+    today = date.fromisoformat(found["today"])
+    totals = {each["day"]: each for each in found["days"]}
     return {
         **found,
-        "orders": [{**each, **_worded(each)} for each in found["orders"]],
+        "days": [
+            {
+                "day": day,
+                "called": _called(date.fromisoformat(day), today),
+                "orders": [{**each, **_worded(each)} for each in orders],
+                "totals": totals.get(day),
+            }
+            for day, orders in _by_day(found["orders"])
+        ],
         "asked": asked,
-        "stores": stores,
-        "states": [(value, _STATE_LABELS[value]) for value in STATES],
+        "narrowed": any(asked.values()),
+        "stores": [
+            {"key": name, "name": part["service"]["store_name"] or name}
+            for name, part in status["stores"].items()
+        ],
+        "store_names": {
+            name: part["service"]["store_name"] or name for name, part in status["stores"].items()
+        },
+        "states": [(value, _(_STATE_LABELS[value])) for value in STATES],
+        "kinds": [(value, kind_words(value)) for value in KINDS],
+        "kind_words": kind_words,
+        "shortcuts": _shortcuts(asked["day"], today),
         "figures": [
             (name, part["orders"]["figures"][_SPAN])
             for name, part in status["stores"].items()
             if asked["store"] in {"", name}
         ],
     }
+
+
+def _by_day(orders: Sequence[ListedOrder]) -> list[tuple[str, list[ListedOrder]]]:
+    return [(day, list(each)) for day, each in groupby(orders, key=lambda each: each["day"])]
+
+
+def _called(day: date, today: date) -> str:
+    """Return what people call a day: today, yesterday, or its date."""
+    if day == today:
+        return _("Today")
+    if day == today - ONE_DAY:
+        return _("Yesterday")
+    return day_words(day, today)
+
+
+def _shortcuts(chosen: str, today: date) -> list[Filled]:
+    """Return the days that are one touch away: around the chosen one, or the latest two."""
+    if not chosen:
+        near = [today, today - ONE_DAY]
+    else:
+        day = date.fromisoformat(chosen)
+        near = [day - ONE_DAY] if day > date.min else []
+        if day < today:
+            near.append(day + ONE_DAY)
+    return [{"day": each.isoformat(), "called": _called(each, today)} for each in near]
 
 
 async def _export(visit: Visit) -> web.Response:
@@ -91,15 +148,18 @@ async def _export(visit: Visit) -> web.Response:
         pages = listed["pages"]
         # What arrives meanwhile moves the pages: an order may be on two of them.
         found |= {(each["store"], each["id"]): each for each in listed["orders"]}
-    return csv_file("tillbridge-orders.csv", _HEADS, [_row(each) for each in found.values()])
+    heads = [_(each) for each in _HEADS]
+    return csv_file("tillbridge-orders.csv", heads, [_row(each) for each in found.values()])
 
 
 def _row(order: ListedOrder) -> tuple[Cell, ...]:
     handled = order["handled"]
     return (
         order["store"],
-        order["id"],
         order["order_number"],
+        order["id"],
+        kind_words(order["kind"]),
+        order["table"],
         *(_second(order[name]) for name in ("placed_at", "received_at", "written_at", "closed_at")),
         _worded(order)["words"],
         order["state"],
@@ -109,8 +169,8 @@ def _row(order: ListedOrder) -> tuple[Cell, ...]:
         order["last_failure"],
         order["reason_code"],
         handled["by"] if handled else "",
-        _amount(order.get("total"), str(order.get("currency") or "")),
-        order.get("currency") or "",
+        _amount(order["total"], order["currency"]),
+        order["currency"],
     )
 
 
@@ -131,13 +191,72 @@ def _amount(amount: int | None, currency: str) -> Cell:
 async def _fill_one(visit: Visit) -> Filled:
     order: WholeOrder = await visit.perform("orders.show", order=visit.params["order"])
     may_read = visit.visitor.role >= Role.STAFF
+    ordered = order["ordered"]
     return {
         "order": {**order, **_worded(order)},
+        "name": order["order_number"] or order["id"],
         "store_name": await visit.store_name(order["store"]),
         "then": _then,
+        "size_of": _size_of,
+        "is_ticket_number": is_ticket_number,
         "may_read": may_read,
-        "reason": _reason(order["reason_code"]),
+        "reason": reason_words(order["reason_code"]),
+        "kind": kind_words(ordered["kind"]) if ordered else "",
+        "bill": bill_lines(ordered["bill"]) if ordered else [],
+        "steps": _steps(order["timeline"]),
     }
+
+
+# The width of a timeline's bars, in the units of their drawing.
+_WIDE = 1000
+_KITCHEN = frozenset({"preparing", "ready", "completed"})
+_STEPS: Mapping[str, str] = {
+    "placed": N_("Placed by the guest"),
+    "received": N_("Received"),
+    "saved": N_("Saved"),
+    "in_till": N_("In the till"),
+    "accepted": N_("Accepted"),
+    "preparing": N_("Being prepared"),
+    "ready": N_("Ready"),
+    "completed": N_("Completed"),
+    "cancelled": N_("Cancelled"),
+}
+_NOT_YET: Mapping[str, str] = {
+    "in_till": N_("Waiting for the till"),
+    "accepted": N_("Waiting to be accepted"),
+    "cancelled": N_("Being cancelled"),
+}
+
+
+def _steps(found: Sequence[Step]) -> list[Filled]:
+    """Return the steps in words, each with its bar: from the step before it to this one.
+
+    What the bridge does takes seconds and the kitchen minutes: each has a scale of its own.
+    """
+    shown: list[Filled] = []
+    ends = {
+        kitchen: [each["at"] for each in found if each["at"] and _is_of(each, kitchen=kitchen)]
+        for kitchen in (False, True)
+    }
+    begins = {False: min(ends[False], default=0), True: max(ends[False], default=0)}
+    before: int | None = None
+    for each in found:
+        at, kitchen = each["at"], each["key"] in _KITCHEN
+        bar = None
+        if at is not None and before is not None:
+            begin = begins[kitchen]
+            length = max(1, max(ends[kitchen]) - begin)
+            x = min(_WIDE, max(0, (min(before, at) - begin) * _WIDE // length))
+            width = max(6, (at - before) * _WIDE // length)
+            bar = {"x": min(x, _WIDE - 6), "width": min(width, _WIDE - min(x, _WIDE - 6))}
+        words = _STEPS[each["key"]] if at is not None else _NOT_YET[each["key"]]
+        shown.append({**each, "words": _(words), "bar": bar, "kitchen": kitchen})
+        before = at if at is not None else before
+    return shown
+
+
+def _is_of(step: Step, *, kitchen: bool) -> bool:
+    return (step["key"] in _KITCHEN) is kitchen
 
 
 async def _fill_payload(visit: Visit) -> Filled:
@@ -151,9 +270,39 @@ async def _fill_payload(visit: Visit) -> Filled:
 async def _cancel(visit: Visit) -> Done:
     code = visit.form.get("reason_code", "")
     if code not in {each.value for each in ReasonCode}:
-        return Done(_("Choose a reason first."), ok=False)
+        return Done(_("Choose a reason."), ok=False)
     return Done.of(
         await visit.perform("order.cancel", order=visit.params["order"], reason_code=code)
+    )
+
+
+async def _ask_cancel(visit: Visit) -> Question:
+    order: WholeOrder = await visit.perform("orders.show", order=visit.params["order"])
+    points = [_("The guest gets the money back and is told the reason.")]
+    if order["ticket"] in {"written", "writing"}:
+        points.append(_("Its ticket is removed from the till, where the till allows that."))
+    return Question(
+        _("Cancel order {order}? This cannot be undone.").format(order=_name(order)),
+        _("Cancel order {order}").format(order=_name(order)),
+        points=points,
+        fields=(
+            Field(
+                "reason_code",
+                _("Reason"),
+                choices=tuple((code.value, _(text)) for code, text in REASONS.items()),
+                value=ReasonCode.ITEM_OUT_OF_STOCK.value,
+            ),
+        ),
+        risky=True,
+    )
+
+
+async def _ask_retry(visit: Visit) -> Question:
+    order: WholeOrder = await visit.perform("orders.show", order=visit.params["order"])
+    return Question(
+        _("Try order {order} again now?").format(order=_name(order)),
+        _("Try again"),
+        points=(_("The till is asked first whether it already has the order."),),
     )
 
 
@@ -163,106 +312,111 @@ async def _ask_done(visit: Visit) -> Question:
     fields: tuple[Field, ...] = ()
     if order["may"]["typed"]:
         choices = (
-            ("typed", _("typed it into the till")),
-            ("settled", _("seen to it in another way")),
+            ("typed", _("I entered it into the till")),
+            ("settled", _("I handled it in another way")),
         )
-        fields = (Field("how", _("What have you done?"), choices=choices, value="typed"),)
+        fields = (Field("how", _("What did you do?"), choices=choices, value="typed"),)
         if order["on_paper"]:
-            points.append(_("It is on paper, and not in the till: NOT IN TILL."))
-        points.append(_("Typed into the till: it is accepted at the service."))
-        points.append(_("Seen to in another way: the service hears nothing more from the bridge."))
+            points.append(_("It is on paper and not in the till: NOT IN TILL."))
+        points.append(_("Entered into the till: it is reported as accepted."))
+        points.append(_("Handled in another way: the bridge reports nothing more."))
         if order["ticket"] == "writing":
-            points.append(_("The till may have it already: look there before you type it."))
+            points.append(_("The till may already have it: check there before you enter it."))
     return Question(
-        _what_done_does(order).format(order=order["order_number"] or order["id"]),
-        _("Handled by hand"),
+        _what_done_does(order).format(order=_name(order)),
+        _("Mark as handled"),
         points=points,
         fields=fields,
-        risky=True,
     )
+
+
+def _name(order: OrderView) -> str:
+    return order["order_number"] or order["id"]
 
 
 def _what_done_does(order: WholeOrder) -> str:
     if order["may"]["typed"]:
-        return _("The bridge stops trying to bring order {order} into the till.")
+        return _("The bridge stops trying to send order {order} to the till.")
     if order["closed_at"] is not None:
-        return _("Order {order} is over; with this you say that you have seen to it.")
+        return _("Order {order} is closed. Confirm that you have taken care of it.")
     if order["ticket"] == "written":
         return _(
-            "Order {order} is in the till. The bridge does nothing more for it: what the till says "
-            "of it from now on is not told to the service."
+            "Order {order} is in the till. The bridge stops following it: changes in the till are "
+            "no longer reported to the ordering service."
         )
-    return _("Order {order} is left to you: the service hears nothing more of it from the bridge.")
+    return _("Order {order} is left to you: the bridge reports nothing more about it.")
 
 
 async def _done(visit: Visit) -> Done:
     how = visit.form.get("how", "settled")  # not asked where only that makes sense
     if how not in {"typed", "settled"}:
-        return Done(_("Say first what you have done."), ok=False)
+        return Done(_("Choose what you did."), ok=False)
     return Done.of(await visit.perform("order.done", order=visit.params["order"], how=how))
 
 
 def _worded(order: OrderView) -> Filled:
-    """Return how an order stands, in words and as a kind of badge."""
+    """Return an order's status, in words and as a kind of badge."""
     state, wanted, ticket = order["state"], order["wanted"], order["ticket"]
-    label = _STATES.get(state, state)
+    label = _(_STATES.get(state, state))
     if order["handled"]:
-        text, kind = _("handled by hand by {who}").format(who=order["handled"]["by"]), "warn"
+        text, kind = _("Handled by {who}").format(who=order["handled"]["by"]), "warn"
     elif wanted == "cancelled" or state == "cancelled":
-        text, kind = (_("cancelled") if state == "cancelled" else _("being cancelled")), "bad"
+        text, kind = (_("Cancelled") if state == "cancelled" else _("Being cancelled")), "bad"
     elif order["on_paper"]:
-        text, kind = _("on paper, not in the till"), "bad"
+        text, kind = _("On paper, not in the till"), "bad"
     elif ticket in {"waiting", "writing"} and order["closed_at"] is None:
-        text, kind = _("waits for the till"), "warn"
+        text, kind = _("Waiting for the till"), "warn"
     elif ticket == "refused" and state != "completed":
-        text, kind = _("not in the till"), "bad"
+        text, kind = _("Not in the till"), "bad"
     else:
         text, kind = label, "good" if order["closed_at"] is None else ""
     return {
         "words": text,
-        "kind": kind,
-        "told": _("nothing yet") if state == "created" else label,
-        "to_tell": _STATES.get(wanted, wanted) if wanted != state else "",
+        "kind_of_badge": kind,
+        "reported": _("Not yet") if state == "created" else label,
+        "to_report": _(_STATES.get(wanted, wanted)) if wanted != state else "",
     }
 
 
 _STATES: Mapping[str, str] = {
-    "created": _("in the till, not accepted yet"),
-    "accepted": _("accepted"),
-    "preparing": _("being prepared"),
-    "ready": _("ready"),
-    "completed": _("completed"),
-    "cancelled": _("cancelled"),
+    "created": N_("In the till, not accepted yet"),
+    "accepted": N_("Accepted"),
+    "preparing": N_("Being prepared"),
+    "ready": N_("Ready"),
+    "completed": N_("Completed"),
+    "cancelled": N_("Cancelled"),
 }
 
 
-def _reason(code: str | None) -> str:
-    return "" if code is None else _REASONS[ReasonCode(code)]
+def _size_of(line: OrderedLine) -> str:
+    """Return the size that was ordered; "" where there is none, or the line's name says it."""
+    size = line["menu"]["size"] if line["menu"] else ""
+    return "" if size in line["name"] else size
 
 
 def _then(line: OrderedLine, currency: str) -> str:
     """Return how the menu of that moment differs from the line; "" where it does not."""
     menu = line["menu"]
     if menu is None:
-        return _("not on the menu then, as far as the bridge knows")
+        return _("Not on the menu at that time")
     found = []
     # A line is called by its variant too: "Margherita (Large)".
     same = menu["name"] in line["name"] if line["variant"] else menu["name"] == line["name"]
     if line["name"] and not same:
-        found.append(_("called {name}").format(name=menu["name"]))
+        found.append(_("as “{name}”").format(name=menu["name"]))
     if line["unit_price"] is not None and menu["price"] != line["unit_price"]:
         found.append(_("at {price}").format(price=money(menu["price"], currency)))
     if not menu["on_sale"]:
-        found.append(_("off sale"))
-    return _("the menu had it then: {what}").format(what=", ".join(found)) if found else ""
+        found.append(_("sold out"))
+    return _("On the menu then: {what}").format(what=", ".join(found)) if found else ""
 
 
 SUBJECT = subject(
-    Page("/orders", _("Orders"), "orders.html", _fill),
-    Page("/orders/{order}", _("Order"), "order.html", _fill_one),
+    Page("/orders", N_("Orders"), "orders.html", _fill),
+    Page("/orders/{order}", N_("Order"), "order.html", _fill_one),
     Page(
         "/orders/{order}/payload",
-        _("What the service sent"),
+        N_("Original order data"),
         "order_payload.html",
         _fill_payload,
         role=Role.STAFF,
@@ -271,47 +425,27 @@ SUBJECT = subject(
     File("/orders.csv", _export),
     performs(
         "/orders/{order}/retry",
-        _("Try it again"),
+        N_("Try again"),
         "order.retry",
-        ask=Question(
-            _("Order {order} is tried again at once."),
-            _("Try it again"),
-            points=(_("The till is asked first whether it has the order already."),),
-        ),
+        ask=_ask_retry,
         back="/orders/{order}",
     ),
     performs(
         "/orders/{order}/cancel",
-        _("Cancel the order"),
+        N_("Cancel order"),
         "order.cancel",
         do=_cancel,
-        ask=Question(
-            _("Order {order} is cancelled: the guest gets the money back and is told why."),
-            _("Cancel the order"),
-            points=(
-                _("A ticket that the till has already is taken back, where the till can do that."),
-                _("This cannot be undone."),
-            ),
-            fields=(
-                Field(
-                    "reason_code",
-                    _("Why"),
-                    choices=tuple((code.value, text) for code, text in _REASONS.items()),
-                    value=ReasonCode.ITEM_OUT_OF_STOCK.value,
-                ),
-            ),
-            risky=True,
-        ),
+        ask=_ask_cancel,
         back="/orders/{order}",
     ),
     performs(
         "/orders/{order}/done",
-        _("Handled by hand"),
+        N_("Mark as handled"),
         "order.done",
         do=_done,
         ask=_ask_done,
         back="/orders/{order}",
     ),
-    performs("/orders/seen", _("I have seen them"), "orders.seen"),
+    performs("/orders/seen", N_("Acknowledge"), "orders.seen"),
     home="/orders",
 )

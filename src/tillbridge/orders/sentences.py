@@ -1,0 +1,206 @@
+"""What happened to an order, in sentences; and the service's reason codes in words. Pure."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from tillbridge.core.actor import by_whom
+from tillbridge.core.i18n import N_, _, ngettext
+from tillbridge.model.order import ReasonCode
+from tillbridge.orders.bill import Bill
+
+_LONGEST_NUMBER = 24
+
+# Why an order is cancelled, as people say it.
+REASONS: Mapping[ReasonCode, str] = {
+    ReasonCode.ITEM_OUT_OF_STOCK: N_("An item is sold out"),
+    ReasonCode.STORE_CLOSED: N_("The store is closed"),
+    ReasonCode.POS_OFFLINE: N_("The till cannot be reached"),
+    ReasonCode.CAPACITY: N_("The kitchen is too busy"),
+    ReasonCode.PRICE_MISMATCH: N_("A price is not right"),
+    ReasonCode.OTHER: N_("Another reason"),
+}
+_PLAIN: Mapping[str, str] = {
+    "order.completed": N_("The ordering service says the order is completed."),
+    "order.not_written": N_("Not written to the till: {why}."),
+    "order.ready": N_("Reported to the ordering service: ready."),
+    "order.preparing": N_("Reported to the ordering service: being prepared."),
+    "order.accepted": N_("Reported to the ordering service: accepted."),
+    "order.cancelled": N_("Reported to the ordering service: cancelled ({code})."),
+    "order.wait": N_("The till did not take it: {reason}. Trying again."),
+    "order.on_paper": N_("The till did not take it ({why}), so it was printed: NOT IN TILL."),
+    "order.held": N_("Too old to print automatically: it is printed only if somebody asks."),
+    "order.to_cancel": N_("To be cancelled: {code}."),
+    "order.call_refused": N_(
+        "The ordering service refused the report “{call}” ({status} {code}). It is not repeated "
+        "unless somebody asks."
+    ),
+    "order.too_late": N_(
+        "The store was disconnected for too long, so “{call}” is not reported any more unless "
+        "somebody asks."
+    ),
+    "order.seen": N_("Acknowledged by {by}."),
+    "ticket.left": N_("The till has its ticket after all: remove it there by hand."),
+    "ticket.taken_back": N_("A duplicate ticket was removed from the till: {why}."),
+    "order.untold": N_(
+        "“{call}” could not be reported to the ordering service ({code}). Trying again."
+    ),
+    "ticket.accepted": N_("The kitchen accepted it."),
+    "ticket.preparing": N_("The kitchen is preparing it."),
+    "ticket.ready": N_("The kitchen says it is ready."),
+    "ticket.completed": N_("The till says it is completed."),
+    "order.retried": N_("{by} tried it again."),
+}
+_REJECTED: Mapping[str, str] = {
+    "item_unavailable": N_("an item is not available"),
+    "store_closed": N_("the store is closed"),
+    "pos_offline": N_("the till is offline"),
+    "capacity": N_("the kitchen is too busy"),
+    "price_mismatch": N_("a price is not right"),
+}
+_WITHDRAWN: Mapping[str, str] = {
+    "never_written": N_("The till never had a ticket for it."),
+    "taken_back": N_("Its ticket was removed from the till."),
+    "left_to_person": N_("Its ticket is still in the till: remove it there by hand."),
+}
+_CLOSED: Mapping[str, str] = {
+    "over": N_("Closed: nothing happened for a day."),
+    "order.closed_by_service": N_("The ordering service had already finished it."),
+    "service.refused": N_("The ordering service refused the report “{call}”: {code}."),
+}
+_HANDLED: Mapping[str, str] = {
+    "typed": N_("{by} entered it into the till by hand."),
+    "settled": N_("{by} handled it by hand; the bridge does nothing more."),
+}
+
+
+_KINDS = {
+    "delivery": N_("Delivery"),
+    "pickup": N_("Pickup"),
+    "dine_in": N_("Dine-in"),
+}
+
+
+def kind_words(kind: str) -> str:
+    """Return how an order leaves the restaurant in words; "" where nobody knows."""
+    return _(_KINDS[kind]) if kind in _KINDS else ""
+
+
+def bill_lines(bill: Bill) -> list[tuple[str, int]]:
+    """Return the amounts of an order with their names, the total last; what is 0 is left out."""
+    found: list[tuple[str, int | None]] = [(_("Subtotal"), bill["subtotal"])]
+    if bill["discount"]:
+        found.append((_("Discount"), -abs(bill["discount"])))
+    found += [(_("Delivery fee"), bill["delivery_fee"]), *_taxes(bill), (_("Tip"), bill["tip"])]
+    lines = [(name, amount) for name, amount in found if amount]
+    return lines if bill["total"] is None else [*lines, (_("Total"), bill["total"])]
+
+
+def _taxes(bill: Bill) -> list[tuple[str, int | None]]:
+    """Return the taxes by name, or their sum where they have none or do not add up to it."""
+    parts = [each for each in bill["taxes"] if each["amount"] is not None]
+    whole = sum(each["amount"] or 0 for each in parts)
+    if not parts or bill["tax"] not in {None, whole}:
+        name = _("Tax (included)") if bill["includes_tax"] else _("Tax")
+        return [(name, bill["tax"])]
+    text = _("{name} {rate}% (included)") if bill["includes_tax"] else _("{name} {rate}%")
+    plain = _("{name} (included)") if bill["includes_tax"] else "{name}"
+    return [
+        (
+            (text if each["rate"] else plain).format(
+                name=each["name"] or _("Tax"), rate=each["rate"]
+            ),
+            each["amount"],
+        )
+        for each in parts
+    ]
+
+
+def reason_words(code: str | None) -> str:
+    """Return the service's reason code in words; the code itself where it is not known."""
+    try:
+        return _(REASONS[ReasonCode(code or "")])
+    except ValueError:
+        return code or ""
+
+
+def is_ticket_number(reference: str) -> bool:
+    """Whether a ticket's reference is one that people use: no file name, and no id."""
+    return 0 < len(reference) <= _LONGEST_NUMBER and "ord_" not in reference
+
+
+def sentence(event: str, detail: Mapping[str, Any]) -> str:
+    """Return what happened as a sentence; the event's own name where there is none for it."""
+    found = _chosen(event, detail)
+    text = found.format_map(_Fields(detail)) if found else f"{event}."
+    if detail.get("already"):
+        text += " " + _("It was known there already.")
+    if isinstance(detail.get("ms"), int):
+        text += " " + _("The call took {ms} ms.").format(ms=detail["ms"])
+    return text
+
+
+class _Fields(dict[str, Any]):
+    def __getitem__(self, name: str) -> object:
+        value = self.get(name)
+        if name == "by":
+            return by_whom(value)
+        if name == "code" and isinstance(value, str):
+            return reason_words(value) or "?"
+        return "?" if value in (None, "") else value
+
+
+def _chosen(event: str, detail: Mapping[str, Any]) -> str:
+    match event:
+        case "order.received":
+            lines = detail.get("lines")
+            count = lines if isinstance(lines, int) else 0
+            return ngettext("Order read: {n} line.", "Order read: {n} lines.", count).format(
+                n=count
+            )
+        case "order.written":
+            if is_ticket_number(str(detail.get("reference") or "")):
+                return _("In the till as ticket {reference}.")
+            return _("In the till.")
+        case "order.check_found":
+            return _found(detail)
+        case "ticket.rejected":
+            return _rejected(detail)
+        case "order.withdrawn":
+            return _of(_WITHDRAWN, detail.get("how"))
+        case "order.closed":
+            return _of(_CLOSED, detail.get("why")) or _("Closed.")
+        case "order.handled":
+            return _of(_HANDLED, detail.get("how"))
+        case "order.to_cancel" if detail.get("by"):
+            return _("{by} cancels it: {code}.")
+        case _:
+            return _of(_PLAIN, event)
+
+
+def _of(texts: Mapping[str, str], key: object) -> str:
+    """Return the text of a table in the reader's language; "" where it has none."""
+    found = texts.get(str(key), "")
+    return _(found) if found else ""
+
+
+def _rejected(detail: Mapping[str, Any]) -> str:
+    reasons = (_of(_REJECTED, detail.get("reason")), str(detail.get("message") or ""))
+    why = "; ".join(each for each in reasons if each)
+    text = _("The kitchen rejected it: {why}.") if why else _("The kitchen rejected it.")
+    # What the till says is text from outside, which is no place for further fields.
+    return text.replace("{why}", why.rstrip(".").replace("{", "{{").replace("}", "}}"))
+
+
+def _found(detail: Mapping[str, Any]) -> str:
+    parts = []
+    for name, text in (
+        ("unknown_items", _("not on the menu: {what}")),
+        ("prices", _("prices differ from the menu: {what}")),
+        ("currency", _("not the store's currency: {what}")),
+        ("quantities", _("quantity missing: {what}")),
+    ):
+        if found := detail.get(name):
+            listed = ", ".join(map(str, found)) if isinstance(found, list) else str(found)
+            parts.append(text.format(what=listed))
+    # What was found holds text from outside, which is no place for further fields.
+    return (_("Please check: ") + "; ".join(parts) + ".").replace("{", "{{").replace("}", "}}")
