@@ -21,7 +21,7 @@ def test_every_text_of_every_help_page_is_among_the_messages() -> None:
 def test_code_and_templates_are_read_too() -> None:
     files = {place.rpartition(":")[0] for each in messages().values() for place in each.places}
     assert {"core/spans.py", "core/problems.toml", "web/templates/overview.html"} <= files
-    assert messages()["{n} hour"].plural == "{n} hours"
+    assert messages()["{n} item"].plural == "{n} items"
 
 
 def test_the_template_names_each_text_once() -> None:

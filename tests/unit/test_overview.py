@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 from tests.support.fake_control import FakeControl
 from tests.support.page_sample import busy
+from tillbridge.core.formats import clock_time
 from tillbridge.core.problems import OpenProblem
-from tillbridge.core.spans import clock_time
 from tillbridge.ledger.day import Day, WaitingOrder
 from tillbridge.ledger.models import PastProblem
 from tillbridge.ledger.snapshot import StoreSnapshot

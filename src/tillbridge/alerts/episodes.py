@@ -9,10 +9,10 @@ have none.
 import hashlib
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import datetime
 from typing import Any, Literal
 
 from tillbridge.config import AlertSettings
+from tillbridge.core.formats import clock_time
 from tillbridge.core.i18n import _, ngettext
 from tillbridge.core.problems import OpenProblem, Severity, anchor
 from tillbridge.model.instant import to_iso
@@ -205,7 +205,7 @@ def compose(
     texts = [each.problem.text for each in episodes[:_SHOWN]]
     fixes = list(dict.fromkeys(each.problem.fix for each in episodes[:_SHOWN]))
     docs = f"{docs_url}#{anchor(first.code)}"
-    since = _local(first.since, now_ms)
+    since = clock_time(first.since, now_ms)
     lines = list(texts)
     if len(episodes) > _SHOWN:
         count = len(episodes) - _SHOWN
@@ -232,10 +232,11 @@ def compose(
             "store": first.store,
             "store_title": who,
             "problems": [
-                {"subject": each.problem.subject, "text": each.problem.text} for each in episodes
+                {"subject": each.problem.subject, "text": str(each.problem.text)}
+                for each in episodes
             ],
             "since": to_iso(first.since),
-            "fix": "" if over else fixes[0],
+            "fix": "" if over else str(fixes[0]),
             "docs": docs,
         },
     )
@@ -265,14 +266,9 @@ def _identity(what: Due, episodes: Sequence[Episode]) -> str:
     return hashlib.sha256(identity.encode()).hexdigest()[:32]
 
 
-def _local(at_ms: int, now_ms: int) -> str:
-    at, now = (datetime.fromtimestamp(ms / 1000).astimezone() for ms in (at_ms, now_ms))
-    return at.strftime("%H:%M" if at.date() == now.date() else "%Y-%m-%d %H:%M")
-
-
 def _printable(text: str) -> str:
     """Return a line without what could break a header, or steer a terminal."""
-    return "".join(letter if letter.isprintable() else " " for letter in text)
+    return "".join(letter if letter.isprintable() else " " for letter in str(text))
 
 
 def _one_line(text: str) -> str:

@@ -8,15 +8,17 @@ import gc
 import sys
 
 from tillbridge.core.errors import BridgeError
+from tillbridge.core.i18n import Reader, of_environment, set_reader
 
 
 def main() -> None:
     """Run the program and exit with the contract's codes."""
+    set_reader(Reader(of_environment()))
     atexit.register(gc.freeze)  # its last collections would visit all that was imported
     try:
-        from tillbridge.cli.app import app
+        from tillbridge.cli.app import program
 
-        app(prog_name="tillbridge")
+        program()(prog_name="tillbridge")
     except BridgeError as failure:
         from tillbridge.cli.exits import exit_code_of, next_step
         from tillbridge.cli.say import failed

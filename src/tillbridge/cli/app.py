@@ -1,7 +1,8 @@
 """The program: its groups of commands, and what is common to all."""
 
+from collections.abc import Callable
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -24,7 +25,7 @@ from tillbridge.cli import (  # noqa: F401 -- (as above)
     tables,
 )
 from tillbridge.cli.commands import COMMANDS, add_operations
-from tillbridge.core.i18n import _
+from tillbridge.core.i18n import SOURCE, _, reader
 
 # As `tillbridge --help` lists them.
 _FIRST = (
@@ -107,3 +108,28 @@ def _add_commands() -> None:
 
 
 _add_commands()
+
+
+def program() -> Callable[..., object]:
+    """Return the program, whose help is in the reader's language."""
+    whole = typer.main.get_command(app)
+    if reader().language != SOURCE:
+        setattr(typer.core, "_", lambda message: str(_(message)))  # noqa: B010 -- its headings; it exports none
+        _translate(whole)
+    return whole
+
+
+def _translate(command: Any) -> None:  # noqa: ANN401 -- typer keeps the type to itself
+    for name in ("help", "epilog", "short_help"):
+        if text := getattr(command, name, None):
+            setattr(command, name, _paragraphs(text))
+    for parameter in command.params:
+        if text := getattr(parameter, "help", None):
+            parameter.help = str(_(text))
+    for each in getattr(command, "commands", {}).values():
+        _translate(each)
+
+
+def _paragraphs(text: str) -> str:
+    """Return the text of a docstring, which is translated by paragraphs; examples stay."""
+    return "\n\n".join(str(_(each)) for each in text.split("\n\n"))

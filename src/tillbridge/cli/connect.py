@@ -155,7 +155,7 @@ def _connect(
         return
     say.lines(say.sentence(answer, {}))
     asks = answer.get("rotate") and sys.stdin.isatty()
-    if asks and typer.confirm(_("Get a new webhook secret now?")):
+    if asks and typer.confirm(str(_("Get a new webhook secret now?"))):
         answered = call(loaded, "integration.rotate_secret", {"store": store})
         say.lines(say.sentence(answered, {}))
     if given.get("store_id") or "chosen" in answer:
@@ -209,7 +209,7 @@ def _choose(stores: Sequence[Answer], report: Callable[[str], None], *, as_json:
         )
         report(f"  {number}. {name}  {say.clean(store['store_id'])}  ({states})")
     while True:
-        answer = typer.prompt(_("Number"), err=as_json).strip()
+        answer = typer.prompt(str(_("Number")), err=as_json).strip()
         if answer.isdecimal() and 1 <= int(answer) <= len(stores):
             return str(stores[int(answer) - 1]["store_id"])
         report(_("Type a number from 1 to {last}.").format(last=len(stores)))
@@ -224,7 +224,7 @@ def _ask_for_missing(form: dict[str, str]) -> None:
             if fault is not None:
                 say.line(str(fault), level="warning")
             question = field.question + ("" if field.required else _(" (Enter leaves it out)"))
-            form[field.name] = typer.prompt(question, default="", show_default=False).strip()
+            form[field.name] = typer.prompt(str(question), default="", show_default=False).strip()
             if not form[field.name] and not field.required:
                 break
 

@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 
 from tillbridge.cli.exits import CommandFailed, Exit, exit_code_of_name
 from tillbridge.core.errors import BridgeError
-from tillbridge.core.i18n import _
+from tillbridge.core.i18n import _, reader
 
 CONTROL_FILE = "control.json"
 _CONNECT_S = 2.0
@@ -49,6 +49,7 @@ class RunningBridge:
                 headers={
                     "Authorization": f"Bearer {self.token}",
                     "Content-Type": "application/json",
+                    "Accept-Language": reader().locale.replace("_", "-"),
                     "X-Tillbridge-User": os_user(),
                 },
             )

@@ -138,7 +138,7 @@ def support_bundle(
     if not preview:
         # On a terminal a person has just seen what is in it; in a pipe there is nobody to ask.
         asks = sys.stdin.isatty() and not yes and not as_json
-        if asks and not typer.confirm(_("Write it to {path}?").format(path=path), err=True):
+        if asks and not typer.confirm(str(_("Write it to {path}?").format(path=path)), err=True):
             raise typer.Exit(1)
         _write(path, bundle.zipped())
     if as_json:

@@ -188,14 +188,9 @@ def _lines_of(ordered: "Ordered") -> Lines:
 
 
 def _amount(amount: int | None, currency: str) -> str:
-    from tillbridge.model.money import to_major
+    from tillbridge.core.formats import money
 
-    if amount is None or not currency:
-        return ""
-    try:
-        return f"{to_major(amount, currency)} {currency}"
-    except (ArithmeticError, LookupError, ValueError):  # more digits than any money has
-        return f"{amount} {currency}"
+    return money(amount, currency) if currency else ""
 
 
 @command("orders show", _show_order)

@@ -7,13 +7,13 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from datetime import datetime
 from typing import Any
 
 import typer
 
 from tillbridge.core.errors import ConfigError
-from tillbridge.core.i18n import _
+from tillbridge.core.formats import local_second
+from tillbridge.core.i18n import N_, _, localised
 from tillbridge.core.journal import goes_to_journal, with_priority
 from tillbridge.model.instant import from_iso
 
@@ -22,12 +22,13 @@ _COLOURS = {"ok": "green", "warning": "yellow", "down": "red", "error": "red"}
 
 def line(text: str = "", *, level: str = "") -> None:
     """Say one line of the answer, at once."""
-    typer.echo(_coloured(text, level, sys.stdout.isatty()))
+    typer.echo(_coloured(str(text), level, sys.stdout.isatty()))
     sys.stdout.flush()
 
 
 def document(answer: object) -> None:
     """Say the answer as JSON."""
+    answer = localised(answer)
     text = json.dumps(answer, indent=2, ensure_ascii=not _speaks_unicode(), default=str)
     try:
         text.encode()
@@ -38,6 +39,7 @@ def document(answer: object) -> None:
 
 def trouble(text: str, fix: str = "") -> None:
     """Say what went wrong, and on a line of its own what to do."""
+    text, fix = str(text), str(fix)
     if goes_to_journal(sys.stderr):
         text, fix = with_priority("error", text), fix and with_priority("error", fix)
     typer.echo(_coloured(text, "error", sys.stderr.isatty()), err=True)
@@ -54,7 +56,7 @@ def failed(text: str, fix: str, code: int, *, as_json: bool) -> None:
 
 def aside(text: str = "") -> None:
     """Say one line that is no part of the answer: on stderr, at once."""
-    typer.echo(text, err=True)
+    typer.echo(str(text), err=True)
 
 
 # -- answers as lines
@@ -76,7 +78,7 @@ def lines(texts: Lines) -> None:
 
 def table(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> Lines:
     """Return rows in aligned columns; the last column may be of any width."""
-    cells = [list(heads), *([clean(cell) for cell in row] for row in rows)]
+    cells = [[str(head) for head in heads], *([clean(cell) for cell in row] for row in rows)]
     widths = [max(len(row[place]) for row in cells) for place in range(len(heads))]
     for row in cells:
         padded = [cell.ljust(width) for cell, width in zip(row, widths, strict=True)]
@@ -109,11 +111,11 @@ def clean(text: object) -> str:
 
 
 def local_time(at: int | str | None) -> str:
-    """Return an instant (ms or ISO 8601) in this machine's local time; "" for none."""
+    """Return an instant (ms or ISO 8601) in the reader's time zone; "" for none."""
     if at is None or at == "":
         return ""
     ms = from_iso(at) if isinstance(at, str) else at
-    return datetime.fromtimestamp(ms / 1000).astimezone().strftime("%Y-%m-%d %H:%M:%S")
+    return local_second(ms)
 
 
 def _coloured(text: str, level: str, terminal: bool) -> str:
@@ -127,7 +129,7 @@ def _speaks_unicode() -> bool:
     return (sys.stdout.encoding or "").lower().replace("-", "") == "utf8"
 
 
-def confirm(effects: Iterable[str], *, question: str = _("Do it?"), mark: str = "- ") -> None:
+def confirm(effects: Iterable[str], *, question: str = N_("Do it?"), mark: str = "- ") -> None:
     """Let a person agree to effects; ends with 1 where they do not.
 
     Without effects nobody is asked. Raises ConfigError without a terminal.
@@ -142,7 +144,7 @@ def confirm(effects: Iterable[str], *, question: str = _("Do it?"), mark: str = 
             _("This asks for a person's word, and there is no terminal to ask on."),
             fix=_("Add --yes to do it without asking."),
         )
-    if not typer.confirm(question, err=True):
+    if not typer.confirm(str(_(question)), err=True):
         raise typer.Exit(1)
 
 
@@ -175,7 +177,7 @@ def _tick(what: Callable[[], str], over: threading.Event) -> None:
     width = 0
     while True:
         seconds = int(time.monotonic() - began)
-        shown = _("{text}, {seconds} s ...").format(text=what(), seconds=seconds)
+        shown = str(_("{text}, {seconds} s ...").format(text=what(), seconds=seconds))
         width = max(width, len(shown))
         _write("\r" + shown.ljust(width))
         if over.wait(1.0):

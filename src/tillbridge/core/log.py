@@ -27,7 +27,7 @@ from typing import Any, Literal, TextIO, cast
 import structlog
 from structlog.typing import FilteringBoundLogger, Processor
 
-from tillbridge.core.i18n import _
+from tillbridge.core.i18n import N_, _
 from tillbridge.core.journal import goes_to_journal, with_priority
 from tillbridge.core.redaction import learn_secret, masked_value
 from tillbridge.model.instant import to_iso
@@ -91,10 +91,10 @@ def set_level(level: Level) -> None:
 
 # What a person at a terminal is told instead of the event.
 _HEADLINES = {
-    "bridge.setting_up": _(
+    "bridge.setting_up": N_(
         "Open {page} in a browser to set up the bridge. Its data is in {data}. Ctrl-C ends it."
     ),
-    "bridge.ready": _("The bridge runs; its page is {page}. Ctrl-C ends it."),
+    "bridge.ready": N_("The bridge runs; its page is {page}. Ctrl-C ends it."),
 }
 
 
@@ -157,7 +157,7 @@ class _Output:
 
     def _placed(self, event: Mapping[str, Any], line: str) -> str:
         """Return what a terminal shows now: the line, after those that waited; "" for none."""
-        headline = _HEADLINES.get(event["event"], "").format(**event)
+        headline = str(_(_HEADLINES.get(event["event"], "")).format(**event))
         if self._held is None:
             return headline or line
         if not headline:

@@ -4,9 +4,10 @@
 """
 
 import re
-from datetime import UTC, date, datetime, time, timedelta, tzinfo
+from datetime import UTC, datetime, time, timedelta, tzinfo
 
-from tillbridge.core.i18n import _, ngettext
+from tillbridge.core.formats import Unit, ago, clock_time, count_of, number
+from tillbridge.core.i18n import _, ngettext, shown_by_locale
 from tillbridge.model.instant import LATEST_MS
 
 _MINUTE, _HOUR, _DAY = 60, 3600, 86_400
@@ -15,17 +16,18 @@ _CLOCKS_DIFFER_MS = 5000
 
 def span(seconds: float) -> str:
     """Return a length of time in its largest fitting unit, rounded down: `3 minutes`."""
+    return count_of(*_in_unit(seconds))
+
+
+def _in_unit(seconds: float) -> tuple[int, Unit]:
     whole = max(0, int(seconds))
     if whole < _MINUTE:
-        return ngettext("{n} second", "{n} seconds", whole).format(n=whole)
+        return whole, "second"
     if whole < 2 * _HOUR:
-        minutes = whole // _MINUTE
-        return ngettext("{n} minute", "{n} minutes", minutes).format(n=minutes)
+        return whole // _MINUTE, "minute"
     if whole < 2 * _DAY:
-        hours = whole // _HOUR
-        return ngettext("{n} hour", "{n} hours", hours).format(n=hours)
-    days = whole // _DAY
-    return ngettext("{n} day", "{n} days", days).format(n=days)
+        return whole // _HOUR, "hour"
+    return whole // _DAY, "day"
 
 
 def days_left(left_ms: int) -> str:
@@ -33,19 +35,6 @@ def days_left(left_ms: int) -> str:
     if left_ms <= 0:
         return _("a moment: its days are over")
     return span(round(max(0, left_ms) / (_DAY * 1000), 1) * _DAY)
-
-
-def clock_time(at_ms: int, now_ms: int) -> str:
-    """Return an instant in this machine's time: of today the time, else with its date."""
-    at, now = (datetime.fromtimestamp(ms / 1000).astimezone() for ms in (at_ms, now_ms))
-    if at.date() == now.date():
-        return at.strftime("%H:%M")
-    return at.strftime("%d %b %H:%M" if at.year == now.year else "%d %b %Y %H:%M")
-
-
-def day_words(day: date, today: date) -> str:
-    """Return a day as people write it: `Sat 21 Nov`, of another year with that."""
-    return day.strftime("%a %d %b" if day.year == today.year else "%a %d %b %Y")
 
 
 def time_since(at_ms: int, now_ms: int) -> str:
@@ -57,12 +46,7 @@ def time_since(at_ms: int, now_ms: int) -> str:
         return _("at {time}, which is still to come: the clock was changed").format(
             time=clock_time(at_ms, now_ms)
         )
-    return _("{span} ago").format(span=span((now_ms - at_ms) / 1000))
-
-
-def local_second(at_ms: int) -> str:
-    """Return an instant in this machine's time, to the second."""
-    return datetime.fromtimestamp(at_ms / 1000).astimezone().strftime("%Y-%m-%d %H:%M:%S")
+    return ago(*_in_unit((now_ms - at_ms) / 1000))
 
 
 def waiting(count: int, oldest_s: float | None) -> str:
@@ -80,12 +64,13 @@ def waiting(count: int, oldest_s: float | None) -> str:
     ).format(n=count, span=span(oldest_s))
 
 
+@shown_by_locale
 def short_span(ms: int) -> str:
     """Return a length of time as a measurement: `40 ms`, `1.2 s`, `3 min 5 s`, `2 h 10 min`."""
     if ms < 1000:
         return f"{max(0, ms)} ms"
     if ms < 60_000:
-        return f"{ms / 1000:.1f} s"
+        return f"{number(round(ms / 1000, 1))} s"
     seconds = ms // 1000
     if seconds < _HOUR:
         return f"{seconds // _MINUTE} min {seconds % _MINUTE} s"

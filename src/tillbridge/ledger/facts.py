@@ -10,6 +10,7 @@ from pydantic_core import to_jsonable_python
 from sqlalchemy import Connection, delete, func, select
 from sqlmodel import col
 
+from tillbridge.core.i18n import MARK, from_plain, to_plain
 from tillbridge.ledger.database import upsert
 from tillbridge.ledger.models import Fact
 
@@ -33,7 +34,9 @@ def get_fact(connection: Connection, store: str, name: str, kind: Any = None) ->
     """
     text = connection.scalar(select(col(Fact.value)).filter_by(store=store, name=name))
     if text is None or kind is None:
-        return None if text is None else json.loads(text)
+        return None if text is None else json.loads(text, object_hook=from_plain)
+    if MARK in text:  # a type's texts are English
+        text = json.dumps(json.loads(text, object_hook=from_plain))
     try:
         return _adapter(kind).validate_json(text)
     except ValidationError:
@@ -45,7 +48,7 @@ def all_facts(connection: Connection) -> dict[str, dict[str, Any]]:
     known: dict[str, dict[str, Any]] = {}
     query = select(col(Fact.store), col(Fact.name), col(Fact.value))
     for store, name, value in connection.execute(query):
-        known.setdefault(store, {})[name] = json.loads(value)
+        known.setdefault(store, {})[name] = json.loads(value, object_hook=from_plain)
     return known
 
 
@@ -56,7 +59,8 @@ def last_change(connection: Connection) -> int | None:
 
 def put_fact(connection: Connection, store: str, name: str, value: object, *, at: int) -> None:
     """Remember the fact, a dataclass or plain values, in place of what was known."""
-    text = json.dumps(value, ensure_ascii=False, allow_nan=False, default=to_jsonable_python)
+    plain = to_plain(value)
+    text = json.dumps(plain, ensure_ascii=False, allow_nan=False, default=to_jsonable_python)
     connection.execute(
         upsert(Fact, "value", "at"), {"store": store, "name": name, "value": text, "at": at}
     )

@@ -26,6 +26,7 @@ from sqlalchemy.engine import Dialect
 from sqlalchemy.orm import registry
 from sqlmodel import Field, SQLModel
 
+from tillbridge.core.i18n import from_plain, to_plain
 from tillbridge.model.order import OrderState, ReasonCode
 from tillbridge.model.restaurant import Table
 
@@ -64,8 +65,11 @@ def json_text(value: object) -> str:
 
     Halves of characters, as JSON allows them and SQLite does not, become question marks.
     """
-    plain = dict(value) if isinstance(value, Mapping) else value
-    return json.dumps(plain, ensure_ascii=False, default=str).encode("utf-8", "replace").decode()
+    return (
+        json.dumps(to_plain(value), ensure_ascii=False, default=str)
+        .encode("utf-8", "replace")
+        .decode()
+    )
 
 
 class _Json(TypeDecorator[Any]):
@@ -81,7 +85,7 @@ class _Json(TypeDecorator[Any]):
     def process_result_value(self, value: str | None, dialect: Dialect) -> Any:  # noqa: ANN401 -- any JSON value
         del dialect
         try:
-            return None if value is None else json.loads(value)
+            return None if value is None else json.loads(value, object_hook=from_plain)
         except ValueError:
             return {}
 

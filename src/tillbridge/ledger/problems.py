@@ -16,6 +16,7 @@ from sqlmodel import col
 
 from tillbridge.core.clock import Clock
 from tillbridge.core.errors import LedgerError
+from tillbridge.core.i18n import from_plain
 from tillbridge.core.log import get_logger
 from tillbridge.core.problems import PROBLEMS, Found, OpenProblem, Scope
 from tillbridge.ledger.database import all_rows, upsert
@@ -73,7 +74,7 @@ def changes(
         if not scope.covers(*key):
             msg = f"{each.code} of {each.subject!r} is outside the scope of the report"
             raise ValueError(msg)
-        now[key] = json.loads(json_text(each.detail))
+        now[key] = json.loads(json_text(each.detail), object_hook=from_plain)
     known = {each.key: each for each in before if scope.covers(*each.key)}
     present = tuple(
         OpenProblem(*key, known[key].since if key in known else at, detail)

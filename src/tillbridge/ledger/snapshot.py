@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tillbridge.core.errors import LedgerError
-from tillbridge.core.i18n import _
+from tillbridge.core.i18n import _, from_plain, to_plain
 from tillbridge.core.problems import PROBLEMS, OpenProblem
 
 if TYPE_CHECKING:
@@ -173,9 +173,9 @@ def _snapshot(query: _Query) -> Snapshot:
         of(store).held = Held(since, tuple(json.loads(reasons)), digest)
     bridge: dict[str, Any] = {}
     for store, name, value in query(_FACTS):
-        (of(store).facts if store else bridge)[name] = json.loads(value)
+        (of(store).facts if store else bridge)[name] = json.loads(value, object_hook=from_plain)
     problems = tuple(
-        OpenProblem(code, store, subject, since, json.loads(detail))
+        OpenProblem(code, store, subject, since, json.loads(detail, object_hook=from_plain))
         for code, store, subject, since, detail in query(_PROBLEMS)
         if code in PROBLEMS
     )
@@ -201,7 +201,7 @@ class FailedStart:
 def note_failed_start(data_dir: Path, failed: FailedStart) -> None:
     """Write it down; nothing where that cannot be done."""
     with contextlib.suppress(OSError):
-        (data_dir / _NAME).write_text(json.dumps(asdict(failed)), encoding="utf-8")
+        (data_dir / _NAME).write_text(json.dumps(to_plain(asdict(failed))), encoding="utf-8")
 
 
 def forget_failed_start(data_dir: Path) -> None:
@@ -213,7 +213,8 @@ def forget_failed_start(data_dir: Path) -> None:
 def failed_start(data_dir: Path) -> FailedStart | None:
     """Return the last start, where it failed; None where it did not, or nobody knows."""
     try:
-        fields = json.loads((data_dir / _NAME).read_text(encoding="utf-8"))
-        return FailedStart(int(fields["at_ms"]), str(fields["text"]), str(fields["fix"]))
+        text = (data_dir / _NAME).read_text(encoding="utf-8")
+        fields = json.loads(text, object_hook=from_plain)
+        return FailedStart(int(fields["at_ms"]), fields["text"], fields["fix"])
     except (OSError, ValueError, KeyError, TypeError):
         return None

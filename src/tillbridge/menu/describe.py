@@ -6,6 +6,7 @@ from typing import Any, TypedDict
 
 from pydantic_core import to_jsonable_python
 
+from tillbridge.core.formats import number
 from tillbridge.core.i18n import _, ngettext
 from tillbridge.core.spans import short_span
 from tillbridge.menu.diff import Diff, ItemChange
@@ -85,7 +86,7 @@ def counted(counts: Mapping[str, int]) -> list[tuple[str, str]]:
         ("added", added, ngettext("adds {n} item", "adds {n} items", added)),
         ("changed", changed, ngettext("changes {n} item", "changes {n} items", changed)),
     )
-    return [(kind, text.format(n=f"{n:,}")) for kind, n, text in each_count if n]
+    return [(kind, text.format(n=number(n))) for kind, n, text in each_count if n]
 
 
 def sentences(

@@ -5,9 +5,9 @@ from typing import TYPE_CHECKING, Annotated
 
 from tillbridge.core.actor import Role, current_actor
 from tillbridge.core.errors import BridgeError, ServiceError
+from tillbridge.core.formats import clock_time
 from tillbridge.core.i18n import _, ngettext
 from tillbridge.core.operation import Answer, Argument, operation
-from tillbridge.core.spans import clock_time
 from tillbridge.model.instant import to_iso
 from tillbridge.operations.arguments import ConnectedStore, Full, Store, until_of_store
 

@@ -142,7 +142,7 @@ Cause = PosFailure | TicketUpdate | Lapsed | ChecksFailed | ByPerson
 
 def customer_text(code: ReasonCode | None) -> str:
     """Return what a customer whose order is cancelled for `code` reads."""
-    return _TO_THE_CUSTOMER[code or ReasonCode.OTHER]
+    return str(_TO_THE_CUSTOMER[code or ReasonCode.OTHER])
 
 
 def cancellation(cause: Cause, *, pos_has_none: bool = False) -> CancelWanted:

@@ -16,16 +16,15 @@ from sqlalchemy import Connection
 
 from tillbridge.core.context import StoreContext
 from tillbridge.core.errors import LedgerUnwritable
-from tillbridge.core.i18n import _
+from tillbridge.core.formats import clock_time, money
+from tillbridge.core.i18n import _, joined
 from tillbridge.core.log import get_logger
 from tillbridge.core.problems import PROBLEMS, Ends, Found, OpenProblem, Scope
-from tillbridge.core.spans import clock_time
 from tillbridge.core.worker import crash_backoff_s
 from tillbridge.ledger import orders
 from tillbridge.ledger.models import OrderRow
 from tillbridge.ledger.orders import is_on_paper
 from tillbridge.ledger.problems import report
-from tillbridge.model.money import to_major
 from tillbridge.model.order import OrderState, parse_order
 from tillbridge.orders.reasons import CAUSES, EXPLAINED_BY_TILL, was_offline, why_not_written
 from tillbridge.orders.state import (
@@ -276,13 +275,7 @@ def _amount(rows: Iterable[OrderRow]) -> str:
             continue
         if order.total_amount is not None:
             sums[order.currency] += order.total_amount
-    amounts = []
-    for currency, minor in sums.items():
-        try:
-            amounts.append(f"{to_major(minor, currency)} {currency}")
-        except (ArithmeticError, ValueError):
-            amounts.append(f"{minor} {currency}".strip())
-    return ", ".join(amounts)
+    return joined(", ", (money(minor, currency) for currency, minor in sums.items()))
 
 
 # -- one store's orders

@@ -13,8 +13,8 @@ from sqlalchemy import Connection
 
 from tillbridge.core.actor import by_whom
 from tillbridge.core.errors import BridgeError
+from tillbridge.core.formats import local_second
 from tillbridge.core.i18n import N_, _
-from tillbridge.core.spans import local_second
 from tillbridge.ledger import orders
 from tillbridge.ledger.community import parent_of
 from tillbridge.ledger.facts import get_fact

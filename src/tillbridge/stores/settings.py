@@ -25,12 +25,12 @@ from tillbridge.core.errors import (
     Refused,
     ServiceError,
 )
+from tillbridge.core.formats import money
 from tillbridge.core.i18n import _
 from tillbridge.core.log import get_logger
 from tillbridge.core.problems import Found, Scope
 from tillbridge.core.worker import Worker
 from tillbridge.ledger.facts import get_fact, put_fact
-from tillbridge.model.money import to_major
 from tillbridge.model.restaurant import (
     OpeningHours,
     Restaurant,
@@ -175,7 +175,7 @@ def _day(spans: Any) -> str:  # noqa: ANN401 -- what was accepted once
 
 def _value(name: str, currency: str, value: object) -> str:
     if name in _MONEY and isinstance(value, int) and not isinstance(value, bool):
-        return f"{to_major(value, currency)} {currency}"
+        return money(value, currency)
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 
 

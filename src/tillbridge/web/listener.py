@@ -20,7 +20,7 @@ from tillbridge.config import host_and_port, is_loopback
 from tillbridge.core.actor import Actor, Role
 from tillbridge.core.errors import BridgeError, ConfigError, reason_of
 from tillbridge.core.files import create_new
-from tillbridge.core.i18n import _
+from tillbridge.core.i18n import Reader, _, languages, localised, of_browser, reader, reading
 from tillbridge.core.log import get_logger
 from tillbridge.core.metrics import Metrics
 from tillbridge.core.network import Acceptor, listening_sockets
@@ -63,6 +63,7 @@ class HeldAddress:
 
 
 CONTROL_FILE = "control.json"
+LANGUAGE_COOKIE = "tillbridge-language"
 CONTROL = r"/control/{operation:[\w.]+}"
 _STATIC_NAME = re.compile(r"[a-z0-9-]+\.(?:css|js|svg)")
 _MOST_CONNECTIONS = 128
@@ -190,7 +191,7 @@ class StatusListener:
             return _refused(400, "BadRequest", _NOT_UNDERSTOOD.format("it is not an object"))
         name = request.match_info["operation"]
         try:
-            return web.json_response(await self._dispatcher.perform(name, body, actor))
+            return web.json_response(localised(await self._dispatcher.perform(name, body, actor)))
         except BadRequest as failure:
             return _refused(400, "BadRequest", failure.text, failure.fix)
         except BridgeError as failure:
@@ -219,7 +220,8 @@ class StatusListener:
         visitor = await self.authenticator.machine(request)
         if not isinstance(visitor, Visitor):
             return _turned_away(visitor)
-        return web.json_response(await self._dispatcher.perform("status", {}, visitor.actor))
+        answer = await self._dispatcher.perform("status", {}, visitor.actor)
+        return web.json_response(localised(answer))
 
     async def _prometheus(self, request: web.Request) -> web.StreamResponse:
         visitor = await self.authenticator.machine(request)
@@ -246,7 +248,8 @@ class StatusListener:
         if not self.authenticator.knows_host(request):
             return web.Response(status=421, text=_UNKNOWN_NAME)
         try:
-            response = await handler(request)
+            with reading(_reader_of(request)):
+                response = await handler(request)
         except web.HTTPException as refusal:
             response = web.Response(status=refusal.status, text=f"{refusal.status}\n")
         except BridgeError as failure:
@@ -263,8 +266,17 @@ class StatusListener:
         return response
 
 
+def _reader_of(request: web.Request) -> Reader:
+    """Return who reads the answer: in the language of the choice made here, else the browser's."""
+    chosen = request.cookies.get(LANGUAGE_COOKIE, "")
+    asked = request.headers.get("Accept-Language", "")
+    if chosen in languages():
+        return Reader(of_browser(f"{chosen},{asked}" if not asked.startswith(chosen) else asked))
+    return Reader(of_browser(asked)) if asked else reader()
+
+
 def _refused(status: int, kind: str, text: str, fix: str = "") -> web.Response:
-    error = {"kind": kind, "text": text, "fix": fix}
+    error = {"kind": kind, "text": str(text), "fix": str(fix)}
     return web.json_response({"error": error}, status=status)
 
 

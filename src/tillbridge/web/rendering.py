@@ -9,9 +9,9 @@ from zlib import crc32
 
 from jinja2 import Environment, PackageLoader, StrictUndefined, Template
 
-from tillbridge.core.i18n import _, ngettext
+from tillbridge.core.formats import money, number, percent, price
+from tillbridge.core.i18n import Text, _, ngettext, reader
 from tillbridge.core.spans import short_span, span
-from tillbridge.model.money import to_major
 from tillbridge.stores.consent import CallbackAnswer
 
 STATIC = Path(__file__).with_name("static")
@@ -50,18 +50,19 @@ def harmless(text: str) -> str:
 
 
 def _harmless(value: object) -> object:
+    if isinstance(value, Text):
+        value = str(value)
     # Markup is text that was escaped already.
     return harmless(value) if type(value) is str else value
 
 
-def money(amount: int | None, currency: str) -> str:
-    """Return an amount with its currency, in minor units where that is not known; "" for none."""
-    if amount is None:
-        return ""
-    try:
-        return f"{to_major(amount, currency)} {currency}"
-    except (ArithmeticError, LookupError, ValueError):
-        return f"{amount} {currency}".strip()
+def _said(text: str) -> str:
+    """Return a text of a template in the reader's language."""
+    return str(_(text))
+
+
+def _counted(one: str, many: str, count: int) -> str:
+    return str(ngettext(one, many, count))
 
 
 @lru_cache(maxsize=1)
@@ -75,8 +76,12 @@ def _environment() -> Environment:
         lstrip_blocks=True,
     )
     environment.globals.update(
-        _=_,
-        ngettext=ngettext,
+        _=_said,
+        ngettext=_counted,
+        language=lambda: reader().language,
+        number=number,
+        percent=percent,
+        price=price,
         span=span,
         short=short_span,
         money=money,

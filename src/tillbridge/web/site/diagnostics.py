@@ -11,8 +11,8 @@ from aiohttp import web
 
 from tillbridge.core.actor import Role
 from tillbridge.core.errors import BridgeError
+from tillbridge.core.formats import local_second
 from tillbridge.core.i18n import _, ngettext
-from tillbridge.core.spans import local_second
 from tillbridge.model.instant import from_iso
 from tillbridge.web.csv_export import csv_file
 from tillbridge.web.site.book import Action, Done, File, Filled, Page, Visit, performs, subject
@@ -97,7 +97,7 @@ def _value(value: object) -> str:
 
 def _second(at: object) -> str:
     try:
-        return local_second(from_iso(str(at)))
+        return str(local_second(from_iso(str(at))))
     except (ValueError, OverflowError, OSError):  # a file that somebody wrote into
         return _cut(str(at), 30)
 

@@ -2,8 +2,8 @@
 
 from datetime import datetime
 
+from tillbridge.core.formats import clock_time, local_input, number
 from tillbridge.core.i18n import _, ngettext
-from tillbridge.core.spans import clock_time, local_second
 from tillbridge.menu.describe import counted, push_columns
 from tillbridge.menu.views import (
     FoundView,
@@ -54,7 +54,7 @@ async def _fill_items(visit: Visit) -> Filled:
         "store": store,
         "q": visit.text("q", 60),
         "asked_at": asked_at if at_ms is not None else "",
-        "local_at": "" if at_ms is None else local_second(at_ms)[:16].replace(" ", "T"),
+        "local_at": "" if at_ms is None else local_input(at_ms),
         "wrong_at": bool(asked_at) and at_ms is None,
     }
 
@@ -124,7 +124,7 @@ def _reviewed(plan: PlanView) -> list[str]:
     more = len(lines) - _READ_AT_ONCE
     if more > 0:
         points.append(
-            ngettext("and {n} more change", "and {n} more changes", more).format(n=f"{more:,}")
+            ngettext("and {n} more change", "and {n} more changes", more).format(n=number(more))
         )
     return points
 

@@ -8,8 +8,8 @@ from itertools import groupby
 from aiohttp import web
 
 from tillbridge.core.actor import Role
+from tillbridge.core.formats import day_words, local_second, money
 from tillbridge.core.i18n import N_, _
-from tillbridge.core.spans import day_words, local_second
 from tillbridge.ledger.orders import STATES
 from tillbridge.model.instant import ONE_DAY, from_iso
 from tillbridge.model.money import to_major
@@ -25,7 +25,6 @@ from tillbridge.orders.sentences import (
 from tillbridge.orders.timeline import Step
 from tillbridge.orders.views import ListedOrder, OrderedLine, OrdersPage, OrderView, WholeOrder
 from tillbridge.web.csv_export import Cell, csv_file
-from tillbridge.web.rendering import money
 from tillbridge.web.site.book import (
     Done,
     Field,

@@ -1,0 +1,210 @@
+"""Amounts, numbers, dates and times as the reader's locale writes them, by Babel.
+
+Each returns a text that is formatted for whoever reads it (`core.i18n`). Times are shown in the
+reader's zone: the store's, where the page or command is about one.
+"""
+
+import re
+from copy import copy
+from datetime import UTC, date, datetime, timedelta
+from decimal import Decimal
+from functools import cache
+from typing import TYPE_CHECKING, Literal
+
+from tillbridge.core.i18n import NOBODY, reader, shown_by_locale
+from tillbridge.model.money import exponent, to_major
+
+if TYPE_CHECKING:
+    from babel.core import Locale
+    from babel.numbers import NumberPattern
+
+Unit = Literal["second", "minute", "hour", "day"]
+_SECONDS: dict[Unit, int] = {"second": 1, "minute": 60, "hour": 3600, "day": 86_400}
+
+
+@shown_by_locale
+def money(amount: int | None, currency: str) -> str:
+    """Return an amount of minor units with the currency's sign: `$9.50`, `9,50 €`; "" for none.
+
+    Its sign is one that the locale gives to no
+    other currency: `CA$9.50` for an American.
+    """
+    if amount is None:
+        return ""
+    if not (len(currency) == 3 and currency.isascii() and currency.isalpha()):
+        return f"{to_major(amount, currency)} {currency}".strip()
+    digits = exponent(currency)
+    # The decimals are those of the minor units, ISO's, whichever of them people still use.
+    text = _pattern(reader().locale, digits).apply(
+        Decimal(amount).scaleb(-digits),
+        _locale(),
+        currency=currency.upper(),
+        currency_digits=False,
+    )
+    # A code that stands for a sign keeps its distance, as CLDR has it and Babel does not.
+    return _shown(re.sub(r"([A-Z])(?=\d)", "\\1\N{NO-BREAK SPACE}", text))
+
+
+def price(text: str, currency: str) -> str:
+    """Return an amount in plain major units (`9.50`), as JSON has it, with the currency's sign."""
+    try:
+        minor = Decimal(text).scaleb(exponent(currency))
+    except (ArithmeticError, LookupError, ValueError):
+        return f"{text} {currency}".strip()
+    return money(int(minor), currency)
+
+
+@shown_by_locale
+def number(value: float) -> str:
+    """Return a number with the locale's signs: `1,234.5`, `1.234,5`."""
+    from babel.numbers import format_decimal  # noqa: PLC0415 -- 20 ms, for those who need it
+
+    return _shown(format_decimal(value, locale=_locale()))
+
+
+@shown_by_locale
+def percent(share: float) -> str:
+    """Return a share of 1 in percent, with one decimal at most: `12.5%`, `12,5 %`."""
+    from babel.numbers import format_percent  # noqa: PLC0415 -- (as above)
+
+    return _shown(format_percent(round(share, 3), locale=_locale(), decimal_quantization=False))
+
+
+@shown_by_locale
+def count_of(count: int, unit: Unit) -> str:
+    """Return a length of time in one unit: `3 minutes`."""
+    return _delta(count, unit, add_direction=False)
+
+
+@shown_by_locale
+def ago(count: int, unit: Unit) -> str:
+    """Return how long ago something was, in one unit: `3 minutes ago`."""
+    return _delta(-max(1, count), unit, add_direction=True)
+
+
+def _delta(count: int, unit: Unit, *, add_direction: bool) -> str:
+    from babel.dates import format_timedelta  # noqa: PLC0415 -- (as above)
+
+    return format_timedelta(
+        timedelta(seconds=count * _SECONDS[unit]),
+        granularity=unit,
+        threshold=float("inf"),  # in this unit, however many there are
+        add_direction=add_direction,
+        locale=_locale(),
+    )
+
+
+@shown_by_locale
+def clock_time(at_ms: int, now_ms: int) -> str:
+    """Return an instant as a time of day: of today the time alone, else with its date."""
+    at, now = _there(at_ms), _there(now_ms)
+    same_year = at.year == now.year
+    if reader().locale == NOBODY.locale:
+        day = "" if at.date() == now.date() else "%d %b " if same_year else "%d %b %Y "
+        return at.strftime(f"{day}%H:%M")
+    from babel.dates import format_time  # noqa: PLC0415 -- (as above)
+
+    time = _shown(format_time(at, "short", locale=_locale()))
+    if at.date() == now.date():
+        return time
+    return _with_date(_day(at, with_year=not same_year), time)
+
+
+@shown_by_locale
+def local_second(at_ms: int) -> str:
+    """Return an instant with its date, to the second."""
+    at = _there(at_ms)
+    if reader().locale == NOBODY.locale:
+        return at.strftime("%Y-%m-%d %H:%M:%S")
+    from babel.dates import format_time  # noqa: PLC0415 -- (as above)
+
+    return _with_date(_day(at, with_year=True), _shown(format_time(at, "medium", locale=_locale())))
+
+
+@shown_by_locale
+def time_of_day(at_ms: int) -> str:
+    """Return an instant as a time of day to the second, without its date."""
+    at = _there(at_ms)
+    if reader().locale == NOBODY.locale:
+        return at.strftime("%H:%M:%S")
+    from babel.dates import format_time  # noqa: PLC0415 -- (as above)
+
+    return _shown(format_time(at, "medium", locale=_locale()))
+
+
+@shown_by_locale
+def day_of(at_ms: int) -> str:
+    """Return the date of an instant: `23 Nov 2026`."""
+    return _day(_there(at_ms), with_year=True)
+
+
+@shown_by_locale
+def weekday(iso: str, width: Literal["short", "long"] = "short") -> str:
+    """Return the weekday of a date (ISO 8601): `Mon`, `Monday`."""
+    from babel.dates import format_date  # noqa: PLC0415 -- (as above)
+
+    pattern = "EEE" if width == "short" else "EEEE"
+    return format_date(date.fromisoformat(iso), pattern, locale=_locale())
+
+
+def day_words(day: date, today: date) -> str:
+    """Return a day as people write it: `Sat 21 Nov`, of another year with that."""
+    return _day_words(day.isoformat(), day.year != today.year)
+
+
+@shown_by_locale
+def _day_words(iso: str, with_year: bool) -> str:  # noqa: FBT001 -- what is stored is a list
+    day = date.fromisoformat(iso)
+    if reader().locale == NOBODY.locale:
+        return day.strftime("%a %d %b %Y" if with_year else "%a %d %b")
+    from babel.dates import format_skeleton  # noqa: PLC0415 -- (as above)
+
+    skeleton = "yMMMEd" if with_year else "MMMEd"
+    return format_skeleton(skeleton, day, locale=_locale())
+
+
+def local_input(at_ms: int) -> str:
+    """Return an instant as a field of a form for dates has it: `2026-11-21T18:30`."""
+    return _there(at_ms).strftime("%Y-%m-%dT%H:%M")
+
+
+def _there(at_ms: int) -> datetime:
+    """Return an instant in the reader's zone, None being this machine's."""
+    return datetime.fromtimestamp(at_ms / 1000, UTC).astimezone(reader().zone)
+
+
+def _day(at: datetime, *, with_year: bool) -> str:
+    if reader().locale == NOBODY.locale:
+        return at.strftime("%d %b %Y" if with_year else "%d %b")
+    from babel.dates import format_date, format_skeleton  # noqa: PLC0415 -- (as above)
+
+    if with_year:
+        return format_date(at, "medium", locale=_locale())
+    return format_skeleton("MMMd", at, tzinfo=at.tzinfo, locale=_locale())
+
+
+def _with_date(day: str, time: str) -> str:
+    from babel.dates import get_datetime_format  # noqa: PLC0415 -- (as above)
+
+    pattern = str(get_datetime_format("medium", locale=_locale())).replace("'", "")
+    return pattern.replace("{1}", day).replace("{0}", time)
+
+
+@cache
+def _pattern(locale: str, digits: int) -> "NumberPattern":
+    from babel.core import Locale  # noqa: PLC0415 -- (as above)
+
+    pattern: NumberPattern = copy(Locale.parse(locale).currency_formats["standard"])
+    pattern.frac_prec = (digits, digits)
+    return pattern
+
+
+def _shown(text: str) -> str:
+    """Return text of CLDR without the narrow space, for which an old tablet has no glyph."""
+    return text.replace("\N{NARROW NO-BREAK SPACE}", "\N{NO-BREAK SPACE}")
+
+
+def _locale() -> "Locale":
+    from babel.core import Locale  # noqa: PLC0415 -- (as above)
+
+    return Locale.parse(reader().locale)
