@@ -398,7 +398,7 @@ async def test_orders_are_listed_and_shown_from_the_ledger(program: Program) -> 
     told = json.loads((await program("orders", "list", "--json")).out)
     assert (told[0]["id"], told[0]["state"], told[0]["ticket"]) == ("ord_1", "created", "waiting")
     shown = await program("orders", "show", "ord_1")
-    assert "2 x Burger   4.50 USD" in shown.out
+    assert "2 x Burger   $4.50" in shown.out
     assert "! no onions" in shown.out
     assert "  Order read: 1 line." in shown.out
     whole = json.loads((await program("orders", "show", "ord_1", "--json")).out)

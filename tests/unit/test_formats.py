@@ -44,6 +44,7 @@ def _ms(iso: str) -> int:
         ("de_DE", 1500, "KWD", f"1,500{_NBSP}KWD"),
         # What ISO gives three decimals is stored with three, whatever people still use.
         ("en_US", 1500, "IQD", f"IQD{_NBSP}1.500"),
+        ("en_US", 10**40, "USD", f"{10**40} USD"),
         ("en_US", 950, "", "9.50"),
         ("en_US", 950, "no", "9.50 no"),
     ],

@@ -17,7 +17,7 @@ from tillbridge.cli.answers import EFFECTS, SHOWN
 from tillbridge.cli.control import NotRunning, find_running, os_user
 from tillbridge.cli.say import Arguments, Show
 from tillbridge.core.errors import ConfigError, nearest
-from tillbridge.core.i18n import _
+from tillbridge.core.i18n import _, in_zone
 from tillbridge.core.operation import Argument, Operation, Parameter, parameters_of
 from tillbridge.operations import OPERATIONS
 
@@ -208,11 +208,23 @@ def load_file(path: Path | None) -> "LoadedSettings":
     return loaded
 
 
+def show_zone_of(loaded: "LoadedSettings", store: str = "") -> None:
+    """Show times in the zone of a store, else in the one that all of them have."""
+    stores = loaded.settings.stores
+    zones = {each.timezone for each in stores.values()}
+    timezone = stores[store].timezone if store in stores else zones.pop() if len(zones) == 1 else ""
+    if timezone:
+        from zoneinfo import ZoneInfo
+
+        in_zone(ZoneInfo(timezone))
+
+
 def _check_names(
     loaded: "LoadedSettings", parameters: Mapping[str, Parameter], given: Arguments
 ) -> None:
     """Raise ConfigError, which names those there are, for an unknown store or community."""
     settings, path = loaded.settings, loaded.path
+    show_zone_of(loaded, str(given.get("store") or ""))
     for parameter, each in parameters.items():
         name = given.get(parameter)
         if name and each.argument.audit == "store" and name not in settings.stores:

@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 from tillbridge.cli import say
-from tillbridge.cli.commands import command
+from tillbridge.cli.commands import command, show_zone_of
 from tillbridge.cli.say import Arguments, Lines
 from tillbridge.core.errors import LedgerError
 from tillbridge.core.i18n import _
@@ -202,12 +202,14 @@ def show(loaded: "LoadedSettings", order: OrderId) -> "WholeOrder":
     from tillbridge.ledger.orders import find_called
     from tillbridge.orders.views import order_to_show, whole_order
 
-    return _read(
+    found = _read(
         loaded,
         lambda connection: whole_order(
             connection, order_to_show(find_called(connection, order), order)
         ),
     )
+    show_zone_of(loaded, found["store"])
+    return found
 
 
 # -- figures

@@ -29,6 +29,9 @@ class BridgeSettings(Section):
     """How logs are written; auto is console on a terminal and JSON elsewhere."""
     log_level: Literal["debug", "info", "warning", "error"] = "info"
     """The least severe log lines that are written."""
+    language: str | None = Field(None, pattern=r"^[a-z]{2}(-[A-Z]{2})?$")
+    """The language of what the bridge says by itself, as in alerts: "de", or "de-AT" for a
+    country's formats. Without it: the environment's (LANG). The page follows the browser."""
     keep_log_bytes: int = Field(4_000_000, ge=0)
     """How much of the log is kept in the data folder, for the page, `tillbridge logs` and
     support-bundle; 0 keeps none."""

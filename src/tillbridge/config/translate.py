@@ -283,5 +283,8 @@ _PATTERNS: Mapping[str, str] = {
     r"^[A-Za-z0-9._:-]+$": _(
         'must be a plain host name, for example "till.lan", without http:// and without a port.'
     ),
+    r"^[a-z]{2}(-[A-Z]{2})?$": _(
+        'must be a language, for example "de", or a language and a country: "de-AT".'
+    ),
     r"^[^/\\]+$": _("must be the credential's plain name, not a path."),
 }

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from babel.numbers import NumberPattern
 
 Unit = Literal["second", "minute", "hour", "day"]
+_MOST = 10**18  # more than any price, and within what decimals can be made of
 _SECONDS: dict[Unit, int] = {"second": 1, "minute": 60, "hour": 3600, "day": 86_400}
 
 
@@ -31,6 +32,8 @@ def money(amount: int | None, currency: str) -> str:
     """
     if amount is None:
         return ""
+    if abs(amount) > _MOST:
+        return f"{amount} {currency}".strip()
     if not (len(currency) == 3 and currency.isascii() and currency.isalpha()):
         return f"{to_major(amount, currency)} {currency}".strip()
     digits = exponent(currency)

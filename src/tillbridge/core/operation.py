@@ -13,6 +13,7 @@ the only way to call one. Declarations are light, because the command line impor
 import inspect
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
+from datetime import tzinfo
 from functools import cache
 from typing import TYPE_CHECKING, Annotated, Any, TypeVar, get_args, get_origin
 
@@ -153,6 +154,10 @@ class Dispatcher:
     def __init__(self, bridge: "Bridge", trail: "AuditTrail") -> None:
         self._bridge = bridge
         self.trail = trail
+
+    def zone(self, store: str = "") -> tzinfo | None:
+        """Return the time zone of a store, else the one that all have; None is this machine's."""
+        return self._bridge.zone(store)
 
     async def perform(self, name: str, given: Mapping[str, Any], actor: Actor) -> Any:  # noqa: ANN401 -- as declared
         """Do what `actor` asks for, and return the operation's answer.

@@ -25,6 +25,7 @@ _FILE = Scope("", frozenset({"config.unusable", "config.restart_needed"}))
 # What counts at once. A name that ends with a dot: everything below it.
 LIVE = (
     "bridge.log_level",
+    "bridge.language",
     "bridge.keep_personal_data_days",
     "bridge.keep_history_days",
     "bridge.keep_backups",

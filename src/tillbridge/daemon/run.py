@@ -20,11 +20,11 @@ from typing import Any
 from sqlalchemy import Connection
 
 import tillbridge
-from tillbridge.config import LoadedSettings, host_and_port
+from tillbridge.config import BridgeSettings, LoadedSettings, host_and_port
 from tillbridge.config.loading import load_to_run
 from tillbridge.core.clock import Clock
 from tillbridge.core.errors import BridgeError, ConfigError, LedgerError, reason_of
-from tillbridge.core.i18n import _
+from tillbridge.core.i18n import Reader, _, negotiated, of_environment, set_reader
 from tillbridge.core.log import get_logger, set_level
 from tillbridge.core.network import raise_file_limit
 from tillbridge.core.problems import Found, Scope
@@ -77,6 +77,7 @@ async def live(
     manager: ServiceManager,
 ) -> None:
     """Run the bridge until `restarts` ends it. Raises BridgeError."""
+    set_reader(bridge_reader(loaded.settings.bridge if loaded.is_set_up else loaded.bridge))
     log.info("bridge.starting", version=tillbridge.__version__, pid=os.getpid())
     mode = Mode.RUN if loaded.is_set_up else Mode.UNCONFIGURED
     async with compose(loaded, mode) as bridge:
@@ -87,6 +88,12 @@ async def live(
             finally:
                 await daemon.note_running(stopped=True)
     log.info("bridge.stopped")
+
+
+def bridge_reader(settings: BridgeSettings) -> Reader:
+    """Return who reads what the bridge says by itself: alerts, and what it prints."""
+    wanted = settings.language
+    return Reader(negotiated([wanted]) if wanted else of_environment())
 
 
 class _Daemon:
@@ -357,6 +364,7 @@ class _Daemon:
                 self._page.authenticator.reconfigure(rules)
             self._limits = fresh.settings.bridge
             set_level(self._limits.log_level)
+            set_reader(bridge_reader(self._limits))
         finally:
             self._manager.ready(self._status_line)
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import tzinfo
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -14,6 +15,7 @@ from tillbridge.core.scheduler import Scheduler
 from tillbridge.core.worker import Step
 from tillbridge.ledger.facts import get_fact
 from tillbridge.menu.flow import MenuFlow
+from tillbridge.model.restaurant import zone_of
 from tillbridge.operations.audit_trail import AuditTrail
 from tillbridge.orders.flow import OrdersFlow
 from tillbridge.orders.intake import IntakeResult
@@ -189,6 +191,12 @@ class StoreServices:
             workers.append(self.settings_flow.worker)
         running |= {each.name: each.run() for each in (*workers, self.integrating.worker)}
         return {f"{self.name}.{step}": each for step, each in running.items()}
+
+    @property
+    def zone(self) -> tzinfo | None:
+        """The time zone: the configuration's, else that of its hours; None is this machine's."""
+        hours = None if self.settings_flow is None else self.settings_flow.hours
+        return zone_of(self.settings.timezone or (hours.timezone if hours else ""))
 
     def plan(self, scheduler: Scheduler) -> None:
         """Plan what happens by the clock: all that others may have changed is compared daily."""

@@ -1,6 +1,7 @@
 """What operations act on: a composed bridge, with its stores and communities."""
 
 from dataclasses import dataclass, field
+from datetime import tzinfo
 from enum import Enum
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -97,6 +98,13 @@ class Bridge:
                 fix=_("There are: {names}.").format(names=", ".join(self.stores)),
             )
         return found
+
+    def zone(self, store: str = "") -> tzinfo | None:
+        """Return the time zone of a store; else the one that all have. None is this machine's."""
+        if store in self.stores:
+            return self.stores[store].zone
+        zones = {each.zone for each in self.stores.values()}
+        return zones.pop() if len(zones) == 1 else None
 
     def later(self, text: str) -> str:
         """Return a sentence, with more where nobody runs who could tell the service now."""

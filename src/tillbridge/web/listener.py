@@ -20,7 +20,16 @@ from tillbridge.config import host_and_port, is_loopback
 from tillbridge.core.actor import Actor, Role
 from tillbridge.core.errors import BridgeError, ConfigError, reason_of
 from tillbridge.core.files import create_new
-from tillbridge.core.i18n import Reader, _, languages, localised, of_browser, reader, reading
+from tillbridge.core.i18n import (
+    Reader,
+    _,
+    in_zone,
+    languages,
+    localised,
+    of_browser,
+    reader,
+    reading,
+)
 from tillbridge.core.log import get_logger
 from tillbridge.core.metrics import Metrics
 from tillbridge.core.network import Acceptor, listening_sockets
@@ -190,6 +199,7 @@ class StatusListener:
         if not isinstance(body, dict):
             return _refused(400, "BadRequest", _NOT_UNDERSTOOD.format("it is not an object"))
         name = request.match_info["operation"]
+        in_zone(self._dispatcher.zone(str(body.get("store", ""))))
         try:
             return web.json_response(localised(await self._dispatcher.perform(name, body, actor)))
         except BadRequest as failure:

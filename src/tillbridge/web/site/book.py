@@ -11,6 +11,7 @@ from aiohttp import web
 
 from tillbridge import operations
 from tillbridge.core.actor import Actor, Role
+from tillbridge.core.i18n import in_zone
 from tillbridge.core.operation import Dispatcher
 from tillbridge.status.views import StatusDocument
 from tillbridge.web.authenticator import Visitor
@@ -73,6 +74,10 @@ class Visit:
         key = key or self.params["store"]
         store = (await self.status())["stores"].get(key)
         return (store["service"]["store_name"] if store else None) or key
+
+    def show_zone_of(self, store: str) -> None:
+        """Show times in the zone of a store that the path does not name."""
+        in_zone(self.dispatcher.zone(store))
 
     def text(self, name: str, most: int = 100) -> str:
         """Return what the query has of this name, cut; "" for nothing."""

@@ -189,6 +189,7 @@ def _amount(amount: int | None, currency: str) -> Cell:
 
 async def _fill_one(visit: Visit) -> Filled:
     order: WholeOrder = await visit.perform("orders.show", order=visit.params["order"])
+    visit.show_zone_of(order["store"])
     may_read = visit.visitor.role >= Role.STAFF
     ordered = order["ordered"]
     return {

@@ -14,7 +14,7 @@ from multidict import MultiDictProxy
 from tillbridge.core.actor import Role, acting_as
 from tillbridge.core.errors import BridgeError, ConfigError
 from tillbridge.core.formats import clock_time, local_second
-from tillbridge.core.i18n import _
+from tillbridge.core.i18n import _, in_zone
 from tillbridge.core.log import get_logger
 from tillbridge.core.operation import Dispatcher
 from tillbridge.core.spans import span, time_since
@@ -110,6 +110,8 @@ class Site:
         if isinstance(found, Denied):
             return self._trouble(NOBODY, found.status, found.text)
         visitor = found or NOBODY
+        store = request.match_info.get("store") or request.query.get("store", "")
+        in_zone(self.dispatcher.zone(store))
         if what is None:
             if self._home and request.method == "GET":
                 return web.Response(status=303, headers={"Location": self._home})
