@@ -1,7 +1,7 @@
 """A `Control` that remembers what it was asked, and answers what a test put there."""
 
 from collections.abc import Awaitable, Callable, Mapping
-from datetime import datetime
+from datetime import datetime, tzinfo
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, cast
 
@@ -486,6 +486,10 @@ class FakeDispatcher(Dispatcher):
     def __init__(self, control: "FakeControl", trail: Any) -> None:  # noqa: ANN401 -- (as above)
         super().__init__(cast("Bridge", SimpleNamespace(is_set_up=True)), trail)
         self._control = control
+        self.zones: dict[str, tzinfo] = {}  # of stores, by name; "": that of all
+
+    def zone(self, store: str = "") -> tzinfo | None:
+        return self.zones.get(store)
 
     async def _run(self, found: Operation, arguments: dict[str, Any]) -> Answer:
         return await PERFORMED[found.name](self._control, **arguments)

@@ -312,13 +312,14 @@ def _taking(on_callback: OnCallback) -> _Handler:
     """Return who answers a merchant who comes back from the service."""
 
     async def handle(request: web.Request) -> web.Response:
-        answer = await on_callback(dict(request.query))
-        return web.Response(
-            status=200 if answer.ok else 400,
-            text=callback_page(answer),
-            content_type="text/html",
-            headers=HEADERS,
-        )
+        with reading(_reader_of(request)):
+            answer = await on_callback(dict(request.query))
+            return web.Response(
+                status=200 if answer.ok else 400,
+                text=callback_page(answer),
+                content_type="text/html",
+                headers=HEADERS,
+            )
 
     return handle
 
