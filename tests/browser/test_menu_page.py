@@ -43,7 +43,7 @@ async def test_the_menu_of_a_moment_is_asked_for_from_an_order(
 ) -> None:
     page = await browser.new_page()
     await page.goto(harness.url + "/orders/ord_1")
-    await expect(page.locator("#ordered")).to_contain_text("the menu had it then: called pizza!")
+    await expect(page.locator("#ordered")).to_contain_text("On the menu then: as “pizza!”")
     await page.locator("#details summary").click()
     await page.get_by_role("link", name="Menu at that time").click()
     await expect(page.get_by_role("heading", level=1)).to_contain_text("What the storefront had at")

@@ -12,7 +12,7 @@ from tillbridge.ledger import orders
 from tillbridge.ledger.models import LogEntry, OrderRow
 from tillbridge.ledger.orders import OrderFilter, log_event
 from tillbridge.orders.bill import raw_types
-from tillbridge.orders.views import orders_page
+from tillbridge.orders.lists import orders_page
 
 MANY = 5_000
 

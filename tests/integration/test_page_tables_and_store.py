@@ -2,8 +2,9 @@
 
 from dataclasses import replace
 
-from tests.support.page_harness import page_harness
+from tests.support.page_harness import PageHarness, page_harness
 from tests.support.page_sample import busy
+from tillbridge.model.instant import from_iso
 
 
 async def test_the_sheet_is_a_file_with_a_code_for_each_table_that_has_one() -> None:
@@ -37,7 +38,7 @@ async def test_printed_codes_are_noted_after_a_question() -> None:
 async def test_a_pause_from_the_page_says_who_why_and_until_when() -> None:
     async with page_harness() as harness:
         question = await harness.get("/stores/main/pause")
-        assert "for two hours" in question.text
+        assert "2 hours" in question.text
         done = await harness.post("/stores/main/pause", {"until": "2h", "reason": " too  busy "})
         assert done.status == 303
         (asked,) = [each for each in harness.control.asked if each[0] == "pause"]
@@ -46,6 +47,52 @@ async def test_a_pause_from_the_page_says_who_why_and_until_when() -> None:
         assert asked[4] == "2h"
         await harness.post("/stores/main/resume", {})
         assert any(each[0] == "resume" for each in harness.control.asked)
+
+
+async def test_a_store_is_paused_and_reopened_at_a_touch_from_the_orders() -> None:
+    async with page_harness() as harness:
+        facts = harness.control.facts.stores["main"].facts
+        facts |= {"service_store_id": "st_main", "integration": {"status": "active"}}
+        page = await harness.get("/orders")
+        assert "Taking orders" in page.text
+        assert ">15 minutes</button>" in page.text
+        form = {"until": "15m", "back-to": "/orders"}
+        done = await harness.post("/stores/main/pause", form)
+        assert done.headers["Location"].startswith("/orders?said=")
+        assert ("pause", "main", asker(harness), "", "15m") in harness.control.asked
+
+        now = from_iso("2027-01-15T08:00Z")  # as the page's clock says
+        standing = {"by": "anna", "reason": "oven", "since_ms": now, "until_ms": now + 12 * 60_000}
+        facts["standing"] = {"person": standing, "told": "inactive"}
+        page = await harness.get("/orders")
+        assert "Paused by anna. (oven)" in page.text
+        assert "in 12 minutes." in page.text
+        await harness.post("/stores/main/resume", {"back-to": "/orders"})
+        assert any(each[0] == "resume" for each in harness.control.asked)
+
+
+async def test_busy_mode_is_asked_for_and_shown_and_ended() -> None:
+    async with page_harness() as harness:
+        facts = harness.control.facts.stores["main"].facts
+        facts |= {"service_store_id": "st_main", "integration": {"status": "active"}}
+        question = await harness.get("/stores/main/busy")
+        assert "Orders every 15 minutes" in question.text
+        await harness.post("/stores/main/busy", {"orders": "8", "until": "1h"})
+        assert ("busy", "main", asker(harness), 8, "1h") in harness.control.asked
+        await harness.post("/stores/main/busy", {"orders": "many"})
+        assert len([each for each in harness.control.asked if each[0] == "busy"]) == 1
+
+        busy_mode = {"since_ms": 1, "orders": 8, "until_ms": None, "by": "anna"}
+        facts["standing"] = {"busy": busy_mode, "told": "active"}
+        page = await harness.get("/orders")
+        assert "Busy mode: 8 orders every 15 minutes." in page.text
+        await harness.post("/stores/main/busy-off", {})
+        assert any(each[0] == "busy off" for each in harness.control.asked)
+
+
+def asker(harness: PageHarness) -> str:
+    """Return whom the page's operations name where nobody signed in."""
+    return next(str(each[2]) for each in harness.control.asked if each[0] in {"pause", "busy"})
 
 
 async def test_what_differs_in_the_taxes_is_told() -> None:

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from sqlalchemy import Connection
 
 from tests.integration.test_stores_standing import Bench, standing
 from tests.support.bridge_process import until
@@ -13,7 +14,11 @@ from tillbridge.core.errors import ConfigError, Refused, ServiceDown
 from tillbridge.ledger.facts import put_fact
 from tillbridge.ledger.menu import acknowledge
 from tillbridge.ledger.menu_codec import AcceptedItem, PushContent
+from tillbridge.ledger.models import OrderRow
 from tillbridge.model.catalogue import Item, ItemTax, TaxComponent
+from tillbridge.model.order import OrderState
+from tillbridge.orders.repository import save
+from tillbridge.orders.state import Change
 from tillbridge.sandbox import SandboxSettings
 from tillbridge.service.types import Store
 from tillbridge.stores.closure import Planned, Who
@@ -444,3 +449,79 @@ async def test_the_cause_that_ended_last_is_the_reason(tmp_path: Path) -> None:
         await keeper.resume(by="anna")
         await keeper.pos_back()
         assert bench.own == [("store.resume", "the till is back", "")]
+
+
+MINUTE_MS = 60_000
+
+
+async def test_a_timed_pause_survives_a_restart_and_ends_by_itself(tmp_path: Path) -> None:
+    async with standing(tmp_path) as bench:
+        await bench.service.integrate()
+        clock = bench.service.clock
+        keeper = bench.keeper()
+        await paused(keeper, clock.now_ms() + 15 * MINUTE_MS)
+        assert await bench.status() == "inactive"
+        clock.pass_s(10 * 60)
+        again = bench.keeper()  # the bridge was restarted meanwhile
+        await again.settle()
+        closure = await again.closure()
+        assert (closure.who, closure.by) == (Who.PERSON, "anna")
+        assert closure.until_ms is not None
+        assert (closure.until_ms - clock.now_ms()) // 1000 == pytest.approx(300, abs=2)
+        assert await bench.status() == "inactive"
+        clock.pass_s(5 * 60 + 1)
+        await again.settle()
+        assert await bench.status() == "active", "nobody had to do anything"
+        assert bench.own[-1] == ("store.resume", "the pause is over", ""), "it is in the trail"
+        assert not bench.tracker.is_open("store.paused_by_staff", "main")
+
+
+async def test_a_timed_pause_that_ended_while_the_bridge_was_off_is_over(tmp_path: Path) -> None:
+    async with standing(tmp_path) as bench:
+        await bench.service.integrate()
+        await paused(bench.keeper(), bench.service.clock.now_ms() + 15 * MINUTE_MS)
+        bench.service.clock.pass_s(3600)
+        await bench.keeper().settle()
+        assert await bench.status() == "active"
+
+
+def arrive(number: int, at: int, *, cancelled: bool = False) -> Callable[[Connection], object]:
+    state = OrderState.CANCELLED if cancelled else OrderState.CREATED
+    row = OrderRow(
+        store="main",
+        order_id=f"ord_{number}",
+        received_at=at,
+        payload="",
+        desired_state=state,
+        service_state=OrderState.CREATED,
+    )
+    return lambda connection: save(connection, Change(None, row), at)
+
+
+async def test_busy_mode_pauses_a_store_that_is_full_until_there_is_room(tmp_path: Path) -> None:
+    async with standing(tmp_path) as bench:
+        await bench.service.integrate()
+        clock = bench.service.clock
+        first = clock.now_ms()
+        for number in range(2):
+            await bench.ledger.write(arrive(number, first))
+        await bench.ledger.write(arrive(9, first, cancelled=True))
+        keeper = bench.keeper()
+        await keeper.be_busy(by="anna", orders=3, until_ms=None)
+        assert await bench.status() == "active", "what was cancelled does not count"
+        clock.pass_s(60)
+        await bench.ledger.write(arrive(3, clock.now_ms()))
+        keeper.order_came()
+        await keeper.settle()
+        closure = await keeper.closure()
+        assert (closure.who, await bench.status()) == (Who.BUSY, "inactive")
+        assert closure.until_ms == first + 15 * MINUTE_MS
+        assert bench.own[-1][:2] == ("store.pause", "as many orders as busy mode allows")
+        again = bench.keeper()
+        clock.pass_s(14 * 60 + 1)
+        await again.settle()
+        assert await bench.status() == "active", "a restart later, with room again"
+        assert bench.own[-1][:2] == ("store.resume", "room for another order")
+        assert (await again.closure()).busy is not None
+        await again.be_busy_no_more(by="anna")
+        assert (await again.closure()).busy is None

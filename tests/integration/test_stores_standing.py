@@ -38,7 +38,8 @@ from tillbridge.stores.closure import Who
 from tillbridge.stores.integration import Integrator
 from tillbridge.stores.integration_plan import choose_store
 from tillbridge.stores.link import LinkMonitor, ServiceReach
-from tillbridge.stores.reconciler import PosPause, StoreStatusReconciler
+from tillbridge.stores.pos_pause import PosPause
+from tillbridge.stores.reconciler import StoreStatusReconciler
 
 
 @dataclass(slots=True)

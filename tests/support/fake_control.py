@@ -140,20 +140,10 @@ class FakeProblems:
     async def list(self) -> Answer:
         return {**self._told("problems"), "verdict": {"level": "ok", "text": ""}, "problems": []}
 
-    async def show(self, code: str, *, store: str) -> Answer:
-        words = {
-            "title": "Title",
-            "text": "Text.",
-            "fix": "Fix.",
-            "means": "Meaning.",
-            "restaurant": ["Look at `the till`."],
-            "technician": [f"Type `tillbridge connect {store}`."],
-            "why": "Cause.",
-            "ends": "By itself.",
-            "docs": "docs",
-        }
+    async def show(self, code: str) -> Answer:
+        words = {"text": "Text.", "fix": "Fix.", "ends": "by itself.", "docs": "docs"}
         return {
-            **self._told("problem", code, store),
+            **self._told("problem", code),
             "code": code,
             "severity": "warning",
             **words,
@@ -459,6 +449,12 @@ class FakeStore:
     async def resume(self, store: str, *, by: str | None) -> Answer:
         return self._told("resume", store, by or current_actor().name)
 
+    async def busy(self, store: str, *, orders: int, by: str | None, until: str | None) -> Answer:
+        return self._told("busy", store, by or current_actor().name, orders, until)
+
+    async def busy_off(self, store: str, *, by: str | None) -> Answer:
+        return self._told("busy off", store, by or current_actor().name)
+
     async def tax(self, store: str) -> Answer:
         return {**self._told("tax", store), "differences": self.differences}
 
@@ -570,6 +566,8 @@ PERFORMED: dict[str, Callable[..., Awaitable[Answer]]] = {
     "store.plan": lambda control, **given: control.store.plan(**given),
     "store.push": lambda control, **given: control.store.push(**given),
     "store.pause": lambda control, **given: control.store.pause(**given),
+    "store.busy": lambda control, **given: control.store.busy(**given),
+    "store.busy_off": lambda control, **given: control.store.busy_off(**given),
     "store.resume": lambda control, **given: control.store.resume(**given),
     "store.tax": lambda control, **given: control.store.tax(**given),
     "tables.list": lambda control, **given: control.tables.list(**given),

@@ -7,6 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tillbridge.stores.closure import (
+    BUSY_MINUTES,
+    BusyMode,
     ClosureReasons,
     Pause,
     Planned,
@@ -18,8 +20,10 @@ from tillbridge.stores.closure import (
     paused_by,
     resumed,
     seen,
+    throttled,
     to_json,
 )
+from tillbridge.stores.sentences import busy_words, why_closed
 
 NOW = 1_000_000
 OPEN_HOURS = Planned(closed=False, until_ms=NOW + 5000)
@@ -32,6 +36,13 @@ pauses = st.none() | st.builds(
     st.text(max_size=5),
     st.text(max_size=5),
 )
+busy_modes = st.none() | st.builds(
+    BusyMode,
+    st.integers(0, NOW),
+    st.integers(1, 20),
+    st.none() | st.integers(NOW - 5000, NOW + 5000),
+    st.text(max_size=5),
+)
 statuses: st.SearchStrategy[Status] = st.sampled_from(["active", "inactive"])
 everything = st.builds(
     ClosureReasons,
@@ -39,7 +50,9 @@ everything = st.builds(
     others=pauses.map(lambda each: each and replace(each, until_ms=None)),
     pos_away=pauses.map(lambda each: each and replace(each, until_ms=None)),
     pos_closed=pauses.map(lambda each: each and replace(each, until_ms=None)),
+    full=pauses,
     scheduled=pauses,
+    busy=busy_modes,
     opened_until_ms=st.none() | st.integers(NOW - 5000, NOW + 5000),
     service_status=st.none() | statuses,
     sending=st.none() | statuses,
@@ -55,6 +68,7 @@ def test_a_store_is_open_exactly_when_nothing_keeps_it_closed(reasons: ClosureRe
         reasons.others,
         reasons.pos_away,
         reasons.pos_closed,
+        reasons.full,
         reasons.scheduled,
     ]
     assert (stands.status == "active") == (not any(kept)) == (stands.who is None)
@@ -189,3 +203,41 @@ def test_no_order_of_events_loses_a_cause(happened: list[str]) -> None:
         reasons = at_time(reasons, planned, NOW)
         night = planned.closed and not opened
         assert (closure_of(reasons).status == "inactive") == (person or away or night)
+
+
+WINDOW_MS = BUSY_MINUTES * 60_000
+
+
+@given(everything, st.none() | st.integers(NOW - 2 * WINDOW_MS, NOW))
+def test_busy_mode_closes_a_store_only_while_it_is_full(
+    reasons: ClosureReasons, reached_ms: int | None
+) -> None:
+    after = throttled(reasons, reached_ms, NOW)
+    is_full = reasons.busy is not None and reached_ms is not None and reached_ms > NOW - WINDOW_MS
+    assert (after.full is not None) == is_full
+    assert replace(after, full=reasons.full) == reasons, "nothing else is touched"
+    if after.full is not None and reached_ms is not None:
+        assert after.full.until_ms == reached_ms + WINDOW_MS
+        ended = at_time(after, OPEN_HOURS, reached_ms + WINDOW_MS)
+        assert ended.full is None, "it opens by itself"
+
+
+def test_busy_mode_ends_at_its_time_and_takes_its_pause_along() -> None:
+    busy = ClosureReasons(busy=BusyMode(NOW - 9, 3, NOW, "anna"), full=Pause(NOW - 5, NOW + 900))
+    assert closure_of(busy).who is Who.BUSY
+    after = at_time(busy, OPEN_HOURS, NOW)
+    assert (after.busy, after.full, closure_of(after).status) == (None, None, "active")
+
+
+def test_reopening_ends_a_busy_mode_that_is_full_and_no_other() -> None:
+    busy = ClosureReasons(busy=BusyMode(0, 3), person=Pause(0))
+    assert resumed(busy, OPEN_HOURS, NOW).busy is not None
+    full = resumed(replace(busy, full=Pause(0, NOW + 900)), OPEN_HOURS, NOW)
+    assert (full.busy, full.full) == (None, None)
+
+
+@given(everything)
+def test_every_reason_is_said_in_words(reasons: ClosureReasons) -> None:
+    shown = closure_of(reasons).to_json()
+    assert bool(why_closed(shown)) == (shown["status"] == "inactive")
+    assert bool(busy_words(shown)) == (reasons.busy is not None)

@@ -208,23 +208,19 @@ def _store(answer: Answer, _given: Arguments) -> Lines:
 
 def closure_line(answer: Mapping[str, Any]) -> tuple[str, str]:
     """Return in one line whether the store takes orders, and its level."""
+    from tillbridge.stores.sentences import busy_words, why_closed
+
+    busy = busy_words(answer)
     if answer["status"] == "active":
-        return _("The store takes orders."), "ok"
-    who = {
-        "person": _("{by} paused it").format(by=answer["by"]),
-        "somebody else": _("somebody else closed it at the ordering service"),
-        "bridge": _("the bridge paused it")
-        if answer["reason"]
-        else _("the bridge paused it because the till is away"),
-        "till": _("the till takes no orders"),
-        "schedule": _("the schedule closes it"),
-    }[answer["paused_by"]]
-    reason = f" ({answer['reason']})" if answer["reason"] else ""
-    text = _("The store takes no orders: {who}{reason}, since {since}")
-    text = text.format(who=who, reason=reason, since=say.local_time(answer["since"]))
+        return " ".join(filter(None, (_("The store takes orders."), busy))), "ok"
+    parts = [
+        _("The store takes no orders."),
+        why_closed(answer),
+        _("Since {time}.").format(time=say.local_time(answer["since"])),
+    ]
     if answer["until"]:
-        text += _(", until {until}").format(until=say.local_time(answer["until"]))
-    return text + ".", "warning"
+        parts.append(_("It reopens at {time}.").format(time=say.local_time(answer["until"])))
+    return " ".join(filter(None, [*parts, busy])), "warning"
 
 
 def _store_tax(answer: Answer, _given: Arguments) -> Lines:
@@ -406,26 +402,16 @@ def _problems(answer: Answer, _given: Arguments) -> Lines:
 
 
 def _problem(answer: Answer, _given: Arguments) -> Lines:
-    def plain(text: str) -> str:
-        return text.replace("`", "")
-
-    yield answer["title"], answer["severity"]
-    yield plain(answer["means"])
-    yield ""
-    yield _("What to do:")
-    steps = enumerate((*answer["restaurant"], *answer["technician"]), 1)
-    yield from (f"  {place}. {plain(step)}" for place, step in steps)
-    yield ""
-    yield _("Why: {why}").format(why=plain(answer["why"]))
-    yield _("When it closes: {when}").format(when=answer["ends"])
-    yield _("Code: {code}").format(code=f"{answer['code']} ({answer['severity']})")
+    yield f"{answer['code']} ({answer['severity']})", answer["severity"]
+    yield answer["text"]
+    yield _("What to do: {fix}").format(fix=answer["fix"])
+    yield _("Ends: {ends}").format(ends=answer["ends"])
     yield _("More: {docs}").format(docs=answer["docs"])
     for problem in answer["open"]:
         yield ""
         yield from problem_lines(problem)
     if not answer["open"]:
-        yield ""
-        yield _("This problem is not open now."), "ok"
+        yield _("It is not open.")
 
 
 def _alerts_test(answer: Answer, _given: Arguments) -> Lines:

@@ -27,7 +27,8 @@ from tillbridge.stores.consent import VaultTokenStore
 from tillbridge.stores.integration import Integrator, settle_s
 from tillbridge.stores.integration_reconciler import IntegrationReconciler
 from tillbridge.stores.link import LinkMonitor
-from tillbridge.stores.reconciler import PosPause, StoreStatusReconciler
+from tillbridge.stores.pos_pause import PosPause
+from tillbridge.stores.reconciler import StoreStatusReconciler
 from tillbridge.stores.settings import SettingsFlow
 from tillbridge.stores.taxes import TaxMonitor
 
@@ -294,6 +295,7 @@ class Effects:
         order = None if result.change is None else result.change.order
         if result.outcome == "order" and order is not None:
             self.taxes.order_came(order.payload, order.order_number or order.id)
+            self.store_status.order_came()
         elif result.event_type == _STATUS_CHANGED:
             self.store_status.look()
 

@@ -199,6 +199,25 @@ def latest_orders(
     return all_rows(connection, query.order_by(*_NEWEST_FIRST).limit(limit))
 
 
+def latest_but(connection: Connection, store: str, place: int, since_ms: int) -> int | None:
+    """Return when (ms) the `place`th latest order was received, counted from 1.
+
+    Cancelled ones do not count; None where fewer were received since then.
+    """
+    query = (
+        select(col(OrderRow.received_at))
+        .where(
+            col(OrderRow.store) == store,
+            col(OrderRow.received_at) > since_ms,
+            col(OrderRow.desired_state) != OrderState.CANCELLED,
+        )
+        .order_by(col(OrderRow.received_at).desc())
+        .offset(max(0, place - 1))
+        .limit(1)
+    )
+    return connection.scalar(query)
+
+
 def _of_store(connection: Connection, store: str, *where: ColumnElement[bool]) -> list[OrderRow]:
     query = select(OrderRow).where(col(OrderRow.store) == store, *where)
     return all_rows(connection, query.order_by(*_OLDEST_FIRST))

@@ -68,7 +68,7 @@ async def search_orders(
     from tillbridge.ledger.orders import OrderFilter
     from tillbridge.model.instant import ONE_DAY, day_starts
     from tillbridge.orders.bill import raw_types
-    from tillbridge.orders.views import orders_page
+    from tillbridge.orders.lists import orders_page
 
     now, zone = bridge.clock.now_ms(), _zone(bridge, store)
     asked = _day(day)
@@ -124,7 +124,7 @@ async def show(bridge: "Bridge", order: OrderId) -> Answer:
 @operation("orders.seen", role=Role.STAFF)
 async def seen(bridge: "Bridge") -> Answer:
     """Acknowledge the new orders: they ring no more."""
-    from tillbridge.orders.views import SEEN
+    from tillbridge.orders.lists import SEEN
 
     now = bridge.clock.now_ms()
     await bridge.ledger.put_fact("", SEEN, {"at": now}, at=now)

@@ -93,9 +93,9 @@ async def pause(
     ] = None,
     by: By = None,
 ) -> Answer:
-    """Let a store take no orders, whatever its hours say and its till does.
+    """Pause a store: guests cannot order, whatever its hours say and its till does.
 
-    Nobody but a person opens it again, or the time you give.
+    It reopens at the time you give, or when somebody resumes it.
 
     Example: tillbridge store pause main --until 18:30 --reason "too busy"
     """
@@ -106,16 +106,80 @@ async def pause(
     except ServiceError as failure:
         return {**_not_sent(failure), **(await status.closure()).to_json()}
     if until is None:
-        text = _("The store takes no orders until somebody opens it: tillbridge store resume.")
+        text = _("The store is paused until you reopen it: tillbridge store resume.")
     else:
         end = clock_time(until, bridge.clock.now_ms())
-        text = bridge.later(_("The store takes no orders until {until}.")).format(until=end)
+        text = bridge.later(_("The store is paused until {until}.")).format(until=end)
     return {"ok": True, "text": text, **closure.to_json()}
+
+
+@operation("store.busy", role=Role.STAFF, command="store busy")
+async def busy(
+    bridge: "Bridge",
+    store: ConnectedStore,
+    orders: Annotated[
+        int,
+        Argument(
+            "ORDERS",
+            _("How many orders the kitchen can take in 15 minutes."),
+            least=1,
+            most=500,
+            audit="orders",
+        ),
+    ],
+    *,
+    until: Annotated[
+        int | None,  # ms since the epoch
+        Argument(
+            "TIME",
+            _("Until when: 18:30, tomorrow, 2h, 2026-11-21T18:30. Else until you end it."),
+            audit="until_ms",
+            resolve=until_of_store,
+        ),
+    ] = None,
+    by: By = None,
+) -> Answer:
+    """Turn on busy mode: the store takes so many orders in 15 minutes, then pauses itself.
+
+    It reopens as soon as there is room for another order. Orders that arrive all the same go to
+    the till as always. Nothing changes for the guest while there is room.
+
+    Example: tillbridge store busy main 10 --until 21:00
+    """
+    status = store.store_status
+    try:
+        closure = await status.be_busy(by=by or current_actor().name, orders=orders, until_ms=until)
+    except ServiceError as failure:
+        return {**_not_sent(failure), **(await status.closure()).to_json()}
+    text = ngettext(
+        "Busy mode is on: the store takes {n} order every 15 minutes.",
+        "Busy mode is on: the store takes {n} orders every 15 minutes.",
+        orders,
+    ).format(n=orders)
+    if until is not None:
+        end = clock_time(until, bridge.clock.now_ms())
+        text += " " + _("It ends at {time}.").format(time=end)
+    return {"ok": True, "text": bridge.later(text), **closure.to_json()}
+
+
+@operation("store.busy_off", role=Role.STAFF, command="store busy-off")
+async def busy_off(bridge: "Bridge", store: ConnectedStore, *, by: By = None) -> Answer:
+    """Turn off busy mode: the store takes every order again.
+
+    Example: tillbridge store busy-off main
+    """
+    status = store.store_status
+    try:
+        closure = await status.be_busy_no_more(by=by or current_actor().name)
+    except ServiceError as failure:
+        return {**_not_sent(failure), **(await status.closure()).to_json()}
+    text = _("Busy mode is off: the store takes every order.")
+    return {"ok": True, "text": bridge.later(text), **closure.to_json()}
 
 
 @operation("store.resume", role=Role.STAFF, command="store resume")
 async def resume(_bridge: "Bridge", store: ConnectedStore, *, by: By = None) -> Answer:
-    """Let a store take orders again, whoever paused it; against its schedule until that changes.
+    """Reopen a store, whoever paused it; against its schedule until that changes.
 
     While the till is away the store stays closed, and opens by itself when the till is back.
     A till that comes and goes keeps it closed for longer; this opens it at once.
@@ -177,7 +241,7 @@ def _resumed(closure: "StoreClosure") -> str:
     from tillbridge.stores.closure import Who
 
     if closure.who is None:
-        return _("The store takes orders.")
+        return _("The store is open: guests can order.")
     if closure.who is Who.POS_AWAY:
         return _(
             "Noted, but the till is away: the bridge keeps the store closed until it is back, "

@@ -94,7 +94,7 @@ def _waits_for(row: OrderRow, known: set[str]) -> str:
         return ""
     if row.desired_state is OrderState.CANCELLED:
         return "" if "cancelled" in known else "cancelled"
-    if row.ticket in {TicketState.WAITING, TicketState.WRITING}:
+    if row.ticket in {TicketState.WAITING, TicketState.WRITING} and "in_till" not in known:
         return "in_till"
     return "" if "accepted" in known else "accepted"
 

@@ -29,7 +29,7 @@ from tillbridge.status.views import (
     TablesView,
     Verdict,
 )
-from tillbridge.stores.closure import StoreClosure, closure_of, from_json
+from tillbridge.stores.closure import StoreClosure, Who, closure_of, from_json
 
 _RANK = {Severity.DOWN: 0, Severity.WARNING: 1}
 _DAY_MS = 86_400_000
@@ -251,6 +251,10 @@ def _all_well(stores: Mapping[str, StoreSnapshot], now_ms: int) -> str:
     if not closed or any(each.status == "active" for each in closed):
         return _("Taking orders.")
     ends = [each.until_ms for each in closed if each.until_ms is not None]
+    if any(each.who is Who.BUSY for each in closed) and ends:
+        return _("Busy mode: guests can order again at {time}.").format(
+            time=clock_time(min(ends), now_ms)
+        )
     if not ends:
         return _("Closed by the schedule.")
     return _("Closed by the schedule until {time}.").format(time=clock_time(min(ends), now_ms))

@@ -30,6 +30,7 @@ from tillbridge.model.restaurant import (
 Status = Literal["active", "inactive"]
 End = Annotated[int | None, AfterValidator(end_or_never)]
 
+_MINUTE_MS = 60_000
 _A_DAY_MS = 24 * 3600 * 1000
 
 
@@ -40,6 +41,7 @@ class Who(StrEnum):
     OTHERS = "somebody else"
     POS_AWAY = "bridge"
     POS_CLOSED = "till"
+    BUSY = "busy mode"
     SCHEDULE = "schedule"
 
 
@@ -51,6 +53,19 @@ class Pause:
     until_ms: End = None
     by: str = ""
     reason: str = ""
+
+
+BUSY_MINUTES = 15  # the span in which busy mode counts orders
+
+
+@dataclass(frozen=True, slots=True)
+class BusyMode:
+    """A person wants no more than so many orders in `BUSY_MINUTES`. Instants as in `Pause`."""
+
+    since_ms: int
+    orders: int
+    until_ms: End = None
+    by: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +81,7 @@ class Planned:
 class ClosureReasons:
     """What keeps a store closed; None for what does not.
 
+    `busy` closes nothing by itself: `full` does, while as many orders came as it allows.
     `opened_until_ms`: a person opened the store although the schedule says closed; that counts
     until then. `service_status` is what the service was known to have last, `sending` what it was
     being sent when that may have been cut off; None where nothing is known.
@@ -75,10 +91,22 @@ class ClosureReasons:
     others: Pause | None = None
     pos_away: Pause | None = None
     pos_closed: Pause | None = None
+    full: Pause | None = None
     scheduled: Pause | None = None
+    busy: BusyMode | None = None
     opened_until_ms: End = None
     service_status: Annotated[Status | None, Field(alias="told")] = None
     sending: Annotated[Status | None, Field(alias="telling")] = None
+
+
+class BusyView(TypedDict):
+    """That no more than so many orders may come in so many minutes; instants in ISO 8601."""
+
+    orders: int
+    minutes: int
+    by: str
+    since: str
+    until: str | None
 
 
 class ClosureView(TypedDict):
@@ -90,6 +118,7 @@ class ClosureView(TypedDict):
     reason: str
     since: str | None
     until: str | None
+    busy: BusyView | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,6 +131,7 @@ class StoreClosure:
     reason: str = ""
     since_ms: int | None = None
     until_ms: int | None = None
+    busy: BusyMode | None = None
 
     def to_json(self) -> ClosureView:
         """Return it as operations and the status document have it."""
@@ -112,6 +142,15 @@ class StoreClosure:
             "reason": self.reason,
             "since": to_iso(self.since_ms),
             "until": to_iso(self.until_ms),
+            "busy": None
+            if self.busy is None
+            else {
+                "orders": self.busy.orders,
+                "minutes": BUSY_MINUTES,
+                "by": self.busy.by,
+                "since": to_iso(self.busy.since_ms),
+                "until": to_iso(self.busy.until_ms),
+            },
         }
 
 
@@ -121,6 +160,7 @@ _PAUSES = {
     "others": Who.OTHERS,
     "pos_away": Who.POS_AWAY,
     "pos_closed": Who.POS_CLOSED,
+    "full": Who.BUSY,
     "scheduled": Who.SCHEDULE,
 }
 
@@ -134,8 +174,10 @@ def causes_of(reasons: ClosureReasons) -> list[tuple[Who, Pause]]:
 def closure_of(reasons: ClosureReasons) -> StoreClosure:
     """Return what follows from the reasons: open if there is none."""
     for who, pause in causes_of(reasons):
-        return StoreClosure("inactive", who, pause.by, pause.reason, pause.since_ms, pause.until_ms)
-    return OPEN
+        return StoreClosure(
+            "inactive", who, pause.by, pause.reason, pause.since_ms, pause.until_ms, reasons.busy
+        )
+    return replace(OPEN, busy=reasons.busy)
 
 
 def at_time(reasons: ClosureReasons, planned: Planned, now_ms: int) -> ClosureReasons:
@@ -143,6 +185,11 @@ def at_time(reasons: ClosureReasons, planned: Planned, now_ms: int) -> ClosureRe
     person, opened = reasons.person, reasons.opened_until_ms
     if person is not None and person.until_ms is not None and person.until_ms <= now_ms:
         person = None
+    busy, full = reasons.busy, reasons.full
+    if busy is not None and busy.until_ms is not None and busy.until_ms <= now_ms:
+        busy = None
+    if busy is None or (full is not None and (full.until_ms or 0) <= now_ms):
+        full = None
     if not planned.closed or (opened is not None and opened <= now_ms):
         opened = None
     scheduled = None
@@ -150,7 +197,29 @@ def at_time(reasons: ClosureReasons, planned: Planned, now_ms: int) -> ClosureRe
         before = reasons.scheduled
         since = now_ms if before is None else before.since_ms
         scheduled = Pause(since, planned.until_ms, reason=planned.reason)
-    return replace(reasons, person=person, opened_until_ms=opened, scheduled=scheduled)
+    return replace(
+        reasons,
+        person=person,
+        busy=busy,
+        full=full,
+        opened_until_ms=opened,
+        scheduled=scheduled,
+    )
+
+
+def throttled(reasons: ClosureReasons, reached_ms: int | None, now_ms: int) -> ClosureReasons:
+    """Close a busy store while as many orders came as it takes, and open it when there is room.
+
+    `reached_ms` is when the oldest came of as many latest ones as busy mode allows; None where
+    fewer came within `BUSY_MINUTES`. Orders that come all the same are not cancelled.
+    """
+    if reasons.busy is None or reached_ms is None:
+        return replace(reasons, full=None)
+    until = reached_ms + BUSY_MINUTES * _MINUTE_MS
+    if until <= now_ms:
+        return replace(reasons, full=None)
+    since = now_ms if reasons.full is None else reasons.full.since_ms
+    return replace(reasons, full=Pause(since, until, by=reasons.busy.by))
 
 
 def paused_by(reasons: ClosureReasons, pause: Pause) -> ClosureReasons:
@@ -161,12 +230,21 @@ def paused_by(reasons: ClosureReasons, pause: Pause) -> ClosureReasons:
 def resumed(reasons: ClosureReasons, planned: Planned, now_ms: int) -> ClosureReasons:
     """A person opens the store: whoever paused it, and against the schedule until its next change.
 
-    The bridge's pause stays while the till is away or closed.
+    Busy mode ends too, if it keeps the store closed now. The bridge's pause stays while the till
+    is away or closed.
     """
     opened = None
     if planned.closed:
         opened = now_ms + _A_DAY_MS if planned.until_ms is None else planned.until_ms
-    return replace(reasons, person=None, others=None, scheduled=None, opened_until_ms=opened)
+    return replace(
+        reasons,
+        person=None,
+        others=None,
+        scheduled=None,
+        busy=None if reasons.full else reasons.busy,
+        full=None,
+        opened_until_ms=opened,
+    )
 
 
 def seen(reasons: ClosureReasons, status: Status, planned: Planned, now_ms: int) -> ClosureReasons:
@@ -186,13 +264,14 @@ def seen(reasons: ClosureReasons, status: Status, planned: Planned, now_ms: int)
     return resumed(known, planned, now_ms)
 
 
+_PASSING = {*_PAUSES, "busy"}  # stored only where there is one
 _STORED = TypeAdapter(ClosureReasons)
 
 
 def to_json(reasons: ClosureReasons) -> dict[str, Any]:
     """Return the JSON value that is stored for the reasons."""
     stored: dict[str, Any] = _STORED.dump_python(reasons, by_alias=True)
-    return {name: value for name, value in stored.items() if value or name not in _PAUSES}
+    return {name: value for name, value in stored.items() if value or name not in _PASSING}
 
 
 def from_json(stored: object) -> ClosureReasons:
@@ -203,7 +282,6 @@ def from_json(stored: object) -> ClosureReasons:
         return ClosureReasons()
 
 
-_MINUTE_MS = 60_000
 _LOOK_AHEAD_DAYS = 8
 _STEPS = 50  # pauses and closed hours that follow one another
 

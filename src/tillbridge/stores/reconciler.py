@@ -6,9 +6,9 @@ is away makes the bridge forget who paused the store, or take its own act for so
 
 import asyncio
 import math
-from collections import deque
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
+from functools import partial
 from typing import Any, Literal
 
 from sqlalchemy import Connection
@@ -20,8 +20,11 @@ from tillbridge.core.log import get_logger
 from tillbridge.core.problems import Found, Scope
 from tillbridge.core.worker import Worker
 from tillbridge.ledger.facts import drop_fact, get_fact, put_fact
+from tillbridge.ledger.orders import latest_but
 from tillbridge.stores import closure
 from tillbridge.stores.closure import (
+    BUSY_MINUTES,
+    BusyMode,
     ClosureReasons,
     Pause,
     Planned,
@@ -30,8 +33,6 @@ from tillbridge.stores.closure import (
     Who,
     causes_of,
     closure_of,
-    decide_pause,
-    is_unsteady,
 )
 
 _AGAIN_S = 15.0  # between two tries at a service that is away
@@ -50,12 +51,14 @@ _PROBLEMS = {
 _CLOSED = {
     Who.POS_AWAY: "the till is away",
     Who.POS_CLOSED: "the till is closed",
+    Who.BUSY: "as many orders as busy mode allows",
     Who.SCHEDULE: "the schedule",
 }
 _OPENED = {
     Who.POS_AWAY: "the till is back",
     Who.POS_CLOSED: "the till is open",
     Who.SCHEDULE: "the schedule",
+    Who.BUSY: "room for another order",
     Who.PERSON: "the pause is over",
 }
 
@@ -111,6 +114,28 @@ class StoreStatusReconciler:
             pause = Pause(self._clock.now_ms(), until_ms, by, reason)
             log.info("store.paused_by_staff", store=self._store, by=by, until_ms=until_ms)
             return await self._change_by_hand(closure.paused_by(await self._known(), pause))
+
+    async def be_busy(self, *, by: str, orders: int, until_ms: int | None) -> StoreClosure:
+        """Let no more than so many orders come in `BUSY_MINUTES`, in a person's name.
+
+        Raises as `pause`.
+        """
+        async with self._lock:
+            busy = BusyMode(self._clock.now_ms(), orders, until_ms, by)
+            log.info("store.busy", store=self._store, by=by, orders=orders, until_ms=until_ms)
+            return await self._change_by_hand(replace(await self._known(), busy=busy))
+
+    async def be_busy_no_more(self, *, by: str) -> StoreClosure:
+        """End that. Raises as `pause`."""
+        async with self._lock:
+            log.info("store.not_busy", store=self._store, by=by)
+            reasons = replace(await self._known(), busy=None, full=None)
+            return await self._change_by_hand(reasons)
+
+    def order_came(self) -> None:
+        """Take note of a new order: in busy mode it may be the last for a while."""
+        if self._reasons is None or self._reasons.busy is not None:
+            self.worker.wake()
 
     async def resume(self, *, by: str) -> StoreClosure:
         """Open the store in a person's name, whoever paused it; the bridge's own pause stays.
@@ -235,7 +260,8 @@ class StoreStatusReconciler:
             and self._service_store_id() is not None
         ):
             waits.append(_AGAIN_S)
-        ends = [self.next_change_ms(), reasons.person.until_ms if reasons.person else None]
+        timed = (reasons.person, reasons.full, reasons.busy)
+        ends = [self.next_change_ms(), *(each.until_ms for each in timed if each is not None)]
         now = self._clock.now_ms()
         waits += [min(_WALL_CLOCK_S, (end - now) / 1000) for end in ends if end is not None]
         return max(0.01, min(waits))
@@ -264,6 +290,12 @@ class StoreStatusReconciler:
         """Store the reasons, and send what follows. Raises ServiceError, LedgerError."""
         now = self._clock.now_ms()
         reasons = closure.at_time(reasons, self._planned_at(now), now)
+        if (busy := reasons.busy) is not None:
+            since = now - BUSY_MINUTES * 60_000
+            reached = await self._ledger.read(
+                partial(latest_but, store=self._store, place=busy.orders, since_ms=since)
+            )
+            reasons = closure.throttled(reasons, reached, now)
         await self._save(reasons)
         store_id, monotonic = self._service_store_id(), self._clock.monotonic()
         differs = reasons.service_status != closure_of(reasons).status
@@ -390,103 +422,3 @@ def _of_an_older_version(before: dict[str, Any], now_ms: int) -> ClosureReasons:
     if before.get("told"):
         return ClosureReasons(pos_away=pause, service_status="inactive")
     return ClosureReasons(pos_away=pause, service_status="active", sending="inactive")
-
-
-_LOOK_EVERY_S = 1.0
-_UNSTEADY = _("the till comes and goes; it has to stay for 10 minutes first")
-
-
-class PosPause:
-    """Watches how one store's POS is: at each change, and every second while it matters."""
-
-    def __init__(self, reconciler: StoreStatusReconciler) -> None:
-        context = reconciler.context
-        self._reconciler = reconciler
-        self._clock = context.bridge.clock
-        self._settings = context.settings.orders
-        self._online: bool | None = None  # as the last step found it
-        self._since = 0.0
-        self._order_lost = False
-        self._pauses: deque[float] = deque(maxlen=100)
-        self._lock = asyncio.Lock()
-        self._pos_online = True
-        self._pos_closed = ""
-        self.worker = Worker("pos_pause", self._step, context.supervisor, self._clock)
-
-    def pos_came(self) -> None:
-        """Take note that the POS can be reached."""
-        self._pos_online = True
-        self.worker.wake()
-
-    def pos_went(self) -> None:
-        """Take note that the POS cannot be reached."""
-        self._pos_online = False
-        self.worker.wake()
-
-    def pos_closed(self, why: str) -> None:
-        """Take note that the POS takes no orders, and why; "" where it takes them."""
-        self._pos_closed = why
-        self.worker.wake()
-
-    def order_lost(self) -> None:
-        """Take note that an order was cancelled because the POS cannot be reached."""
-        self._order_lost = True
-        self.worker.wake()
-
-    async def opened_by_person(self) -> None:
-        """Resume as soon as the POS is back, however often it has come and gone.
-
-        Raises LedgerError.
-        """
-        async with self._lock:
-            self._pauses.clear()
-            if self._online is not None and await self._act(self._clock.monotonic()):
-                self.worker.wake()
-
-    async def _step(self) -> float | None:
-        try:
-            waits = await self.pos_is(online=self._pos_online, closed=self._pos_closed)
-        except LedgerError:
-            waits = True  # the intent could not be stored, so nothing was sent: again in a while
-        return _LOOK_EVERY_S if waits else None
-
-    async def pos_is(self, *, online: bool, closed: str = "") -> bool:
-        """Take note of how the POS is, and pause or resume the store if it is time.
-
-        `closed` says why a POS that is there takes no orders, "" where it takes them.
-        Returns whether to call again in a while: there is something to wait for. Raises
-        LedgerError where the intent cannot be stored; a service that fails is tried again later.
-        """
-        async with self._lock:
-            if online:
-                await self._reconciler.pos_closed(
-                    closed if self._settings.pause_after_s > 0 else ""
-                )
-            now = self._clock.monotonic()
-            if online != self._online:
-                self._online, self._since = online, now
-            if online:
-                self._order_lost = False
-            return await self._act(now) or not online
-
-    async def _act(self, now: float) -> bool:
-        """Return whether the store is still paused."""
-        paused = await self._reconciler.is_paused_for_pos()
-        decision = decide_pause(
-            now,
-            online=bool(self._online),
-            since=self._since,
-            paused_by_bridge=paused,
-            pauses=self._pauses,
-            settings=self._settings,
-            order_lost=self._order_lost,
-        )
-        if decision == "pause":
-            await self._reconciler.pos_away(by="cancel" if self._order_lost else "bridge")
-            self._pauses.append(now)
-        elif decision == "resume":
-            await self._reconciler.pos_back()
-        elif paused:
-            unsteady = self._online and is_unsteady(now, self._pauses, self._settings)
-            await self._reconciler.pos_returning(_UNSTEADY if unsteady else "")
-        return await self._reconciler.is_paused_for_pos()

@@ -15,6 +15,7 @@ from tillbridge.model.instant import ONE_DAY, from_iso
 from tillbridge.model.money import to_major
 from tillbridge.model.order import ReasonCode
 from tillbridge.orders.bill import KINDS
+from tillbridge.orders.lists import ListedOrder, OrdersPage
 from tillbridge.orders.sentences import (
     REASONS,
     bill_lines,
@@ -23,7 +24,7 @@ from tillbridge.orders.sentences import (
     reason_words,
 )
 from tillbridge.orders.timeline import Step
-from tillbridge.orders.views import ListedOrder, OrderedLine, OrdersPage, OrderView, WholeOrder
+from tillbridge.orders.views import OrderedLine, OrderView, WholeOrder
 from tillbridge.web.csv_export import Cell, csv_file
 from tillbridge.web.site.book import (
     Done,
@@ -36,6 +37,7 @@ from tillbridge.web.site.book import (
     performs,
     subject,
 )
+from tillbridge.web.site.store import openings_of
 
 _SPAN = "7d"
 _MOST_PAGES = 400  # of fifty orders: as many as a spreadsheet is pleasant with
@@ -103,6 +105,7 @@ async def _fill(visit: Visit) -> Filled:
         "kinds": [(value, kind_words(value)) for value in KINDS],
         "kind_words": kind_words,
         "shortcuts": _shortcuts(asked["day"], today),
+        "openings": openings_of(status, visit.now_ms),
         "figures": [
             (name, part["orders"]["figures"][_SPAN])
             for name, part in status["stores"].items()
@@ -198,6 +201,9 @@ async def _fill_one(visit: Visit) -> Filled:
         "store_name": await visit.store_name(order["store"]),
         "then": _then,
         "size_of": _size_of,
+        # Of an order from before the ledger's menu nothing is said.
+        "menu_known": any(line["menu"] for line in (ordered["lines"] if ordered else ()))
+        or any(each["event"] == "order.check_found" for each in order["life"]),
         "is_ticket_number": is_ticket_number,
         "may_read": may_read,
         "reason": reason_words(order["reason_code"]),

@@ -1,16 +1,7 @@
 """The page's subjects and its navigation: a new page is a line here."""
 
 from tillbridge.core.i18n import N_
-from tillbridge.web.site import (
-    diagnostics,
-    help_pages,
-    menu,
-    orders,
-    overview,
-    setup,
-    store,
-    tables,
-)
+from tillbridge.web.site import diagnostics, menu, orders, overview, setup, store, tables
 from tillbridge.web.site.book import NavigationLine
 
 EVERYTHING = (
@@ -26,10 +17,9 @@ EVERYTHING = (
     *diagnostics.REACH,
     *diagnostics.AUDIT,
     *setup.SUBJECT,
-    *help_pages.SUBJECT,
 )
 # What there is of them before there is a store; "/" then leads to set-up.
-BEFORE_SETUP = (*setup.SUBJECT, *diagnostics.REACH, *help_pages.SUBJECT)
+BEFORE_SETUP = (*setup.SUBJECT, *diagnostics.REACH)
 
 # Shown in this order; a line whose page is not there yet is left out.
 NAVIGATION = (

@@ -3,18 +3,56 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from tillbridge.core.i18n import _
+from tillbridge.core.i18n import N_, _
 from tillbridge.model.community import FINAL
+from tillbridge.model.instant import from_iso
 from tillbridge.stores.integration_plan import Kind, costs_of
+from tillbridge.stores.sentences import busy_words, why_closed
 from tillbridge.web.site.book import Done, Field, Filled, Page, Question, Visit, performs, subject
 
 _MOST_LINES = 40
+_DIGITS = 4
 _PAUSES = (
-    ("1h", _("for one hour")),
-    ("2h", _("for two hours")),
-    ("4h", _("for four hours")),
-    ("", _("until somebody opens it")),
+    ("15m", N_("15 minutes")),
+    ("30m", N_("30 minutes")),
+    ("1h", N_("1 hour")),
+    ("2h", N_("2 hours")),
+    ("4h", N_("4 hours")),
+    ("", N_("Until you reopen it")),
 )
+_BUSY_ORDERS = (3, 5, 8, 10, 15, 20, 30)  # in a quarter of an hour
+_BUSY_UNTIL = (
+    ("1h", N_("1 hour")),
+    ("2h", N_("2 hours")),
+    ("4h", N_("4 hours")),
+    ("", N_("Until you turn it off")),
+)
+
+
+def openings_of(status: Mapping[str, Any], now_ms: int) -> list[Filled]:
+    """Return each connected store as `opening.html` shows it: open, paused or in busy mode."""
+    shown: list[Filled] = []
+    for name, part in status["stores"].items():
+        store = part.get("store") or {}
+        if not part["service"]["integrated"] or not store:
+            continue
+        until = store["until"]
+        shown.append(
+            {
+                "key": name,
+                "name": part["service"]["store_name"] or name,
+                "open": store["status"] != "inactive",
+                "why": why_closed(store),
+                "since": store["since"],
+                "until": until,
+                "left_s": max(0, from_iso(until) - now_ms) / 1000 if until else None,
+                # What a person may end: the till's absence ends by itself.
+                "reopens": store["paused_by"] not in {"bridge", "till"},
+                "busy": busy_words(store),
+                "busy_until": store["busy"]["until"] if store["busy"] else None,
+            }
+        )
+    return shown
 
 
 async def _fill(visit: Visit) -> Filled:
@@ -39,6 +77,75 @@ async def _pause(visit: Visit) -> Done:
         "store.pause",
         store=visit.params["store"],
         reason=" ".join(visit.form.get("reason", "").split())[:200],
+        until=visit.form.get("until") or None,
+    )
+    return Done.of(answer)
+
+
+def _ask_pause(store: str) -> Question:
+    return Question(
+        _("Pause {store}? Guests cannot order until it reopens.").format(store=store),
+        _("Pause {store}").format(store=store),
+        points=(_("Orders that are already here go on."),),
+        fields=(
+            Field(
+                "until",
+                _("For how long"),
+                choices=tuple((value, _(text)) for value, text in _PAUSES),
+                required=False,
+            ),
+            Field(
+                "reason",
+                _("Reason"),
+                required=False,
+                hint=_("for your colleagues, not for guests"),
+            ),
+        ),
+    )
+
+
+def _ask_busy(store: str) -> Question:
+    return Question(
+        _("Turn on busy mode for {store}?").format(store=store),
+        _("Turn on busy mode"),
+        points=(
+            _("When that many orders have come in 15 minutes, the store pauses itself."),
+            _("It reopens as soon as there is room for another order."),
+            _("Guests are told no other preparation time: the ordering service has none."),
+        ),
+        fields=(
+            Field(
+                "orders",
+                _("Orders every 15 minutes"),
+                choices=tuple((str(each), str(each)) for each in _BUSY_ORDERS),
+                value="10",
+            ),
+            Field(
+                "until",
+                _("For how long"),
+                choices=tuple((value, _(text)) for value, text in _BUSY_UNTIL),
+                required=False,
+            ),
+        ),
+    )
+
+
+async def _asked_pause(visit: Visit) -> Question:
+    return _ask_pause(await visit.store_name())
+
+
+async def _asked_busy(visit: Visit) -> Question:
+    return _ask_busy(await visit.store_name())
+
+
+async def _busy(visit: Visit) -> Done:
+    orders = visit.form.get("orders", "")
+    if not (orders.isascii() and orders.isdecimal() and len(orders) <= _DIGITS):
+        return Done(_("Choose how many orders."), ok=False)
+    answer = await visit.perform(
+        "store.busy",
+        store=visit.params["store"],
+        orders=int(orders),
         until=visit.form.get("until") or None,
     )
     return Done.of(answer)
@@ -69,36 +176,20 @@ async def _tax(visit: Visit) -> Done:
 SUBJECT = subject(
     Page("/store", _("Store"), "store.html", _fill),
     performs(
-        "/stores/{store}/pause",
-        _("Pause the store"),
-        "store.pause",
-        do=_pause,
-        ask=Question(
-            _("Guests cannot order from {store} until it is opened again."),
-            _("Pause {store}"),
-            points=(_("Orders that are here already go on."),),
-            fields=(
-                Field("until", _("Until when"), choices=_PAUSES, required=False),
-                Field(
-                    "reason",
-                    _("Why"),
-                    required=False,
-                    hint=_("for your colleagues, not for guests"),
-                ),
-            ),
-            risky=True,
-        ),
+        "/stores/{store}/pause", N_("Pause the store"), "store.pause", do=_pause, ask=_asked_pause
     ),
     performs(
         "/stores/{store}/resume",
-        _("Open the store"),
+        N_("Reopen now"),
         "store.resume",
         ask=Question(
-            _("Guests can order from {store} again, whoever paused it."),
-            _("Open {store}"),
-            points=(_("While the till is away the bridge keeps it closed until it is back."),),
+            _("Reopen {store}? Guests can order again, whoever paused it."),
+            N_("Reopen {store}"),
+            points=(N_("While the till is away the bridge keeps it closed until it is back."),),
         ),
     ),
+    performs("/stores/{store}/busy", N_("Busy mode"), "store.busy", do=_busy, ask=_asked_busy),
+    performs("/stores/{store}/busy-off", N_("Turn off busy mode"), "store.busy_off"),
     performs(
         "/stores/{store}/settings",
         _("Send the settings"),
