@@ -41,7 +41,7 @@ check: setup ## format, lint, types, import layers
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy $(wildcard src tests bench packaging/deb) $(wildcard adapters/*/src adapters/*/tests)
-	$(BIN)/mypy --platform win32 --no-warn-unreachable src  # what only Windows sees, read here
+	$(BIN)/mypy --platform win32 --cache-dir .mypy_cache/win32 --no-warn-unreachable src  # what only Windows sees, read here
 	$(BIN)/lint-imports --no-logo
 
 bench: setup ## the measurements (ARGS=--help tells more)
