@@ -27,16 +27,38 @@ async def test_the_trail_is_read_page_by_page_and_checked(
 ) -> None:
     page = await browser.new_page(java_script_enabled=scripts)
     await page.goto(harness.url + "/diagnostics")
-    await page.get_by_role("link", name="Who did what").click()
-    rows = page.locator("#audit tbody tr")
+    await page.get_by_role("link", name="Activity").click()
+    rows = page.locator("#audit .activity > li")
     await expect(rows).to_have_count(50)
-    await expect(rows.nth(1)).to_contain_text("page:anna")
+    await expect(rows.nth(0)).to_contain_text("The bridge sent the menu to the storefront")
+    await expect(rows.nth(0)).to_contain_text("had no effect")
+    await expect(rows.nth(1).locator("p").first).to_have_text("anna handled order anna by hand")
+    await expect(rows.nth(1).get_by_text("page:anna")).to_be_hidden()
+    await rows.nth(1).get_by_text("Details").click()
     await expect(rows.nth(1)).to_contain_text("how=anna, count=59")
     await page.get_by_role("link", name="Earlier").click()
     await expect(rows).to_have_count(10)
     await page.get_by_role("link", name="The latest").click()
-    await page.get_by_role("link", name="Check the chain").click()
+    await page.get_by_role("link", name="Check for tampering").click()
     await expect(page.locator(".flash")).to_have_text("Whole.")
+    await page.close()
+
+
+async def test_it_shows_what_one_person_did_or_what_was_done_to_one_thing(
+    browser: Browser, harness: PageHarness
+) -> None:
+    page = await browser.new_page()
+    await page.goto(harness.url + "/diagnostics/audit")
+    rows = page.locator("#audit .activity > li")
+    await page.get_by_label("Who").select_option(label="anna")
+    await page.get_by_role("button", name="Show").click()
+    await expect(rows).to_have_count(30)
+    await expect(rows.first).to_contain_text("anna handled order")
+    await page.get_by_label("About").select_option(label="the menu")
+    await page.get_by_role("button", name="Show").click()
+    await expect(page.locator("#audit")).to_contain_text("Nothing matches")
+    await page.get_by_role("link", name="Show everything").click()
+    await expect(rows).to_have_count(50)
     await page.close()
 
 

@@ -60,9 +60,25 @@ class FakeAudit:
     def __init__(self) -> None:
         self.entries: list[Answer] = []
 
-    async def list(self, *, limit: int, before: int | None = None) -> Answer:
-        older = [each for each in self.entries if before is None or each["id"] < before]
-        return {"entries": older[:limit], "more": len(older) > limit}
+    async def list(
+        self,
+        *,
+        limit: int,
+        before: int | None = None,
+        who: str = "",
+        action: str = "",
+        store: str = "",
+    ) -> Answer:
+        older = [
+            each
+            for each in self.entries
+            if (before is None or each["id"] < before)
+            and who in {"", each["who"]}
+            and each["action"].startswith(action)
+            and store in {"", each["store"]}
+        ]
+        actors = sorted({each["who"] for each in self.entries})
+        return {"entries": older[:limit], "more": len(older) > limit, "actors": actors}
 
     async def verify(self) -> Answer:
         return {"ok": True, "text": "Whole.", "entries": 0, "head": "", "broken": None}

@@ -512,9 +512,10 @@ def fill_audit(control: FakeControl, text: str = PLANT) -> None:
             "at": to_iso(control.now_ms - (60 - number) * _MINUTE),
             "who": f"page:{text}" if number % 2 else "bridge",
             "role": "staff" if number % 2 else "",
-            "action": "order.done",
+            "action": "order.done" if number % 2 else "menu.push",
             "store": "main",
             "target": text,
+            "target_name": text,
             "detail": {"ok": number % 3 != 0, "how": text, "count": number},
             "hash": f"{number:064x}",
         }

@@ -84,13 +84,34 @@ def chained(entry: AuditEntry) -> str:
 
 
 def latest(
-    connection: Connection, limit: int = 100, *, before: int | None = None
+    connection: Connection,
+    limit: int = 100,
+    *,
+    before: int | None = None,
+    who: str = "",
+    action: str = "",
+    store: str = "",
 ) -> list[AuditEntry]:
-    """Return the last entries, newest first; those before the entry `before` for more."""
+    """Return the last entries, newest first; those before the entry `before` for more.
+
+    Of one actor, of one store, and with names of actions that begin with `action`, where asked.
+    """
     query = select(AuditEntry).order_by(col(AuditEntry.id).desc()).limit(limit)
-    return all_rows(
-        connection, query if before is None else query.where(col(AuditEntry.id) < before)
-    )
+    if before is not None:
+        query = query.where(col(AuditEntry.id) < before)
+    if who:
+        query = query.where(col(AuditEntry.who) == who)
+    if action:
+        query = query.where(col(AuditEntry.action).startswith(action, autoescape=True))
+    if store:
+        query = query.where(col(AuditEntry.store) == store)
+    return all_rows(connection, query)
+
+
+def actors(connection: Connection) -> list[str]:
+    """Return everybody who ever did something, by name."""
+    query = select(col(AuditEntry.who)).distinct().order_by(col(AuditEntry.who))
+    return list(connection.execute(query).scalars())
 
 
 def check(connection: Connection) -> Checked:

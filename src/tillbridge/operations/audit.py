@@ -8,6 +8,8 @@ from tillbridge.core.operation import Answer, Argument, operation
 from tillbridge.model.instant import to_iso
 
 if TYPE_CHECKING:
+    from sqlalchemy import Connection
+
     from tillbridge.ledger.models import AuditEntry
     from tillbridge.operations.bridge import Bridge
 
@@ -18,6 +20,9 @@ async def entries(
     *,
     limit: Annotated[int, Argument("N", _("How many, at most."), least=1, most=10_000)] = 100,
     before: int | None = None,
+    who: Annotated[str, Argument("WHO", _("Only of this actor, as the list names it."))] = "",
+    action: Annotated[str, Argument("ACTION", _("Only actions that begin like this."))] = "",
+    store: Annotated[str, Argument("STORE", _("Only this store's."))] = "",
 ) -> Answer:
     """List what was done lately, newest first: on the page, by commands, by the bridge itself.
 
@@ -25,10 +30,18 @@ async def entries(
     """
     from tillbridge.ledger import audit
 
-    found = await bridge.ledger.read(
-        lambda connection: audit.latest(connection, limit + 1, before=before)
-    )
-    return {"entries": [_listed(each) for each in found[:limit]], "more": len(found) > limit}
+    def read(connection: "Connection") -> Answer:
+        found = audit.latest(
+            connection, limit + 1, before=before, who=who, action=action, store=store
+        )
+        # `actors`: everybody who ever did something.
+        return {
+            "entries": [_listed(connection, each) for each in found[:limit]],
+            "more": len(found) > limit,
+            "actors": audit.actors(connection),
+        }
+
+    return await bridge.ledger.read(read)
 
 
 @operation("audit.verify", role=Role.LOOK, reads=True, before_setup=True, command="audit verify")
@@ -60,7 +73,25 @@ async def verify(bridge: "Bridge") -> Answer:
     return {"ok": False, "text": text, "fix": fix, **answer, "broken": asdict(checked.broken)}
 
 
-def _listed(entry: "AuditEntry") -> Answer:
+def _name(connection: "Connection", entry: "AuditEntry") -> str:
+    """Return what people call the target: an order by its number, an item by its name."""
+    from sqlalchemy import select
+    from sqlmodel import col
+
+    from tillbridge.ledger.models import OrderRow
+    from tillbridge.menu.views import name_of_item
+
+    if entry.target and entry.action.startswith("order."):
+        row = connection.execute(
+            select(col(OrderRow.order_number)).where(col(OrderRow.order_id) == entry.target)
+        ).first()
+        return row[0] if row else ""
+    if entry.target and entry.store and entry.action.startswith("item."):
+        return name_of_item(connection, entry.store, entry.target)
+    return ""
+
+
+def _listed(connection: "Connection", entry: "AuditEntry") -> Answer:
     return {
         "id": entry.id,
         "at": to_iso(entry.at),
@@ -69,6 +100,7 @@ def _listed(entry: "AuditEntry") -> Answer:
         "action": entry.action,
         "store": entry.store,
         "target": entry.target,
+        "target_name": _name(connection, entry),
         "detail": dict(entry.details),
         "hash": entry.hash,
     }

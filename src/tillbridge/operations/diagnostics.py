@@ -125,7 +125,7 @@ async def reach(bridge: "Bridge") -> Answer:
 
 @operation("diagnostics.bundle", role=Role.TECHNICIAN)
 async def bundle(bridge: "Bridge") -> Answer:
-    """Begin to put a support bundle together, or join who has begun."""
+    """Begin to create a support file, or join who has begun."""
     import asyncio
 
     found = _running(bridge)
@@ -133,7 +133,7 @@ async def bundle(bridge: "Bridge") -> Answer:
         found.packing = asyncio.create_task(_packed(bridge, found.loaded), name="support_bundle")
         # A failure is reported by `bundle_state`.
         found.packing.add_done_callback(lambda task: task.cancelled() or task.exception())
-    return {"ok": True, "text": _("The support bundle is put together; look through it then.")}
+    return {"ok": True, "text": _("Creating the support file.")}
 
 
 @operation("diagnostics.bundle_state", role=Role.TECHNICIAN, reads=True)
@@ -166,7 +166,7 @@ async def bundle_file(bridge: "Bridge") -> Answer:
     packing = _running(bridge).packing
     if packing is None or (await bundle_state(bridge))["state"] != "ready":
         raise BridgeError(
-            _("There is no support bundle, or it is too old."), fix=_("Make a new one.")
+            _("There is no support file, or it is too old."), fix=_("Create a new one.")
         )
     made = packing.result()
     return {"name": made.shown["name"], "base64": base64.b64encode(made.data).decode()}

@@ -1,7 +1,17 @@
 """The page's subjects and its navigation: a new page is a line here."""
 
 from tillbridge.core.i18n import N_
-from tillbridge.web.site import diagnostics, menu, orders, overview, setup, store, tables
+from tillbridge.web.site import (
+    audit,
+    diagnostics,
+    logs,
+    menu,
+    orders,
+    overview,
+    setup,
+    store,
+    tables,
+)
 from tillbridge.web.site.book import NavigationLine
 
 EVERYTHING = (
@@ -15,7 +25,8 @@ EVERYTHING = (
     *store.SUBJECT,
     *diagnostics.SUBJECT,
     *diagnostics.REACH,
-    *diagnostics.AUDIT,
+    *logs.SUBJECT,
+    *audit.SUBJECT,
     *setup.SUBJECT,
 )
 # What there is of them before there is a store; "/" then leads to set-up.

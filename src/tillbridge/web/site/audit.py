@@ -1,0 +1,205 @@
+"""Activity: who did what, in sentences, by day; as a file, and checked."""
+
+import json
+from collections.abc import Mapping
+from datetime import date
+from itertools import groupby
+from typing import Any
+
+from aiohttp import web
+
+from tillbridge.core.formats import day_of, day_words, local_second, time_of_day
+from tillbridge.core.i18n import N_, _
+from tillbridge.model.instant import from_iso
+from tillbridge.web.csv_export import csv_file
+from tillbridge.web.site.book import File, Filled, Page, Visit, subject
+
+_PER_PAGE = 50
+_AT_ONCE = 1000
+_MOST = 50_000  # rows of the file; the ledger has the rest
+
+# What an entry says, by its action; one that is not here is shown as it is.
+SENTENCES: Mapping[str, str] = {
+    "alerts.test": N_("{who} sent a test alert"),
+    "communities.item_86": N_("{who} took {target} off sale in the community"),
+    "communities.item_restore": N_("{who} put {target} back on sale in the community"),
+    "communities.push_hours": N_("{who} sent the opening hours to the community"),
+    "communities.sync": N_("{who} read the community's menu again"),
+    "communities.webhook_remake": N_("{who} made a new webhook for the community"),
+    "communities.webhook_test": N_("{who} tested the community's webhook"),
+    "connect": N_("{who} began to connect {store} with the ordering service"),
+    "connect.choose": N_("{who} chose which store to connect"),
+    "diagnostics.bundle": N_("{who} created a support file"),
+    "diagnostics.examine": N_("{who} ran diagnostics"),
+    "fleet.key": N_("{who} made a key for the fleet's reports"),
+    "integration.apply": N_("{who} sent the connection's settings of {store}"),
+    "integration.reintegrate": N_("{who} reconnected {store}"),
+    "integration.remove": N_("{who} disconnected {store}"),
+    "integration.rotate_secret": N_("{who} replaced the webhook secret of {store}"),
+    "item.86": N_("{who} took {target} off sale"),
+    "item.restore": N_("{who} put {target} back on sale"),
+    "menu.approve": N_("{who} published a menu change"),
+    "menu.dismiss": N_("{who} discarded a menu change"),
+    "menu.push": N_("{who} sent the menu to the storefront"),
+    "order.cancel": N_("{who} cancelled order {target}"),
+    "order.done": N_("{who} handled order {target} by hand"),
+    "order.retry": N_("{who} tried order {target} again"),
+    "orders.seen": N_("{who} marked the new orders as seen"),
+    "page.signed_in": N_("{who} signed in"),
+    "page.signed_out": N_("{who} signed out"),
+    "problems.acknowledge": N_("{who} acknowledged the problem {target}"),
+    "reporting.token": N_("{who} made a token for reports"),
+    "setup.address": N_("{who} tested the public address"),
+    "setup.allow": N_("{who} connected the restaurant"),
+    "setup.choose": N_("{who} chose the store"),
+    "setup.forget": N_("{who} discarded unsaved settings"),
+    "setup.order": N_("{who} placed a practice order"),
+    "setup.orders": N_("{who} chose where orders are sent"),
+    "setup.restart": N_("{who} restarted the bridge"),
+    "setup.sample_till": N_("{who} chose the sample till"),
+    "setup.service": N_("{who} tested the ordering service"),
+    "setup.sign_in": N_("{who} tested the sign-in at the ordering service"),
+    "setup.sign_up": N_("{who} signed the restaurant up"),
+    "setup.text": N_("{who} read the settings as a file"),
+    "setup.till": N_("{who} tested the till"),
+    "setup.write": N_("{who} saved the settings"),
+    "setup.written": N_("{who} saved the settings"),
+    "signup": N_("{who} signed the restaurant up"),
+    "store.pause": N_("{who} paused {store}"),
+    "store.push": N_("{who} sent the settings of {store} to the ordering service"),
+    "store.resume": N_("{who} opened {store}"),
+    "store.tax": N_("{who} compared the taxes of {store}"),
+    "tables.approve": N_("{who} published a change of the tables"),
+    "tables.printed": N_("{who} marked table codes as printed"),
+    "tables.push": N_("{who} sent the tables to the ordering service"),
+}
+# What can be filtered by: the beginning of an action.
+_ABOUT: Mapping[str, str] = {
+    "": N_("everything"),
+    "order": N_("orders"),
+    "menu.": N_("the menu"),
+    "item.": N_("sold out"),
+    "store.": N_("the store"),
+    "tables.": N_("tables"),
+    "problems.": N_("problems"),
+    "setup.": N_("settings"),
+    "page.": N_("signing in"),
+}
+
+
+async def _fill(visit: Visit) -> Filled:
+    stores = await _stores(visit)
+    asked = {
+        "who": visit.text("who"),
+        "action": visit.one_of("action", _ABOUT),
+        "store": visit.one_of("store", stores),
+    }
+    number = visit.number("before")
+    wanted = {name: value for name, value in asked.items() if value}
+    page = await visit.perform("audit.list", limit=_PER_PAGE, before=number, **wanted)
+    entries = [_shown(each, stores, visit.now_ms) for each in page["entries"]]
+    checks = visit.query.get("check") == "1"
+    return {
+        "days": [(day, list(of_one)) for day, of_one in groupby(entries, lambda each: each["day"])],
+        "asked": asked,
+        "wanted": wanted,
+        "actors": [(each, _person(each)) for each in page["actors"]],
+        "about": [(value, _(label)) for value, label in _ABOUT.items()],
+        "stores": stores,
+        "before": entries[-1]["id"] if page["more"] and entries else None,
+        "first": number is None,
+        "checked": await visit.perform("audit.verify") if checks else None,
+    }
+
+
+async def _stores(visit: Visit) -> dict[str, str]:
+    stores = (await visit.status())["stores"]
+    return {key: each["service"]["store_name"] or key for key, each in stores.items()}
+
+
+def _shown(entry: Mapping[str, Any], stores: Mapping[str, str], now_ms: int) -> Filled:
+    at = from_iso(entry["at"])
+    return {
+        **entry,
+        "day": day_words(date.fromisoformat(day_of(at)), date.fromisoformat(day_of(now_ms))),
+        "time": time_of_day(at),
+        "text": _sentence(entry, stores),
+        "done": _done(entry),
+        "more": _detail(entry),
+    }
+
+
+def _sentence(entry: Mapping[str, Any], stores: Mapping[str, str]) -> str:
+    sentence = SENTENCES.get(entry["action"])
+    store = str(entry["store"]).removeprefix("communities/")
+    names = {
+        "who": _person(entry["who"]),
+        "target": entry.get("target_name") or entry["target"],
+        "store": stores.get(store, store) or _("the store"),
+    }
+    if sentence is None:
+        return _("{who}: {action}").format(who=names["who"], action=entry["action"])
+    return _(sentence).format(**names)
+
+
+def _person(who: str) -> str:
+    """Return who acted, as the subject of a sentence."""
+    kind, _colon, name = who.partition(":")
+    if kind == "bridge":
+        return _("The bridge")
+    if kind == "command":
+        return _("{name} (command line)").format(name=name or "?")
+    return name or _("Someone on the bridge's machine")
+
+
+async def _give(visit: Visit) -> web.Response:
+    entries: list[Mapping[str, Any]] = []
+    before: int | None = None
+    while len(entries) < _MOST:
+        page = await visit.perform("audit.list", limit=_AT_ONCE, before=before)
+        entries += page["entries"]
+        if not page["more"] or not page["entries"]:
+            break
+        before = page["entries"][-1]["id"]
+    heads = (
+        _("number"), _("time"), _("local time"), _("who"), _("role"), _("what"), _("store"),
+        _("on"), _("done"), _("detail"), _("hash"),
+    )  # fmt: skip
+    rows = (
+        (
+            each["id"],
+            each["at"],
+            local_second(from_iso(each["at"])),
+            each["who"],
+            each["role"],
+            each["action"],
+            each["store"],
+            each["target"],
+            _("yes") if _done(each) else _("no"),
+            _detail(each),
+            each["hash"],
+        )
+        for each in entries
+    )
+    return csv_file("tillbridge-audit.csv", heads, rows)
+
+
+def _done(entry: Mapping[str, Any]) -> bool:
+    return entry["detail"].get("ok", True) is not False
+
+
+def _detail(entry: Mapping[str, Any]) -> str:
+    """Return what more an entry says, as `name=value`."""
+    fields = [
+        f"{name}={value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)}"
+        for name, value in entry["detail"].items()
+        if name != "ok"
+    ]
+    return ", ".join(fields)
+
+
+SUBJECT = subject(
+    Page("/diagnostics/audit", N_("Activity"), "audit.html", _fill),
+    File("/diagnostics/audit.csv", _give),
+    home="/diagnostics",
+)
