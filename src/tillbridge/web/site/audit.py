@@ -2,13 +2,12 @@
 
 import json
 from collections.abc import Mapping
-from datetime import date
 from itertools import groupby
 from typing import Any
 
 from aiohttp import web
 
-from tillbridge.core.formats import day_of, day_words, local_second, time_of_day
+from tillbridge.core.formats import day_of, local_second, time_of_day
 from tillbridge.core.i18n import N_, _
 from tillbridge.model.instant import from_iso
 from tillbridge.web.csv_export import csv_file
@@ -97,7 +96,7 @@ async def _fill(visit: Visit) -> Filled:
     number = visit.number("before")
     wanted = {name: value for name, value in asked.items() if value}
     page = await visit.perform("audit.list", limit=_PER_PAGE, before=number, **wanted)
-    entries = [_shown(each, stores, visit.now_ms) for each in page["entries"]]
+    entries = [_shown(each, stores) for each in page["entries"]]
     checks = visit.query.get("check") == "1"
     return {
         "days": [(day, list(of_one)) for day, of_one in groupby(entries, lambda each: each["day"])],
@@ -117,12 +116,12 @@ async def _stores(visit: Visit) -> dict[str, str]:
     return {key: each["service"]["store_name"] or key for key, each in stores.items()}
 
 
-def _shown(entry: Mapping[str, Any], stores: Mapping[str, str], now_ms: int) -> Filled:
+def _shown(entry: Mapping[str, Any], stores: Mapping[str, str]) -> Filled:
     at = from_iso(entry["at"])
     return {
         **entry,
-        "day": day_words(date.fromisoformat(day_of(at)), date.fromisoformat(day_of(now_ms))),
-        "time": time_of_day(at),
+        "day": str(day_of(at)),
+        "time": str(time_of_day(at)),
         "text": _sentence(entry, stores),
         "done": _done(entry),
         "more": _detail(entry),
