@@ -64,6 +64,8 @@ SENTENCES: Mapping[str, str] = {
     "setup.write": N_("{who} saved the settings"),
     "setup.written": N_("{who} saved the settings"),
     "signup": N_("{who} signed the restaurant up"),
+    "store.busy": N_("{who} turned on busy mode for {store}"),
+    "store.busy_off": N_("{who} turned off busy mode for {store}"),
     "store.pause": N_("{who} paused {store}"),
     "store.push": N_("{who} sent the settings of {store} to the ordering service"),
     "store.resume": N_("{who} opened {store}"),
