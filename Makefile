@@ -56,9 +56,10 @@ deb-test: setup ## the package installed, updated and purged on a small Debian (
 systemd-test: setup ## the package under a real systemd: killed, hung, stopped, rebooted (root, systemd-nspawn)
 	TILLBRIDGE_MACHINE_TESTS=1 $(BIN)/pytest $(PYTEST_ARGS) -n 0 tests/machine/test_systemd.py
 
-reference: setup ## the pages that are made from the code (reference of the adapter API, schema of its protocol)
+reference: setup ## the pages that are made from the code (adapter API, its protocol, problems)
 	$(BIN)/python -m tests.support.adapter_reference > docs/adapters/reference.md
 	$(BIN)/python -m tests.support.process_schema > docs/adapters/process.schema.json
+	$(BIN)/python -m tests.support.problem_reference > docs/problems.md
 
 messages: setup ## dist/tillbridge.pot: every text that people read, for translators
 	@mkdir -p dist

@@ -175,12 +175,12 @@ async def test_a_start_whose_port_is_taken_is_told_everywhere_and_by_whom(world:
         assert "Address already in use" in err
         code, out, _err = await world.bridge.run("status")
         assert code == 2
-        assert "The bridge did not start at" in out
+        assert "The bridge could not start at" in out
         told = [out, err]
         _code, out, _err = await world.bridge.run("logs", "--event", "bridge.not_started")
         assert "bridge.not_started" in out
         told.append(out)
-        report = await breaks(world, "bridge", "did not start at", "[receiver]")
+        report = await breaks(world, "bridge", "could not start at", "[receiver]")
         told.append(str(result(report, "bridge")["text"]))
         if Path("/proc/net/tcp").exists():
             assert all(f"process {os.getpid()}" in each for each in told), told

@@ -41,7 +41,7 @@ def test_an_empty_file_begins_a_bridge_that_every_command_finds(user: OrdinaryUs
         )
         assert "bridge.starting" in next(lines)
         status = user.run("status")
-        assert "Nothing is set up yet" in status.stdout
+        assert "The bridge is not set up yet" in status.stdout
         assert "not running" not in status.stdout
         assert "bridge.setting_up" in user.run("logs").stdout
 

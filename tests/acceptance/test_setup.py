@@ -48,7 +48,7 @@ async def test_where_nothing_is_set_up_everything_leads_to_the_wizard(wizard: Wi
         assert answer.url.path == "/setup"
     code, out, _err = await wizard.fresh.bridge.run("status")
     assert code == 2
-    assert "Nothing is set up yet" in out
+    assert "not set up yet" in out
     code, _out, err = await wizard.fresh.bridge.run("connect", "main", "--no-browser")
     assert code == 2
     assert "stores" in err
@@ -289,7 +289,7 @@ async def test_what_is_typed_wrong_is_told_beside_its_field_and_stays(wizard: Wi
     assert f'value="{wizard.fresh.service}/v2"' in told
     await wizard.send("service", base_url=f"{wizard.fresh.service}/v2")
     told = await wizard.send("sign-in", client_id="app_123", client_secret="not-it")
-    assert "does not accept this app's client id" in beside("client_secret", told)
+    assert "does not accept this app's client ID" in beside("client_secret", told)
     assert 'value="app_123"' in told
     told = await wizard.send("sign-in", client_id="app_123", client_secret=SECRET)
     await wizard.merchant_allows(told)

@@ -56,7 +56,7 @@ async def test_taking_note_of_a_problem_says_who_sees_to_it(
     page = await browser.new_page()
     await page.goto(harness.url)
     card = page.locator("#problems li", has_text="pos.offline")
-    await card.get_by_role("button", name="I see to it").click()
+    await card.get_by_role("button", name="Acknowledge").click()
     assert ("acknowledge", "pos.offline", "main") in harness.control.asked
     assert [each["action"] for each in harness.trail.noted] == ["problems.acknowledge"]
     problem = harness.control.facts.problems[0]
@@ -66,8 +66,8 @@ async def test_taking_note_of_a_problem_says_who_sees_to_it(
     }  # fmt: skip
     harness.control.facts = replace(harness.control.facts, facts={"problems_acknowledged": [noted]})
     await page.reload()
-    await expect(card).to_contain_text("anna sees to it")
-    await expect(card.get_by_role("button", name="I see to it")).to_have_count(0)
+    await expect(card).to_contain_text("acknowledged by anna")
+    await expect(card.get_by_role("button", name="Acknowledge")).to_have_count(0)
     await page.close()
 
 
@@ -75,7 +75,7 @@ async def test_who_may_only_look_takes_note_of_nothing() -> None:
     async with page_harness(AccessRules(users=users())) as harness:
         busy(harness.control)
         await harness.sign_in("lou", PASSWORD)
-        assert "I see to it" not in (await harness.get("/")).text
+        assert "Acknowledge" not in (await harness.get("/")).text
         assert (await harness.post("/problems/pos.offline/ack")).status == 403
 
 

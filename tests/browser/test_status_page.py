@@ -52,7 +52,7 @@ async def test_a_problem_appears_and_goes_by_itself(browser: Browser, harness: P
     await change(harness)
     await expect(page.get_by_role("heading", level=1)).to_have_text("Needs help now")
     await expect(page.locator("#problems")).to_contain_text(
-        "The till takes no orders now: unplugged"
+        "The till is not taking orders: unplugged"
     )
     await expect(page).to_have_title("(1) Needs help · tillbridge")
     await expect(page.locator("#icon")).to_have_attribute("href", re.compile("icon-down.svg"))

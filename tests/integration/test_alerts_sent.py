@@ -134,7 +134,7 @@ async def test_a_letter_reaches_everybody_with_what_to_do(tmp_path: Path) -> Non
             report_open(tracker, "pos.offline", "main", detail="no answer")
             await until("a letter", lambda: server.letters)
         (letter,) = server.letters
-        assert letter["Subject"] == "Trattoria: The till takes no orders now: no answer"
+        assert letter["Subject"] == "Trattoria: The till is not taking orders: no answer"
         assert letter["Auto-Submitted"] == "auto-generated"
         assert "What to do:" in letter.get_content()
         assert len(server.envelopes[0]) == 2

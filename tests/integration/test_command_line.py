@@ -131,7 +131,7 @@ async def test_status_reads_the_ledger_while_the_bridge_is_down(program: Program
     ran = await program("status")
     assert ran.code == 2
     assert "The bridge is not running" in ran.out
-    assert "main: A menu change waits for a person: 34 items gone" in ran.out
+    assert "main: Menu update on hold: 34 items gone" in ran.out
     assert "tillbridge menu approve main" in ran.out
 
 

@@ -216,9 +216,9 @@ async def test_commands_and_status_say_the_same_of_a_problem(shop: Path) -> None
     said = "\n".join(line for line in listed.stdout.splitlines() if "pos.offline" in line)
     assert said
     assert said in status.stdout
-    assert "main: The till takes no orders now: off" in listed.stdout
+    assert "main: The till is not taking orders: off" in listed.stdout
     shown = run(shop, "problems", "show", "pos.offline")
-    assert "Ends: by itself, when its cause is gone." in shown.stdout
+    assert "When it closes: By itself, as soon as the cause is gone." in shown.stdout
     assert "docs/problems.md#posoffline" in shown.stdout
 
 

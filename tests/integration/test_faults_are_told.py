@@ -76,7 +76,7 @@ async def test_a_dead_service_is_told_within_a_minute_though_nothing_is_asked_of
         assert passed <= LONGEST_S
         await agree(bench, "service.unreachable")
         (told,) = bench.tracker.current()
-        assert told.fix.startswith("Check base_url. Orders still reach the till")
+        assert told.fix.startswith("Check base_url. Orders that have arrived still reach")
         service.asked = Asked(answers=True)
         await service.probe.probe()
         assert bench.tracker.current() == ()
@@ -173,7 +173,7 @@ async def test_a_disk_that_is_nearly_full_is_told_before_it_is(
         await look_at_disk(tmp_path, bench.tracker)
         await agree(bench, "disk.low")
         (told,) = bench.tracker.current()
-        assert told.text == f"Only 24 MiB are left on the disk of {tmp_path}."
+        assert told.text == f"The disk of {tmp_path} is almost full: 24 MiB left."
         monkeypatch.setattr(shutil, "disk_usage", disk(free=2 << 30, total=64 << 30))
         await look_at_disk(tmp_path, bench.tracker)
         assert bench.tracker.current() == ()
@@ -284,7 +284,7 @@ def test_a_start_that_failed_says_when_and_why(tmp_path: Path) -> None:
     (problem,) = told["problems"]
     assert problem["code"] == "bridge.not_started"
     assert "The port is taken by nginx." in problem["text"]
-    assert "did not start at" in told["verdict"]["text"]
+    assert "could not start at" in told["verdict"]["text"]
     assert problem["fix"] == "Stop it."
     forget_failed_start(tmp_path)
     assert [each["code"] for each in status_from_ledger(tmp_path, {})["problems"]] == [

@@ -20,6 +20,7 @@ from tests.support.bridge_process import until
 from tests.support.goldens import RENEW, Normaliser, as_json, compare, invoke
 from tests.support.world import SECRET, World, make_world
 from tests.unit.test_every_command import EVERY
+from tillbridge.core.problem_help import help_of
 from tillbridge.core.problems import PROBLEMS
 from tillbridge.operations import OPERATIONS
 from tillbridge.sandbox import CommunitySeed, MerchantSeed, StoreSeed
@@ -224,7 +225,8 @@ def test_routes_and_their_roles(renew: bool) -> None:
 
 def test_problem_codes(renew: bool) -> None:
     told = [
-        f"{code} {kind.severity} {kind.ends_when_seen}\n  {kind.text}\n  {kind.fix}\n  {kind.end}"
+        f"{code} {kind.severity} {kind.ends_when_seen}\n  {kind.text}\n  {kind.fix}\n"
+        f"  {help_of(code).closes}"
         for code, kind in PROBLEMS.items()
     ]
     compare({"problems.txt": "\n".join(told)}, renew=renew)

@@ -103,7 +103,7 @@ async def test_the_numbers_are_the_same_with_and_without_a_daemon(tmp_path: Path
     assert stopped.store("other").by_state == {"accepted": 1}
     assert stopped.store("nobody") == StoreSnapshot()
     assert stopped.facts == {"running": {"pid": 1}}
-    assert [each.text for each in stopped.problems] == ["The till takes no orders now: x"]
+    assert [each.text for each in stopped.problems] == ["The till is not taking orders: x"]
 
 
 async def test_the_numbers_of_a_new_ledger_are_none(tmp_path: Path) -> None:

@@ -209,7 +209,7 @@ async def test_a_call_that_is_refused_is_not_repeated_and_stays_a_problem_of_tha
         await life.until_told("ord_2", "accepted")
         (problem,) = life.tracker.current()
         assert problem.text == (
-            f"The ordering service refused the call accept for order 7: {failure.text} "
+            f"The ordering service refused an update for order 7 (accept): {failure.text} "
             f"({failure.status} {failure.code})"
         )
     async with harness.life() as life:
@@ -373,7 +373,7 @@ async def test_an_accept_that_waited_for_hours_for_an_integration_is_a_persons_b
     async with harness.life() as life:
         await life.until(lambda: "service.refused" in life.problems())
         (problem,) = life.tracker.current()
-        assert "refused the call accept for order 7: it waited 180 minutes" in problem.text
+        assert "refused an update for order 7 (accept): it waited 180 minutes" in problem.text
         assert harness.service.calls == []
         await life.order("ord_2")
         await life.until_told("ord_2", "accepted")

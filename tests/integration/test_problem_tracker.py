@@ -20,7 +20,7 @@ async def test_a_problem_outlives_a_restart_with_its_words(tmp_path: Path) -> No
     async with opened(tmp_path, clock) as ledger:
         tracker = await ProblemTracker.start(ledger, clock=clock)
         (problem,) = tracker.current()
-        assert problem.text == "The till takes no orders now: no heartbeat {since}"
+        assert problem.text == "The till is not taking orders: no heartbeat {since}"
         assert problem.since == clock.at_ms
         assert tracker.is_open("pos.offline", "main")
         report_over(tracker, "pos.offline", "main")
@@ -78,7 +78,7 @@ async def test_a_missing_field_does_not_hide_the_problem(tmp_path: Path) -> None
     async with opened(tmp_path, clock) as ledger:
         tracker = await ProblemTracker.start(ledger, clock=clock)
         report_open(tracker, "pos.offline", "main")
-        assert tracker.current()[0].text == "The till takes no orders now: ?"
+        assert tracker.current()[0].text == "The till is not taking orders: ?"
         await tracker.settle()
 
 

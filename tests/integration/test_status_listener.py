@@ -72,7 +72,7 @@ async def test_the_page_shows_the_verdict_and_what_to_do(site: Site) -> None:
     site.control.facts = replace(site.control.facts, problems=(offline,))
     status, page, headers = await site.get("/")
     assert status == 200
-    assert "The till takes no orders now: no heartbeat" in page
+    assert "The till is not taking orders: no heartbeat" in page
     assert "Check that the till is on and connected." in page
     assert "pos.offline" in page
     assert headers["Content-Type"].startswith("text/html")

@@ -68,7 +68,7 @@ async def test_an_acknowledged_problem_neither_leads_nor_colours() -> None:
     async with page_harness() as harness:
         seen = await surfaces(harness, [old, new], [old])
         assert [each["code"] for each in seen.status["problems"]] == [new.code, old.code]
-        assert seen.status["verdict"]["text"].startswith("A menu change waits")
+        assert seen.status["verdict"]["text"].startswith("Menu update on hold")
         alone = await surfaces(harness, [old], [old])
         assert alone.status["verdict"]["text"].startswith("anna is handling this: ")
         assert alone.heading == "Being handled"

@@ -156,10 +156,20 @@ class FakeProblems:
     async def list(self) -> Answer:
         return {**self._told("problems"), "verdict": {"level": "ok", "text": ""}, "problems": []}
 
-    async def show(self, code: str) -> Answer:
-        words = {"text": "Text.", "fix": "Fix.", "ends": "by itself.", "docs": "docs"}
+    async def show(self, code: str, *, store: str) -> Answer:
+        words = {
+            "title": "Title",
+            "text": "Text.",
+            "fix": "Fix.",
+            "means": "Meaning.",
+            "restaurant": ["Look at `the till`."],
+            "technician": [f"Type `tillbridge connect {store}`."],
+            "why": "Cause.",
+            "ends": "By itself.",
+            "docs": "docs",
+        }
         return {
-            **self._told("problem", code),
+            **self._told("problem", code, store),
             "code": code,
             "severity": "warning",
             **words,

@@ -1,7 +1,7 @@
 """The texts that people read; `python -m tests.support.messages` prints a gettext template.
 
 They stand in calls of `_`, `N_` and `ngettext` in the code, in the templates of the page, and in
-the table of problems.
+the tables of problems and of their help.
 """
 
 import ast
@@ -16,6 +16,7 @@ from pathlib import Path
 from jinja2 import Environment, FileSystemLoader
 from jinja2.ext import extract_from_ast
 
+from tillbridge.core.problem_help import HELP_FILE, help_texts
 from tillbridge.core.problems import PROBLEMS_FILE, TEXTS
 
 SOURCE = Path(__file__).parents[2] / "src/tillbridge"
@@ -77,6 +78,8 @@ def _of_problems() -> Iterator[tuple[str, Message]]:
         texts = [entry[name] for name in TEXTS if name in entry]
         for text in filter(None, (*texts, *entry.get("defaults", {}).values())):
             yield f"{PROBLEMS_FILE.relative_to(SOURCE)}:{code}", (text,)
+    for code, text in help_texts():
+        yield f"{HELP_FILE.relative_to(SOURCE)}:{code}", (text,)
 
 
 def _lines(text: str, entry: Entry) -> str:

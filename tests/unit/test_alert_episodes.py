@@ -257,7 +257,7 @@ def test_a_message_says_what_is_wrong_since_when_and_what_to_do() -> None:
         OFFLINE,
         waiting="2 orders wait for the till, the oldest for 3 minutes.",
     )
-    assert sent.subject == "Trattoria: The till takes no orders now: no answer"
+    assert sent.subject == "Trattoria: The till is not taking orders: no answer"
     assert "2 orders wait for the till, the oldest for 3 minutes." in sent.lines
     assert OFFLINE.fix in sent.lines
     assert "Code: pos.offline" in sent.lines
@@ -269,7 +269,7 @@ def test_a_message_says_what_is_wrong_since_when_and_what_to_do() -> None:
 
 def test_a_message_about_an_end_asks_for_nothing() -> None:
     sent = message(Due("over", (key_of(OFFLINE),)), OFFLINE)
-    assert sent.subject == "Trattoria: Over: The till takes no orders now: no answer"
+    assert sent.subject == "Trattoria: Over: The till is not taking orders: no answer"
     assert "What to do:" not in sent.lines
 
 

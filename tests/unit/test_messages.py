@@ -3,6 +3,7 @@
 import re
 
 from tests.support.messages import messages, pot
+from tillbridge.core.problem_help import help_texts
 from tillbridge.core.problems import PROBLEMS
 
 
@@ -11,6 +12,10 @@ def test_every_text_of_every_problem_is_among_the_messages() -> None:
     for kind in PROBLEMS.values():
         own = {kind.text, kind.fix, kind.one, kind.fix_on_page, *kind.defaults.values()} - {""}
         assert own <= texts, kind.code
+
+
+def test_every_text_of_every_help_page_is_among_the_messages() -> None:
+    assert {text for _code, text in help_texts()} <= set(messages())
 
 
 def test_code_and_templates_are_read_too() -> None:

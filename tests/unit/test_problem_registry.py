@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.support import problem_reference
+from tillbridge.core.problem_help import help_of, index
 from tillbridge.core.problems import PROBLEMS, Ends, OpenProblem, ProblemKind, anchor
 from tillbridge.web.site.overview import PAGES
 
@@ -16,6 +18,13 @@ SOURCE = ROOT / "src/tillbridge"
 SHOWING = {SOURCE / each for each in ("status/document.py", "web/site/overview.py")}
 PAGE = (ROOT / "docs/problems.md").read_text("utf-8")
 KINDS = list(PROBLEMS.values())
+COMMANDS = set(
+    re.findall(
+        r"^## (tillbridge(?: [a-z0-9-]+)+)",
+        (ROOT / "docs/commands.md").read_text("utf-8"),
+        re.MULTILINE,
+    )
+)
 
 
 def sources() -> Iterator[tuple[Path, ast.Module]]:
@@ -79,17 +88,40 @@ def asks_for_code(function: str) -> bool:
 @pytest.mark.parametrize("kind", KINDS, ids=lambda kind: str(kind.code))
 def test_every_problem_says_what_it_means_what_to_do_and_when_it_ends(kind: ProblemKind) -> None:
     assert re.fullmatch(r"[a-z_]+(\.[a-z_]+)+", kind.code)
-    section = PAGE.split(f"\n## {kind.code}\n", 1)[1].split("\n## ", 1)[0]
-    paragraphs = [each for each in section.strip().split("\n\n") if each]
-    assert f"Ends: {kind.end}" in paragraphs
-    meaning = [each for each in paragraphs if not each.startswith(("**", "What to do: ", "Ends: "))]
-    assert meaning, "what it means"
+    page = help_of(kind.code)
+    assert page.title.rstrip(".") == page.title
+    assert page.means.endswith(".")
+    assert page.why.endswith(".")
+    assert page.closes
+    assert page.restaurant
+    assert page.technician
+
+
+@pytest.mark.parametrize("kind", KINDS, ids=lambda kind: str(kind.code))
+def test_a_help_page_is_whole_sentences_with_commands_that_exist(kind: ProblemKind) -> None:
+    page = help_of(kind.code, "main")
+    for text in (page.title, page.means, page.why, *page.restaurant, *page.technician):
+        assert not re.search(r"[{}]", text)
+        assert text.count("`") % 2 == 0, text
+        for typed in re.findall(r"`(tillbridge [^`]+)`", text):
+            words = [each for each in typed.split() if re.fullmatch(r"[a-z0-9-]+", each)]
+            assert any(" ".join(words[:n]) in COMMANDS for n in (2, 3, 4)), typed
+    assert not [each for each in page.restaurant if "`tillbridge" in each]
+
+
+def test_every_problem_is_in_one_group_of_the_index() -> None:
+    listed = [code for _name, topics in index() for code, _title in topics]
+    assert sorted(listed) == sorted(PROBLEMS)
+
+
+def test_what_the_documentation_says_is_what_the_bridge_shows() -> None:
+    assert problem_reference.text() == PAGE, "run: make reference"
 
 
 @pytest.mark.parametrize("kind", KINDS, ids=lambda kind: str(kind.code))
 def test_a_problem_is_plain_words_without_the_fields_of_its_finder_too(kind: ProblemKind) -> None:
     bare = OpenProblem(kind.code, "main", "", 1)
-    for text in (bare.text, bare.fix, kind.end):
+    for text in (bare.text, bare.fix):
         assert text
         assert not re.search(r"[{}]", text)
     assert kind.text[0].isupper() or kind.text[0] == "{"
@@ -123,13 +155,21 @@ def test_every_page_that_tells_more_is_about_a_problem_that_exists() -> None:
 @pytest.mark.parametrize(
     ("code", "detail", "text"),
     [
-        ("menu.items_refused", {"count": 1, "detail": "p3"}, "The service refused an item: p3"),
+        (
+            "menu.items_refused",
+            {"count": 1, "detail": "p3"},
+            "The ordering service refused an item: p3",
+        ),
         (
             "menu.items_refused",
             {"count": 2, "detail": "p3"},
-            "The service refused 2 items; the first: p3",
+            "The ordering service refused 2 items; the first: p3",
         ),
-        ("receiver.certificate_ending", {"days": 1}, "The receiver's certificate ends in a day."),
+        (
+            "receiver.certificate_ending",
+            {"days": 1},
+            "The certificate of the public address expires in a day.",
+        ),
     ],
 )
 def test_one_of_something_is_told_as_one(code: str, detail: dict[str, object], text: str) -> None:

@@ -34,7 +34,7 @@ def test_the_command_fits_how_it_was_started(
 def test_what_counts_after_a_restart_says_how_to_restart_this_bridge() -> None:
     problem = OpenProblem("config.restart_needed", "", "", 1, {"keys": "receiver.listen"})
     assert problem.fix == (
-        f"Restart the bridge: {command_to('restart')}. Orders that come meanwhile wait."
+        f"Restart the bridge: {command_to('restart')}. Orders that arrive meanwhile wait."
     )
 
 

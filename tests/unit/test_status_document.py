@@ -70,7 +70,7 @@ def test_the_worst_problem_leads() -> None:
     told = document(facts(ending, offline), NOW)
     assert told["verdict"]["level"] == "down"
     assert told["verdict"]["text"] == (
-        "The till takes no orders now: no heartbeat. (And 1 more problem.)"
+        "The till is not taking orders: no heartbeat. (And 1 more problem.)"
     )
     assert [problem["code"] for problem in told["problems"]] == ["pos.offline", "consent.ending"]
     assert told["problems"][1]["fix"].endswith("tillbridge connect main")
@@ -202,7 +202,7 @@ def test_the_verdict_is_a_sentence_and_not_the_list_that_a_problem_holds() -> No
     told = document(
         facts(OpenProblem("store.file_unreadable", "main", "", 1, {"detail": detail})), 9
     )
-    assert told["verdict"]["text"].endswith("nothing of it was sent: 2 things are wrong.")
+    assert told["verdict"]["text"].endswith("cannot be used: 2 things are wrong.")
     assert told["problems"][0]["text"].endswith("no zone")
 
 

@@ -402,16 +402,26 @@ def _problems(answer: Answer, _given: Arguments) -> Lines:
 
 
 def _problem(answer: Answer, _given: Arguments) -> Lines:
-    yield f"{answer['code']} ({answer['severity']})", answer["severity"]
-    yield answer["text"]
-    yield _("What to do: {fix}").format(fix=answer["fix"])
-    yield _("Ends: {ends}").format(ends=answer["ends"])
+    def plain(text: str) -> str:
+        return text.replace("`", "")
+
+    yield answer["title"], answer["severity"]
+    yield plain(answer["means"])
+    yield ""
+    yield _("What to do:")
+    steps = enumerate((*answer["restaurant"], *answer["technician"]), 1)
+    yield from (f"  {place}. {plain(step)}" for place, step in steps)
+    yield ""
+    yield _("Why: {why}").format(why=plain(answer["why"]))
+    yield _("When it closes: {when}").format(when=answer["ends"])
+    yield _("Code: {code}").format(code=f"{answer['code']} ({answer['severity']})")
     yield _("More: {docs}").format(docs=answer["docs"])
     for problem in answer["open"]:
         yield ""
         yield from problem_lines(problem)
     if not answer["open"]:
-        yield _("It is not open.")
+        yield ""
+        yield _("This problem is not open now."), "ok"
 
 
 def _alerts_test(answer: Answer, _given: Arguments) -> Lines:

@@ -3,7 +3,8 @@
 Problems follow from state: whoever changes a state reports what is `Found` in a `Scope`, and what
 is open there and not found any more is closed (`ledger.problems.report` in the transaction that
 changes the state, `ProblemTracker.report` for state that is in memory only). The kinds and their
-texts stand in `problems.toml`; `docs/problems.md` explains each, and a test holds the two together.
+texts stand in `problems.toml`; `problem_help.toml` explains each, and docs/problems.md is made of
+both.
 """
 
 import tomllib
@@ -28,25 +29,10 @@ class Ends(StrEnum):
     """When a problem is over."""
 
     CAUSE = "cause"  # its finder sees that the cause is gone
-    DAY = "day"  # somebody has taken note of it; it goes after a day in any case
-    HANDLED = "handled"  # somebody has seen to the order, and says so
+    DAY = "day"  # somebody has acknowledged it; it goes after a day in any case
+    HANDLED = "handled"  # somebody has handled the order, and says so
     SETTLED = "settled"  # the order it is about is accepted, cancelled, completed or handled
-    NOTE = "note"  # it has happened, and is over once somebody has taken note of it
-
-
-_ENDS = {
-    Ends.CAUSE: _("by itself, when its cause is gone."),
-    Ends.DAY: _(
-        "when somebody acknowledges it: tillbridge problems ack {code}; by itself after a day at "
-        "the latest."
-    ),
-    Ends.HANDLED: _("when somebody has seen to the order and says so: tillbridge orders done"),
-    Ends.SETTLED: _(
-        "when the order is settled: the service accepts the call after all, the order is cancelled "
-        "or completed, or somebody has seen to it and says so: tillbridge orders done"
-    ),
-    Ends.NOTE: _("when somebody acknowledges it: tillbridge problems ack {code}"),
-}
+    NOTE = "note"  # it has happened, and is over once somebody has acknowledged it
 
 
 TEXTS = ("text", "one", "fix", "fix_on_page")  # the fields of an entry that are translated
@@ -89,11 +75,6 @@ class ProblemKind:
     def ends_when_seen(self) -> bool:
         """Whether it is over once somebody has acknowledged it."""
         return self.ends in {Ends.DAY, Ends.NOTE}
-
-    @property
-    def end(self) -> str:
-        """When it ends, in words."""
-        return _ENDS[self.ends].format(code=self.code)
 
 
 @dataclass(frozen=True, slots=True)

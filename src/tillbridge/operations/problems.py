@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from tillbridge.core.actor import Role, current_actor
 from tillbridge.core.errors import BridgeError, ConfigError, nearest
-from tillbridge.core.i18n import _, ngettext
+from tillbridge.core.i18n import N_, _, ngettext
 from tillbridge.core.operation import Answer, Argument, operation
 from tillbridge.model.instant import to_iso
 from tillbridge.operations.status import status as status_document
@@ -32,22 +32,34 @@ async def open_problems(bridge: "Bridge") -> Answer:
 
 @operation("problems.show", role=Role.LOOK, reads=True, command="problems show")
 async def show(
-    bridge: "Bridge", code: Annotated[str, Argument("CODE", _CODE, complete="codes")]
+    bridge: "Bridge",
+    code: Annotated[str, Argument("CODE", _CODE, complete="codes")],
+    *,
+    store: Annotated[
+        str, Argument("STORE", N_("Show the commands for this store."), complete="stores")
+    ] = "",
 ) -> Answer:
-    """Explain a problem by its code, and show where it is open.
+    """Explain a problem: what it means for orders and guests, and what to do step by step.
 
     Example: tillbridge problems show pos.offline
     """
+    from tillbridge.core.problem_help import help_of
     from tillbridge.core.problems import anchor
 
     kind = _kind(code)
+    help_page = help_of(kind.code, store)
     problems = (await status_document(bridge))["problems"]
     return {
         "code": kind.code,
         "severity": str(kind.severity),
         "text": kind.text,
         "fix": kind.fix,
-        "ends": kind.end,
+        "title": help_page.title,
+        "means": help_page.means,
+        "restaurant": list(help_page.restaurant),
+        "technician": list(help_page.technician),
+        "why": help_page.why,
+        "ends": help_page.closes,
         "docs": f"{bridge.settings.alerts.docs_url}#{anchor(kind.code)}",
         "open": [each for each in problems if each["code"] == code],
     }
@@ -65,7 +77,7 @@ async def acknowledge(
         ),
     ] = None,
 ) -> Answer:
-    """Take note of a problem: alerts about it stop until it is over; the page still shows it.
+    """Acknowledge a problem: no more alerts about it; the page still shows it.
 
     Example: tillbridge problems ack pos.offline
     """
@@ -97,11 +109,11 @@ async def acknowledge(
                 bridge.problems.report(Scope.of(*each.key), ())
     bridge.problems.noticed()
     if kind.ends_when_seen:
-        text = _("You have taken note of it, so it is over.")
+        text = _("Acknowledged. The problem is closed.")
         return {"ok": True, "text": text, "acknowledged": len(which)}
     text = ngettext(
-        "{n} problem {code} is acknowledged: no more alerts about it until it is over.",
-        "{n} problems {code} are acknowledged: no more alerts about them until they are over.",
+        "Acknowledged. You get no more alerts about this problem.",
+        "Acknowledged. You get no more alerts about these {n} problems.",
         len(which),
     ).format(n=len(which), code=code)
     return {"ok": True, "text": text, "acknowledged": len(which)}

@@ -24,7 +24,7 @@ class Verdict(TypedDict):
 
 
 class Acknowledged(TypedDict):
-    """Who has taken note of a problem, so that alerts about it have stopped."""
+    """Who acknowledged a problem, so that alerts about it have stopped."""
 
     at: str
     by: str

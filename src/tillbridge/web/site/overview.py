@@ -141,7 +141,7 @@ async def _connect(visit: Visit) -> Done:
 
 SUBJECT = subject(
     Page("/", _("Overview"), "overview.html", _fill),
-    performs("/problems/{code}/ack", _("I see to it"), "problems.acknowledge"),
+    performs("/problems/{code}/ack", _("Acknowledge"), "problems.acknowledge"),
     performs(
         "/stores/{store}/connect",
         _("Connect the store"),

@@ -4,6 +4,7 @@ from tillbridge.core.i18n import N_
 from tillbridge.web.site import (
     audit,
     diagnostics,
+    help_pages,
     logs,
     menu,
     orders,
@@ -28,9 +29,10 @@ EVERYTHING = (
     *logs.SUBJECT,
     *audit.SUBJECT,
     *setup.SUBJECT,
+    *help_pages.SUBJECT,
 )
 # What there is of them before there is a store; "/" then leads to set-up.
-BEFORE_SETUP = (*setup.SUBJECT, *diagnostics.REACH)
+BEFORE_SETUP = (*setup.SUBJECT, *diagnostics.REACH, *help_pages.SUBJECT)
 
 # Shown in this order; a line whose page is not there yet is left out.
 NAVIGATION = (
