@@ -5,6 +5,7 @@
 PYTHON ?= python3
 ARGS ?=
 TILL ?=
+ADD ?=
 # Two workers for each processor: half of the tests wait for a process, and leave theirs idle.
 WORKERS := $(shell expr $$(getconf _NPROCESSORS_ONLN) \* 2)
 PYTEST_ARGS ?= -n $(WORKERS) --maxprocesses=5
@@ -61,9 +62,8 @@ reference: setup ## the pages that are made from the code (adapter API, its prot
 	$(BIN)/python -m tests.support.process_schema > docs/adapters/process.schema.json
 	$(BIN)/python -m tests.support.problem_reference > docs/problems.md
 
-messages: setup ## dist/tillbridge.pot: every text that people read, for translators
-	@mkdir -p dist
-	$(BIN)/python -m tests.support.messages > dist/tillbridge.pot
+messages: setup ## every text that people read, into dist/tillbridge.pot and the catalogues (ADD=pt begins one)
+	$(BIN)/python -m tests.support.messages $(ADD)
 
 goldens: setup ## write tests/goldens anew, after a change that is meant (read the difference)
 	$(BIN)/pytest -q --renew-goldens tests/integration/test_goldens.py

@@ -1,97 +1,175 @@
-"""The texts that people read; `python -m tests.support.messages` prints a gettext template.
+"""The texts that people read, and the catalogues of their translations.
 
-They stand in calls of `_`, `N_` and `ngettext` in the code, in the templates of the page, and in
-the tables of problems and of their help.
+`python -m tests.support.messages` writes the template `dist/tillbridge.pot` and brings every
+catalogue in `src/tillbridge/locale` up to date; a language behind it begins a new one.
+
+Texts stand in calls of `_`, `N_` and `ngettext` in the code and in the templates of pages, in the
+table of problems, and in the docstrings of commands, which are their help.
 """
 
-import ast
-import json
 import sys
 import tomllib
-from collections.abc import Iterator
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator
+from datetime import UTC, datetime
 from functools import cache
 from pathlib import Path
+from string import Formatter
 
-from jinja2 import Environment, FileSystemLoader
-from jinja2.ext import extract_from_ast
+import typer
+from babel.messages import Catalog, Message
+from babel.messages.extract import extract_from_dir, extract_from_file
+from babel.messages.pofile import read_po, write_po
 
+from tillbridge.cli.app import app, paragraphs
+from tillbridge.core.i18n import LOCALES
 from tillbridge.core.problem_help import HELP_FILE, help_texts
 from tillbridge.core.problems import PROBLEMS_FILE, TEXTS
 
-SOURCE = Path(__file__).parents[2] / "src/tillbridge"
+ROOT = Path(__file__).parents[2]
+SOURCE = ROOT / "src/tillbridge"
+_METHODS = [("**.py", "python"), ("**/templates/**.html", "jinja2")]
+_KEYWORDS = {"_": None, "N_": None, "ngettext": (1, 2)}
+_NO_DATE = datetime(2026, 1, 1, tzinfo=UTC)  # or each run would change each catalogue
+_HEADER = """\
+# The texts of tillbridge.
+# This file is distributed under the same license as tillbridge.
+#"""
 
-Message = tuple[str, ...]
+Text = str | tuple[str, ...]
 """A text, or the forms of one for one and for many."""
 
 
-@dataclass
-class Entry:
-    """Where a text stands (`core/log.py:17`), and the form of it for more than one."""
-
-    places: list[str] = field(default_factory=list)
-    plural: str = ""
-
-
 @cache
-def messages() -> dict[str, Entry]:
-    """Return every text."""
-    found: dict[str, Entry] = {}
-    for place, message in (*_of_code(), *_of_templates(), *_of_problems()):
-        entry = found.setdefault(message[0], Entry())
-        entry.places.append(place)
-        entry.plural = entry.plural or "".join(message[1:])
+def template() -> Catalog:
+    """Return every text, with the files that it stands in."""
+    found = Catalog(project="tillbridge", header_comment=_HEADER, creation_date=_NO_DATE)
+    for place, text in (*_of_files(), *_of_problems(), *_of_commands()):
+        found.add(text, locations=[(place, 1)])
     return found
 
 
-def pot() -> str:
-    """Return them as a gettext template."""
-    head = 'msgid ""\nmsgstr ""\n"Content-Type: text/plain; charset=UTF-8\\n"\n'
-    return "\n".join([head, *(_lines(*each) for each in messages().items())])
+def _of_files() -> Iterator[tuple[str, Text]]:
+    found = extract_from_dir(SOURCE, _METHODS, keywords=_KEYWORDS, strip_comment_tags=False)
+    for file, _line, text, _comments, _context in found:
+        yield Path(file).as_posix(), text
+    library = Path(sys.modules["typer.core"].__file__ or "")  # the headings of its help
+    for _line, text, _comments, _context in extract_from_file("python", library):
+        yield "typer", text
 
 
-def _of_code() -> Iterator[tuple[str, Message]]:
-    for path in sorted(SOURCE.rglob("*.py")):
-        for node in ast.walk(ast.parse(path.read_text("utf-8"))):
-            if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
-                count = {"_": 1, "N_": 1, "ngettext": 2}.get(node.func.id, 0)
-                texts = [each.value for each in node.args[:count] if isinstance(each, ast.Constant)]
-                if count and len(texts) == count:
-                    yield f"{path.relative_to(SOURCE)}:{node.lineno}", tuple(map(str, texts))
-
-
-def _of_templates() -> Iterator[tuple[str, Message]]:
-    folder = SOURCE / "web/templates"
-    environment = Environment(loader=FileSystemLoader(folder), autoescape=True)
-    for path in sorted(folder.rglob("*")):
-        if path.is_file():
-            tree = environment.parse(path.read_text("utf-8"))
-            for line, function, texts in extract_from_ast(tree):
-                given = texts if isinstance(texts, tuple) else (texts,)
-                said = tuple(each for each in given if each is not None)
-                if len(said) == (2 if function == "ngettext" else 1):
-                    yield f"{path.relative_to(SOURCE)}:{line}", said
-
-
-def _of_problems() -> Iterator[tuple[str, Message]]:
-    for code, entry in tomllib.loads(PROBLEMS_FILE.read_text("utf-8")).items():
+def _of_problems() -> Iterator[tuple[str, Text]]:
+    for entry in tomllib.loads(PROBLEMS_FILE.read_text("utf-8")).values():
         texts = [entry[name] for name in TEXTS if name in entry]
         for text in filter(None, (*texts, *entry.get("defaults", {}).values())):
-            yield f"{PROBLEMS_FILE.relative_to(SOURCE)}:{code}", (text,)
-    for code, text in help_texts():
-        yield f"{HELP_FILE.relative_to(SOURCE)}:{code}", (text,)
+            yield PROBLEMS_FILE.relative_to(SOURCE).as_posix(), text
+    for _code, text in help_texts():
+        yield HELP_FILE.relative_to(SOURCE).as_posix(), text
 
 
-def _lines(text: str, entry: Entry) -> str:
-    lines = [f"#: {place}" for place in entry.places]
-    lines.append(f"msgid {json.dumps(text, ensure_ascii=False)}")
-    if entry.plural:
-        lines.append(f"msgid_plural {json.dumps(entry.plural, ensure_ascii=False)}")
-        lines += ['msgstr[0] ""', 'msgstr[1] ""']
-    else:
-        lines.append('msgstr ""')
-    return "\n".join(lines) + "\n"
+def _of_commands() -> Iterator[tuple[str, Text]]:
+    commands = [typer.main.get_command(app)]
+    while commands:
+        command = commands.pop(0)
+        for text, _command in paragraphs(command.help or ""):
+            if text:
+                yield "cli", text
+        commands += getattr(command, "commands", {}).values()
+
+
+# -- catalogues
+
+
+def path_of(language: str) -> Path:
+    """Return where the catalogue of a language is."""
+    return LOCALES / language / "LC_MESSAGES/tillbridge.po"
+
+
+def catalogues() -> dict[str, Catalog]:
+    """Return those that there are, by language."""
+    return {path.parents[1].name: _read(path) for path in LOCALES.glob("*/LC_MESSAGES/*.po")}
+
+
+def _read(path: Path) -> Catalog:
+    with path.open("rb") as file:
+        return read_po(file, locale=path.parents[1].name)
+
+
+def update(language: str, known: Catalog | None) -> None:
+    """Write the catalogue of a language with all texts, and no others; nothing is guessed."""
+    made = known or Catalog(locale=language, header_comment=_HEADER)
+    made.update(template(), no_fuzzy_matching=True)
+    made.obsolete.clear()
+    made.project, made.creation_date, made.revision_date = "tillbridge", _NO_DATE, _NO_DATE
+    _write(path_of(language), made)
+
+
+def _write(path: Path, catalogue: Catalog) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with path.open("wb") as file:
+        write_po(file, catalogue, width=100, include_lineno=False)
+
+
+def faults(catalogue: Catalog, whole: Catalog) -> list[str]:
+    """Return what is wrong with a catalogue, each fault with its text; `whole` has all texts."""
+    found = [f"obsolete: {text}" for text in catalogue.obsolete]
+    for message in _texts(whole):
+        translated = catalogue.get(message.id)
+        found += [f"{fault}: {_one(message)}" for fault in _faults(message, translated, catalogue)]
+    known = {_one(message) for message in _texts(whole)}
+    found += [f"unknown: {_one(each)}" for each in _texts(catalogue) if _one(each) not in known]
+    return found
+
+
+def _faults(message: Message, translated: Message | None, catalogue: Catalog) -> Iterator[str]:
+    if translated is None:
+        yield "missing"
+        return
+    if translated.fuzzy:
+        yield "fuzzy"
+    forms = _forms(translated.string or "")
+    wanted = catalogue.num_plurals if isinstance(message.id, tuple) else 1
+    if len(forms) != wanted or not all(forms):
+        yield "missing" if not any(forms) else f"not all of its {wanted} forms"
+        return
+    *few, many = (_places(form) for form in forms)
+    places = _places(_forms(message.id)[-1])
+    # A form for one need not say the number.
+    if many != places or any(set(each) - set(places) for each in few):
+        yield f"other places in braces than {', '.join(places) or 'none'}"
+    if any(form != form.strip() for form in forms) and _one(message) == _one(message).strip():
+        yield "blanks at an end"
+
+
+def _texts(catalogue: Catalog) -> Iterable[Message]:
+    return (each for each in catalogue if each.id)
+
+
+def _one(message: Message) -> str:
+    return _forms(message.id)[0]
+
+
+def _forms(text: str | list[str] | tuple[str, ...]) -> tuple[str, ...]:
+    return (text,) if isinstance(text, str) else tuple(text)
+
+
+def _places(text: str) -> list[str]:
+    try:
+        found = sorted(
+            {name for _text, name, _how, _as in Formatter().parse(text) if name is not None}
+        )
+    except ValueError:
+        return ["unreadable"]
+    return found
+
+
+def main() -> None:
+    """Write the template, and every catalogue."""
+    (ROOT / "dist").mkdir(exist_ok=True)
+    _write(ROOT / "dist/tillbridge.pot", template())
+    known = catalogues()
+    for language in {*known, *sys.argv[1:]}:
+        update(language, known.get(language))
 
 
 if __name__ == "__main__":
-    sys.stdout.write(pot())
+    main()

@@ -182,7 +182,8 @@ def no_tables(answer: Answer, store: str) -> str:
 def _qr_code(each: Answer) -> str:
     if not each["qr_url"]:
         return _("none yet")
-    return f"{each['qr_url']}  {_('(print again)')}" if each["print_again"] else str(each["qr_url"])
+    again = _("(print again)") if each["print_again"] else ""
+    return f"{each['qr_url']}  {again}".rstrip()
 
 
 # -- stores

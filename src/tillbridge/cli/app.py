@@ -25,7 +25,7 @@ from tillbridge.cli import (  # noqa: F401 -- (as above)
     tables,
 )
 from tillbridge.cli.commands import COMMANDS, add_operations
-from tillbridge.core.i18n import SOURCE, _, reader
+from tillbridge.core.i18n import N_, SOURCE, _, reader
 
 # As `tillbridge --help` lists them.
 _FIRST = (
@@ -119,10 +119,13 @@ def program() -> Callable[..., object]:
     return whole
 
 
+_EXAMPLE = N_("Example: {command}")
+
+
 def _translate(command: Any) -> None:  # noqa: ANN401 -- typer keeps the type to itself
     for name in ("help", "epilog", "short_help"):
         if text := getattr(command, name, None):
-            setattr(command, name, _paragraphs(text))
+            setattr(command, name, _translated(text))
     for parameter in command.params:
         if text := getattr(parameter, "help", None):
             parameter.help = str(_(text))
@@ -130,6 +133,17 @@ def _translate(command: Any) -> None:  # noqa: ANN401 -- typer keeps the type to
         _translate(each)
 
 
-def _paragraphs(text: str) -> str:
-    """Return the text of a docstring, which is translated by paragraphs; examples stay."""
-    return "\n\n".join(str(_(each)) for each in text.split("\n\n"))
+def paragraphs(text: str) -> list[tuple[str, str]]:
+    """Return the paragraphs of a command's help, each with the command of an example."""
+    found = (" ".join(each.split()) for each in text.split("\n\n"))
+    return [
+        (_EXAMPLE, each.partition(": ")[2]) if each.startswith("Example: ") else (each, "")
+        for each in found
+    ]
+
+
+def _translated(text: str) -> str:
+    return "\n\n".join(
+        str(_(each).format(command=command) if command else _(each))
+        for each, command in paragraphs(text)
+    )

@@ -56,8 +56,9 @@ def show_status(status: "StatusDocument", _given: Arguments) -> Lines:
         yield _("community {name}").format(name=name)
         count = community["catalogue"]["items"]
         items = ngettext("{n} item", "{n} items", count).format(n=count)
-        yield f"  {_('catalogue'):<10}{items}"
-        yield f"  {_('orders'):<10}{_by_status(community)}"
+        catalogue, orders = _("catalogue"), _("orders")
+        yield f"  {catalogue:<10}{items}"
+        yield f"  {orders:<10}{_by_status(community)}"
 
 
 @command("status", show_status, exit_code=lambda status: LEVELS[status["verdict"]["level"]])
@@ -223,11 +224,12 @@ def _show_hours(answer: Answer, _given: Arguments) -> Lines:
         pushed = say.local_time(each["pushed_at"])
         state = _("pushed {when}").format(when=pushed) if pushed else _("not pushed yet")
         yield f"{each['store']} ({hours['timezone']}): {state}"
+        closed = _("closed")
         for day, spans in hours["weekly"].items():
             text = ", ".join(f"{span['open']}-{span['close']}" for span in spans)
-            yield f"  {day:<10} {text or _('closed')}"
+            yield f"  {day:<10} {text or closed}"
         for override in hours["overrides"]:
-            text = f"  {override['date']}  {_('closed')}  {override['reason']}"
+            text = f"  {override['date']}  {closed}  {override['reason']}"
             yield text.rstrip()
 
 

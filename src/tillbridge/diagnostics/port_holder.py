@@ -141,5 +141,5 @@ def _program(folder: Path, arguments: Sequence[str]) -> str:
     # The first words alone: further ones may hold a password.
     words = [Path(each).name for each in arguments[:3] if each and not each.startswith("-")]
     command = " ".join(words)
-    shown = f"{name}, {_('process')} {{pid}}"
+    shown = _("{program}, process {pid}").format(program=name, pid="{pid}")
     return f"{shown} ({command})" if command not in {"", name} else shown

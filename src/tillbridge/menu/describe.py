@@ -208,7 +208,8 @@ class _ItemLines:
         change = self.changes.changed[external_id]
         fields = [name for name in sorted(change.fields) if name in FIELD_LABELS]
         lines = filter(None, [self._field(change, name) for name in fields])
-        return f"~ {_title(change.before)}: {'; '.join(lines) or _('sent again')}"
+        what = "; ".join(lines) or _("sent again")
+        return f"~ {_title(change.before)}: {what}"
 
     def _field(self, change: ItemChange, name: str) -> str:
         before, after = getattr(change.before, name), getattr(change.after, name)
