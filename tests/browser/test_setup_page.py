@@ -112,7 +112,7 @@ async def save_and_order(page: Page) -> None:
     await page.get_by_role("button", name="Save and restart").click()
     await expect(page.locator("#setup-state")).to_contain_text("Restarting")
     await page.get_by_role("link", name="Review and publish the menu").click()
-    await expect(page.get_by_role("link", name="No, go back")).to_be_visible()
+    await expect(page.get_by_role("link", name="Go back")).to_be_visible()
     await page.locator("main form button").click()
     await expect(page).to_have_url(re.compile("/setup"))
     await step(page, "order", "open")

@@ -219,7 +219,7 @@ async def test_an_action_is_done_by_keyboard_alone(browser: Browser, harness: Pa
             break
     assert reached == "Review the change"
     await page.keyboard.press("Enter")
-    await page.get_by_role("link", name="No, go back").focus()
+    await page.get_by_role("link", name="Go back").focus()
     await page.keyboard.press("Enter")
     await expect(page.get_by_role("link", name=reached)).to_be_focused()
     await page.keyboard.press("Enter")

@@ -71,7 +71,7 @@ async def test_saying_no_leads_back_to_where_one_was(
 ) -> None:
     headers = {"Referer": came_from.format(url=here.url)} if came_from else {}
     page = await here.get("/stores/main/menu/approve", **headers)
-    assert f'<a class="button" href="{back}">No, go back</a>' in page.text
+    assert f'<a class="button" href="{back}">Go back</a>' in page.text
 
 
 async def test_every_write_is_noted_with_who_and_what(here: PageHarness) -> None:

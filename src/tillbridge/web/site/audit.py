@@ -9,6 +9,8 @@ from aiohttp import web
 
 from tillbridge.core.formats import day_of, local_second, time_of_day
 from tillbridge.core.i18n import N_, _
+from tillbridge.core.problem_help import title_of
+from tillbridge.core.problems import PROBLEMS
 from tillbridge.model.instant import from_iso
 from tillbridge.web.csv_export import csv_file
 from tillbridge.web.site.book import File, Filled, Page, Visit, subject
@@ -46,7 +48,7 @@ SENTENCES: Mapping[str, str] = {
     "orders.seen": N_("{who} marked the new orders as seen"),
     "page.signed_in": N_("{who} signed in"),
     "page.signed_out": N_("{who} signed out"),
-    "problems.acknowledge": N_("{who} acknowledged the problem {target}"),
+    "problems.acknowledge": N_("{who} acknowledged “{target}”"),
     "reporting.token": N_("{who} made a token for reports"),
     "setup.address": N_("{who} tested the public address"),
     "setup.allow": N_("{who} connected the restaurant"),
@@ -135,12 +137,17 @@ def _sentence(entry: Mapping[str, Any], stores: Mapping[str, str]) -> str:
     store = str(entry["store"]).removeprefix("communities/")
     names = {
         "who": _person(entry["who"]),
-        "target": entry.get("target_name") or entry["target"],
+        "target": entry.get("target_name") or _title(entry["target"]),
         "store": stores.get(store, store) or _("the store"),
     }
     if sentence is None:
         return _("{who}: {action}").format(who=names["who"], action=entry["action"])
     return _(sentence).format(**names)
+
+
+def _title(target: str) -> str:
+    """Return what people call a target: a problem by its title."""
+    return title_of(target) if target in PROBLEMS else target
 
 
 def _person(who: str) -> str:

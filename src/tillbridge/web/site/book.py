@@ -147,8 +147,9 @@ class Field:
 class Question:
     """What is asked before an action: in words, what will happen; `button` says yes.
 
-    `risky` colours the button; `points` are shown as a list. Parts of the action's path stand in
-    braces in `text` and `button` where the question is the same for all (`about`).
+    `risky`: it cannot be undone, and its button is red; `points` are shown as a list. Parts of the
+    action's path stand in braces in `text` and `button` where the question is the
+    same for all (`about`).
     """
 
     text: str

@@ -268,7 +268,7 @@ class Site:
     def _not_yet(self, request: web.Request, visitor: Visitor) -> web.Response:
         if visitor.role is not Role.ANYBODY:
             text = _("The role {role} may not do that.").format(role=visitor.role.word)
-            return self._trouble(visitor, 403, text, _("Sign in as someone who may."))
+            return self._trouble(visitor, 403, text, _("Sign in as somebody who may, or ask them."))
         if request.method == "GET" and "X-Live" not in request.headers:
             to = path_of("/login", {}, {"next": request.rel_url.raw_path_qs})
             return web.Response(status=303, headers={"Location": to})
@@ -276,7 +276,9 @@ class Site:
 
     def _trouble(self, visitor: Visitor, status: int, text: str, fix: str = "") -> web.Response:
         """Return the page that says what went wrong, and what to do."""
-        title = _("That did not work")
+        title = {401: _("Sign in"), 403: _("Not allowed"), 404: _("Page not found")}.get(
+            status, _("That did not work")
+        )
         return self._html(
             "trouble.html", visitor, title, code=status, status=status, text=text, fix=fix
         )

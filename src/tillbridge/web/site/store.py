@@ -260,7 +260,6 @@ INTEGRATION = subject(
             _("{store} is connected to the ordering service anew. You need not sign in again."),
             _("Reconnect {store}"),
             points=costs_of(Kind.REINTEGRATE),
-            risky=True,
         ),
     ),
 )
