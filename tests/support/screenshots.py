@@ -35,14 +35,16 @@ class Picture:
 
 
 PICTURES = (
-    Picture("status.png", "/", 960),
+    Picture("status.png", "/", 1200),
     Picture("status-phone-dark.png", "/", 360, dark=True),
-    Picture("orders.png", "/orders", 960),
-    Picture("board.png", "/86?q=pi", 1000),
+    Picture("orders.png", "/orders", 1200),
+    Picture("board.png", "/86?q=pi", 1200),
     Picture("board-phone-dark.png", "/86?q=pi", 360, dark=True),
-    Picture("menu-hold.png", "/menu", 960),
-    Picture("order.png", "/orders/ord_8f2c", 960),
-    Picture("setup.png", "/setup", 960),
+    Picture("menu-hold.png", "/menu", 1200),
+    Picture("order.png", "/orders/ord_8f2c", 1200),
+    Picture("setup.png", "/setup", 1200),
+    Picture("diagnostics.png", "/diagnostics", 1200),
+    Picture("activity.png", "/diagnostics/audit", 1200),
 )
 
 
