@@ -51,7 +51,7 @@ async def test_an_order_is_searched_filtered_and_opened(
     await expect(page.get_by_role("heading", level=1)).to_have_text("Order ord_1")
     await expect(page.locator("#life li")).to_have_count(8)
     await expect(page.locator("#life")).to_contain_text("+1 min 3 s ord_1 tried it again.")
-    await expect(page.locator("#ordered")).to_contain_text("24.50 EUR")
+    await expect(page.locator("#ordered")).to_contain_text("€24.50")
     await expect(page.locator("#ordered")).to_contain_text("Delivery fee")
     await expect(page.locator("#timeline li")).to_have_count(5)
     await expect(page.locator("#timeline")).to_contain_text("Reported to the service after 900 ms")

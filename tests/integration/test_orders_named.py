@@ -146,10 +146,10 @@ async def test_cancelled_orders_are_a_problem_until_it_is_acknowledged(shop: Pat
     status = json.loads(run(shop, "status", "--json").stdout)
     (text,) = [each["text"] for each in status["problems"] if each["code"] == "order.cancelled"]
     assert text.startswith("2 orders were cancelled since ")
-    assert text.endswith("because the till could not be reached (1008, 1008; 36.80 USD).")
+    assert text.endswith("because the till could not be reached (1008, 1008; $36.80).")
     acknowledged = run(shop, "problems", "ack", "order.cancelled")
     assert acknowledged.returncode == 0, acknowledged.stderr
-    assert "it is over" in acknowledged.stdout
+    assert "The problem is closed." in acknowledged.stdout
     async with opened(shop.parent / "data") as ledger:
         present = await ledger.read(open_problems)
     assert "order.cancelled" not in {each.code for each in present}

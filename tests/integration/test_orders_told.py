@@ -329,9 +329,7 @@ async def test_orders_that_the_bridge_gave_up_are_a_problem_until_somebody_has_s
     async with harness.life() as life:
         await life.until(lambda: "pos.offline" not in life.problems())
         (problem,) = life.tracker.current()
-        assert problem.text.endswith(
-            "because the till could not be reached (1003, 1004; 36.80 USD)."
-        )
+        assert problem.text.endswith("because the till could not be reached (1003, 1004; $36.80).")
         await life.ledger.write(lambda each: see(each, [problem], 1, by="anna"))
         assert life.problems() == set()
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from tillbridge.ledger.models import LogEntry, OrderRow, TicketState
 from tillbridge.model.order import OrderState, parse_order
 from tillbridge.orders.bill import bill_of, dishes_of, kind_of, table_of
-from tillbridge.orders.sentences import bill_lines, reason_words
+from tillbridge.orders.sentences import bill_lines, failure_words, reason_words
 from tillbridge.orders.timeline import timeline
 from tillbridge.web.site.orders import _steps
 
@@ -194,3 +194,10 @@ def test_reason_codes_are_words() -> None:
     assert reason_words("CAPACITY") == "The kitchen is too busy"
     assert reason_words("NEW_CODE") == "NEW_CODE"
     assert reason_words(None) == ""
+
+
+def test_a_failure_of_the_till_is_told_in_its_own_words_or_in_ours() -> None:
+    assert failure_words("offline: no heartbeat") == "no heartbeat"
+    assert failure_words("offline") == "the till cannot be reached"
+    assert failure_words("what: ever") == "what: ever"
+    assert failure_words("") == ""

@@ -66,10 +66,16 @@ def _reported(order: "OrderView") -> str:
 
 
 def _note(order: "OrderView") -> str:
-    from tillbridge.orders.sentences import reason_words
+    from tillbridge.orders.sentences import failure_words, reason_words
 
     code = order["reason_code"]
-    return reason_words(code) if code else "" if order["closed_at"] else order["last_failure"]
+    return (
+        reason_words(code)
+        if code
+        else ""
+        if order["closed_at"]
+        else failure_words(order["last_failure"])
+    )
 
 
 def _way(order: Mapping[str, Any]) -> str:
@@ -128,7 +134,7 @@ def list_orders(
 
 
 def _show_order(order: "WholeOrder", _given: Arguments) -> Lines:
-    from tillbridge.orders.sentences import reason_words
+    from tillbridge.orders.sentences import failure_words, reason_words
 
     parent, handled, ordered = order["community_order"], order["handled"], order["ordered"]
     facts = (
@@ -142,7 +148,7 @@ def _show_order(order: "WholeOrder", _given: Arguments) -> Lines:
         (_("reason"), reason_words(order["reason_code"])),
         (_("message"), order["message"]),
         (_("guest was told"), order["guest_text"]),
-        (_("last failure"), order["last_failure"]),
+        (_("last failure"), failure_words(order["last_failure"])),
         (_("tries"), order["attempts"]),
         (
             _("part of"),

@@ -4,12 +4,11 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated
 
 from tillbridge.core.actor import Role, current_actor
-from tillbridge.core.i18n import _
+from tillbridge.core.i18n import _, reader
 from tillbridge.core.operation import Answer, Argument, operation
 
 if TYPE_CHECKING:
     from datetime import date
-    from zoneinfo import ZoneInfo
 
     from tillbridge.daemon.store_services import StoreServices
     from tillbridge.ledger.models import OrderRow
@@ -63,14 +62,14 @@ async def search_orders(
 
     `text` is part of a number, an id, a ticket's reference, a dish, a table or a guest's name;
     `state` one of `orders.STATES`, `kind` "delivery", "pickup" or "dine_in", `day` "2026-11-23" in
-    the store's time; "" for all. `sound` tells whether new orders are to be heard.
+    the reader's time zone; "" for all. `sound` tells whether new orders are to be heard.
     """
     from tillbridge.ledger.orders import OrderFilter
     from tillbridge.model.instant import ONE_DAY, day_starts
     from tillbridge.orders.bill import raw_types
     from tillbridge.orders.lists import orders_page
 
-    now, zone = bridge.clock.now_ms(), _zone(bridge, store)
+    now, zone = bridge.clock.now_ms(), reader().zone
     asked = _day(day)
     wanted = OrderFilter(
         text,
@@ -95,17 +94,6 @@ def _day(typed: str) -> "date | None":
     except ValueError:
         return None
     return day if _FIRST_YEAR <= day.year < _LAST_YEAR else None
-
-
-def _zone(bridge: "Bridge", store: str) -> "ZoneInfo | None":
-    """Return the time zone whose days count: the store's; of several that differ this machine's."""
-    from zoneinfo import ZoneInfo
-
-    stores = bridge.settings.stores
-    chosen = [stores[store]] if store in stores else list(stores.values())
-    zones = {each.timezone for each in chosen}
-    name = zones.pop() if len(zones) == 1 else None
-    return ZoneInfo(name) if name else None
 
 
 @operation("orders.show", role=Role.LOOK, reads=True)

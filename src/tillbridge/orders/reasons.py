@@ -152,21 +152,21 @@ def cancellation(cause: Cause, *, pos_has_none: bool = False) -> CancelWanted:
     match cause:
         case PosFailure():
             code = _kind_of(cause).code
-            message = cause.message or _("The POS refused the order without saying why.")
+            message = cause.message or _("The till refused the order without saying why.")
         case TicketUpdate():
             code = _code_of_rejection(cause.reason)
-            message = cause.message or _("The POS rejected the order without saying why.")
+            message = cause.message or _("The till rejected the order without saying why.")
         case Lapsed(lapse=Lapse.NOT_WRITTEN_OFFLINE):
             code, name = ReasonCode.POS_OFFLINE, "offline"
-            message = _("The POS could not be reached in time.")
+            message = _("The till could not be reached in time.")
         case Lapsed(lapse=Lapse.NOT_WRITTEN):
             code, name = ReasonCode.OTHER, "not_written"
             message = cause.note.partition(": ")[2] or _(
-                "The POS did not accept the order in time."
+                "The till did not accept the order in time."
             )
         case Lapsed():
             code, name = cause.unconfirmed_reason, "not_confirmed"
-            message = _("The POS did not confirm the order in time.")
+            message = _("The till did not confirm the order in time.")
         case ChecksFailed():
             code, message = cause.code, cause.text
             name = "price_differs" if code is ReasonCode.PRICE_MISMATCH else "unknown_item"

@@ -57,6 +57,13 @@ _REJECTED: Mapping[str, str] = {
     "capacity": N_("the kitchen is too busy"),
     "price_mismatch": N_("a price is not right"),
 }
+# What kind of failure a note of `OrderRow.last_failure` begins with.
+_FAILURES: Mapping[str, str] = {
+    **_REJECTED,
+    "offline": N_("the till cannot be reached"),
+    "no_answer": N_("the till did not answer"),
+    "refused": N_("the till refused it"),
+}
 _WITHDRAWN: Mapping[str, str] = {
     "never_written": N_("The till never had a ticket for it."),
     "taken_back": N_("Its ticket was removed from the till."),
@@ -123,6 +130,12 @@ def reason_words(code: str | None) -> str:
         return code or ""
 
 
+def failure_words(note: str) -> str:
+    """Return why the till did not take an order, as `OrderRow.last_failure` has it, in words."""
+    kind, _colon, words = note.partition(": ")
+    return (words or _of(_FAILURES, kind)) if kind in _FAILURES else note
+
+
 def is_ticket_number(reference: str) -> bool:
     """Whether a ticket's reference is one that people use: no file name, and no id."""
     return 0 < len(reference) <= _LONGEST_NUMBER and "ord_" not in reference
@@ -144,6 +157,8 @@ class _Fields(dict[str, Any]):
         value = self.get(name)
         if name == "by":
             return by_whom(value)
+        if name == "reason" and isinstance(value, str):
+            return failure_words(value) or "?"
         if name == "code" and isinstance(value, str):
             return reason_words(value) or "?"
         return "?" if value in (None, "") else value

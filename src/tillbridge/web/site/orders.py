@@ -3,10 +3,12 @@
 import json
 from collections.abc import Collection, Mapping, Sequence
 from datetime import date
+from functools import partial
 from itertools import groupby
 
 from aiohttp import web
 
+from tillbridge.core import formats
 from tillbridge.core.actor import Role
 from tillbridge.core.formats import day_words, local_second, money
 from tillbridge.core.i18n import N_, _
@@ -19,6 +21,7 @@ from tillbridge.orders.lists import ListedOrder, OrdersPage
 from tillbridge.orders.sentences import (
     REASONS,
     bill_lines,
+    failure_words,
     is_ticket_number,
     kind_words,
     reason_words,
@@ -78,6 +81,8 @@ async def _fill(visit: Visit) -> Filled:
     status = await visit.status()
     stores = list(status["stores"])
     asked = _asked(visit, stores)
+    if asked["store"]:
+        visit.show_zone_of(asked["store"])
     found: OrdersPage = await visit.perform("orders.list", **asked, page=visit.page)
     today = date.fromisoformat(found["today"])
     totals = {each["day"]: each for each in found["days"]}
@@ -87,7 +92,7 @@ async def _fill(visit: Visit) -> Filled:
             {
                 "day": day,
                 "called": _called(date.fromisoformat(day), today),
-                "orders": [{**each, **_worded(each)} for each in orders],
+                "orders": [{**each, **_worded(each), "time": _clock(each)} for each in orders],
                 "totals": totals.get(day),
             }
             for day, orders in _by_day(found["orders"])
@@ -116,6 +121,12 @@ async def _fill(visit: Visit) -> Filled:
 
 def _by_day(orders: Sequence[ListedOrder]) -> list[tuple[str, list[ListedOrder]]]:
     return [(day, list(each)) for day, each in groupby(orders, key=lambda each: each["day"])]
+
+
+def _clock(order: ListedOrder) -> str:
+    """Return when an order was received: the day stands above it."""
+    at_ms = from_iso(order["received_at"])
+    return formats.clock_time(at_ms, at_ms)
 
 
 def _called(day: date, today: date) -> str:
@@ -210,7 +221,15 @@ async def _fill_one(visit: Visit) -> Filled:
         "kind": kind_words(ordered["kind"]) if ordered else "",
         "bill": bill_lines(ordered["bill"]) if ordered else [],
         "steps": _steps(order["timeline"]),
+        "moment": partial(_moment, first_ms=from_iso(order["received_at"])),
     }
+
+
+def _moment(at: int | str, first_ms: int) -> str:
+    """Return a time of day to the second; of another day than the order's with its date."""
+    at_ms = from_iso(at) if isinstance(at, str) else at
+    same = formats.day_of(at_ms) == formats.day_of(first_ms)
+    return formats.time_of_day(at_ms) if same else formats.local_second(at_ms)
 
 
 # The width of a timeline's bars, in the units of their drawing.
@@ -379,6 +398,7 @@ def _worded(order: OrderView) -> Filled:
     return {
         "words": text,
         "kind_of_badge": kind,
+        "failure": failure_words(order["last_failure"]) if order["closed_at"] is None else "",
         "reported": _("Not yet") if state == "created" else label,
         "to_report": _(_STATES.get(wanted, wanted)) if wanted != state else "",
     }
