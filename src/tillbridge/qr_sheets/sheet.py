@@ -15,7 +15,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from tillbridge.core.errors import BridgeError
-from tillbridge.core.i18n import _
+from tillbridge.core.i18n import _, reader
 
 QUIET_ZONE = 4  # modules of white around a code; scanners need them (ISO/IEC 18004)
 _AS_IT_IS = "%:/?#[]@!$&'()*+,;="
@@ -295,5 +295,5 @@ def _environment() -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.globals.update(_=_)
+    environment.globals.update(_=lambda text: str(_(text)), language=lambda: reader().language)
     return environment
