@@ -170,7 +170,7 @@ def _snapshot(query: _Query) -> Snapshot:
         for store, count in query(f"SELECT store, count(*) FROM {rows} GROUP BY store"):  # noqa: S608 -- our own words
             setattr(of(store), name, count)
     for store, since, reasons, digest in query(_HOLDS):
-        of(store).held = Held(since, tuple(json.loads(reasons)), digest)
+        of(store).held = Held(since, tuple(json.loads(reasons, object_hook=from_plain)), digest)
     bridge: dict[str, Any] = {}
     for store, name, value in query(_FACTS):
         (of(store).facts if store else bridge)[name] = json.loads(value, object_hook=from_plain)

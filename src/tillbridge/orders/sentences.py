@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from tillbridge.core.actor import by_whom
-from tillbridge.core.i18n import N_, _, ngettext
+from tillbridge.core.i18n import N_, _, joined, ngettext
 from tillbridge.model.order import ReasonCode
 from tillbridge.orders.bill import Bill
 
@@ -143,6 +143,10 @@ def is_ticket_number(reference: str) -> bool:
 
 def sentence(event: str, detail: Mapping[str, Any]) -> str:
     """Return what happened as a sentence; the event's own name where there is none for it."""
+    if event == "ticket.rejected":
+        detail = {**detail, "why": _why_rejected(detail)}
+    elif event == "order.check_found":
+        detail = {**detail, "what": _odd(detail)}
     found = _chosen(event, detail)
     text = found.format_map(_Fields(detail)) if found else f"{event}."
     if detail.get("already"):
@@ -177,9 +181,13 @@ def _chosen(event: str, detail: Mapping[str, Any]) -> str:
                 return _("In the till as ticket {reference}.")
             return _("In the till.")
         case "order.check_found":
-            return _found(detail)
+            return _("Please check: {what}.")
         case "ticket.rejected":
-            return _rejected(detail)
+            return (
+                _("The kitchen rejected it: {why}.")
+                if detail["why"]
+                else _("The kitchen rejected it.")
+            )
         case "order.withdrawn":
             return _of(_WITHDRAWN, detail.get("how"))
         case "order.closed":
@@ -198,15 +206,12 @@ def _of(texts: Mapping[str, str], key: object) -> str:
     return _(found) if found else ""
 
 
-def _rejected(detail: Mapping[str, Any]) -> str:
-    reasons = (_of(_REJECTED, detail.get("reason")), str(detail.get("message") or ""))
-    why = "; ".join(each for each in reasons if each)
-    text = _("The kitchen rejected it: {why}.") if why else _("The kitchen rejected it.")
-    # What the till says is text from outside, which is no place for further fields.
-    return text.replace("{why}", why.rstrip(".").replace("{", "{{").replace("}", "}}"))
+def _why_rejected(detail: Mapping[str, Any]) -> str:
+    message = str(detail.get("message") or "").rstrip(".")
+    return joined("; ", filter(None, (_of(_REJECTED, detail.get("reason")), message)))
 
 
-def _found(detail: Mapping[str, Any]) -> str:
+def _odd(detail: Mapping[str, Any]) -> str:
     parts = []
     for name, text in (
         ("unknown_items", _("not on the menu: {what}")),
@@ -217,5 +222,4 @@ def _found(detail: Mapping[str, Any]) -> str:
         if found := detail.get(name):
             listed = ", ".join(map(str, found)) if isinstance(found, list) else str(found)
             parts.append(text.format(what=listed))
-    # What was found holds text from outside, which is no place for further fields.
-    return (_("Please check: ") + "; ".join(parts) + ".").replace("{", "{{").replace("}", "}}")
+    return joined("; ", parts)

@@ -11,7 +11,7 @@ from aiohttp import web
 
 from tillbridge import operations
 from tillbridge.core.actor import Actor, Role
-from tillbridge.core.i18n import in_zone
+from tillbridge.core.i18n import _, in_zone
 from tillbridge.core.operation import Dispatcher
 from tillbridge.status.views import StatusDocument
 from tillbridge.web.authenticator import Visitor
@@ -142,6 +142,12 @@ class Field:
     required: bool = True
     hint: str = ""
 
+    def translated(self) -> "Field":
+        """Return it in the reader's language."""
+        choices = [(value, _(label)) for value, label in self.choices]
+        hint = self.hint and _(self.hint)
+        return replace(self, label=_(self.label), choices=choices, hint=hint)
+
 
 @dataclass(frozen=True, slots=True)
 class Question:
@@ -159,8 +165,14 @@ class Question:
     risky: bool = False
 
     def about(self, params: Mapping[str, str]) -> "Question":
-        """Return the question with the parts of a path put in."""
-        return replace(self, text=self.text.format(**params), button=self.button.format(**params))
+        """Return the question with the parts of a path put in, in the reader's language."""
+        return replace(
+            self,
+            text=_(self.text).format(**params),
+            button=_(self.button).format(**params),
+            points=[_(each) for each in self.points],
+            fields=[each.translated() for each in self.fields],
+        )
 
 
 Filled = Mapping[str, Any]

@@ -151,7 +151,7 @@ class Site:
         return self._html(
             "question.html",
             visitor,
-            what.title,
+            _(what.title),
             section=what.section,
             frame=frame,
             question=question,
@@ -197,7 +197,7 @@ class Site:
             answer = self._html(
                 SIGN_IN.template,
                 NOBODY,
-                SIGN_IN.title,
+                _(SIGN_IN.title),
                 code=401 if found is None else found.status,
                 section=SIGN_IN.section,
                 next=safe_return(to),
@@ -246,7 +246,7 @@ class Site:
         return self._html(
             page.template,
             visit.visitor,
-            page.title,
+            _(page.title),
             section=page.section or page.path,
             live=page.live,
             frame=frame,
@@ -358,7 +358,7 @@ class Site:
         if action is None or action.role > visitor.role:
             return None
         asks = action.ask is not None
-        return {"href": link(path, **parts), "title": action.title, "asks": asks}
+        return {"href": link(path, **parts), "title": _(action.title), "asks": asks}
 
 
 def _came_from(request: web.Request) -> str:
