@@ -164,10 +164,22 @@ def test_certificates_of_ones_own_keep_their_place() -> None:
 @pytest.mark.parametrize(
     ("public_url", "listen", "words"),
     [
-        ("http://127.0.0.1:8088", "127.0.0.1:8088", "public_url of [receiver] leads to this"),
-        ("https://till.lan", "127.0.0.1:8088", "public_url of [receiver] leads to this"),
-        ("https://192.168.1.5", "127.0.0.1:8088", "public_url of [receiver] leads to this"),
-        ("http://store.example.net", "127.0.0.1:8088", "must not travel readable"),
+        (
+            "http://127.0.0.1:8088",
+            "127.0.0.1:8088",
+            "public_url in [receiver] can be reached from this machine",
+        ),
+        (
+            "https://till.lan",
+            "127.0.0.1:8088",
+            "public_url in [receiver] can be reached from this machine",
+        ),
+        (
+            "https://192.168.1.5",
+            "127.0.0.1:8088",
+            "public_url in [receiver] can be reached from this machine",
+        ),
+        ("http://store.example.net", "127.0.0.1:8088", "must be encrypted"),
         ("https://store.example.net", "127.0.0.1:0", "has port 0"),
     ],
 )

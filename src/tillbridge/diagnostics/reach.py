@@ -68,17 +68,17 @@ class Place:
         if not self.named:
             found.append(
                 _(
-                    "public_url of [receiver] leads to this machine or network alone. Put the name "
-                    "that the internet will know into it; below stands {host} in its place."
+                    "public_url in [receiver] can be reached from this machine or network only. "
+                    "Set it to the name the internet will use; the steps below use {host} for now."
                 ).format(host=self.host)
             )
         if not self.https:
             found.append(
-                _("public_url begins with http://. Orders must not travel readable: use https://.")
+                _("public_url begins with http://. Orders must be encrypted: use https://.")
             )
         if self.at_port == 0:
             found.append(
-                _("listen of [receiver] has port 0, another one at each start. Name one: 8088.")
+                _("listen in [receiver] has port 0: another at each start. Use a fixed one: 8088.")
             )
         return found
 
@@ -88,8 +88,8 @@ class Place:
             return []
         return [
             _(
-                "public_url has the path {path}, which {program} passes on and the bridge does not "
-                "know. Use {url} alone."
+                "public_url contains the path {path}. {program} passes it on, but the bridge does "
+                "not know it. Use {url} alone."
             ).format(path=self.prefix, program=program, url=self.public)
         ]
 
@@ -237,7 +237,7 @@ def cloudflared(place: Place) -> Way:
     origin = f"    originRequest:\n      originServerName: {place.host}\n" if place.tls else ""
     cautions = place.prefix_caution("cloudflared")
     if place.port != 443:
-        cautions.append(_("A tunnel is reached on port 443 only: take the port out of public_url."))
+        cautions.append(_("A tunnel uses port 443 only: remove the port from public_url."))
     host = place.host
     tunnel = f"{sudo}cloudflared tunnel"
     first = [
@@ -249,15 +249,15 @@ def cloudflared(place: Place) -> Way:
         first.insert(0, f"sudo mkdir -p {folder}")
     return Way(
         "cloudflared",
-        _("A tunnel of Cloudflare"),
+        _("Cloudflare Tunnel"),
         _(
-            "Needs no open port, no fixed address and no certificate; a domain whose DNS is at "
-            "Cloudflare. Cloudflare sees what passes."
+            "Needs a domain whose DNS is at Cloudflare; no open port, fixed address or "
+            "certificate. Cloudflare can read the orders."
         ),
         (
-            Step(_("Once: sign in, make the tunnel, and let the name lead to it."), first),
+            Step(_("Once: sign in, create the tunnel and point the name at it."), first),
             Step(
-                _("Tell it what to let in: deliveries, and nothing else."),
+                _("Allow deliveries through, and nothing else."),
                 file=file,
                 content=_CLOUDFLARED.format(
                     credentials=credentials,
@@ -268,14 +268,14 @@ def cloudflared(place: Place) -> Way:
                 ),
             ),
             Step(
-                _("Check it; the second command must answer with the first rule."),
+                _("Check it: the second command must answer with the first rule."),
                 (
                     f"{tunnel} --config {file} ingress validate",
                     f"{tunnel} --config {file} ingress rule https://{host}{OPEN_PATH}{place.store}",
                 ),
             ),
             Step(
-                _("Let it start with the machine."),
+                _("Start it with the machine."),
                 (f"{sudo}cloudflared --config {file} service install",),
             ),
         ),
@@ -298,29 +298,27 @@ def tailscale(place: Place) -> Way:
     if not place.host.endswith(_NAMES):
         cautions.append(
             _(
-                "A funnel has the machine's own name at Tailscale (MACHINE.TAILNET.ts.net; "
-                "`tailscale funnel status` tells it). Put https:// and that name into public_url "
-                "of [receiver]."
+                "A funnel uses the machine's own name at Tailscale (MACHINE.TAILNET.ts.net; "
+                "`tailscale funnel status` shows it). Set public_url in [receiver] to https:// and "
+                "that name."
             )
         )
     if place.port not in _PORTS:
-        cautions.append(
-            _("A funnel is reached on port 443, 8443 or 10000: put one into public_url.")
-        )
+        cautions.append(_("A funnel uses port 443, 8443 or 10000: use one of them in public_url."))
     return Way(
         "tailscale",
-        _("Tailscale's funnel"),
+        _("Tailscale Funnel"),
         _(
-            "Needs no open port, no domain and no certificate; an account at Tailscale with "
-            "Funnel allowed. Tailscale cannot read what passes."
+            "Needs a Tailscale account with Funnel enabled; no open port, domain or certificate. "
+            "Tailscale cannot read the orders."
         ),
         (
             Step(_("Once: sign this machine in."), (f"{sudo}tailscale up",)),
             Step(
-                _("Open one path, for good: it comes back when the machine starts."),
+                _("Open one path permanently, also after a restart of the machine."),
                 (f"{sudo}tailscale funnel --bg --https={port} --set-path={opened} {target}",),
             ),
-            Step(_("Look at what is open, and under which name."), ("tailscale funnel status",)),
+            Step(_("Check what is open, and under which name."), ("tailscale funnel status",)),
         ),
         cautions,
     )
@@ -336,17 +334,17 @@ def caddy(place: Place) -> Way:
         "caddy",
         _("Caddy, a web server"),
         _(
-            "Needs the ports 80 and 443 of the router led to this machine, and a name that leads "
-            "to the router. Certificates come and renew by themselves."
+            "Needs ports 80 and 443 forwarded from the router to this machine, and a name that "
+            "points at the router. Certificates are created and renewed automatically."
         ),
         (
             Step(
-                _("In the router, lead TCP ports 80 and {port} to this machine.").format(
+                _("In the router, forward TCP ports 80 and {port} to this machine.").format(
                     port=place.port
                 )
             ),
             Step(
-                _("Put this into the Caddyfile; what else stands there may stay."),
+                _("Add this to the Caddyfile; keep what is there."),
                 file=file,
                 content=_CADDYFILE.format(
                     site=place.host if place.port == 443 else place.public,
@@ -358,7 +356,7 @@ def caddy(place: Place) -> Way:
                 ),
             ),
             Step(
-                _("Check it, and let Caddy take it up."),
+                _("Check it and reload Caddy."),
                 (
                     f"{sudo}caddy validate --adapter caddyfile --config {file}",
                     f"{sudo}caddy reload --config {file}"
@@ -383,7 +381,7 @@ def direct(place: Place) -> Way:
     listen = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
     steps = [
         Step(
-            _("In the router, lead TCP port {port} to port {own} of this machine.").format(
+            _("In the router, forward TCP port {port} to port {own} of this machine.").format(
                 port=place.port, own=port
             )
         )
@@ -392,15 +390,15 @@ def direct(place: Place) -> Way:
         steps += [
             Step(
                 _(
-                    "Let each new certificate be copied to where the bridge may read it. The "
-                    "bridge looks every few seconds and takes a new pair up live: nothing restarts."
+                    "Copy each new certificate to where the bridge may read it. The bridge uses a "
+                    "new one within seconds, without a restart."
                 ),
                 (f"sudo chmod +x {_HOOK_FILE}",),
                 file=_HOOK_FILE,
                 content=_HOOK.format(certificate=certificate, key=key),
             ),
             Step(
-                _("Get a certificate; port 80 must lead to this machine while this runs."),
+                _("Get a certificate. Port 80 must be forwarded to this machine meanwhile."),
                 (f"sudo certbot certonly --standalone -d {place.host} --deploy-hook {_HOOK_FILE}",),
             ),
         ]
@@ -408,14 +406,14 @@ def direct(place: Place) -> Way:
         steps.append(
             Step(
                 _(
-                    "Let your certificate's program put its PEM files here: {certificate} (with "
-                    "its chain) and {key}. The bridge takes a new pair up live."
+                    "Have your certificate program write its PEM files to {certificate} (with its "
+                    "chain) and {key}. The bridge uses new ones without a restart."
                 ).format(certificate=certificate, key=key)
             )
         )
     steps += [
         Step(
-            _("Let the receiver listen to the network and speak TLS: these lines in bridge.toml."),
+            _("Open the receiver to the network with TLS: add these lines to bridge.toml."),
             file=str(place.config),
             content=_RECEIVER.format(
                 listen=json.dumps(listen),
@@ -425,20 +423,20 @@ def direct(place: Place) -> Way:
             ),
         ),
         Step(
-            _("Read it over, then restart the bridge."),
+            _("Check the file, then restart the bridge."),
             (f"tillbridge --config {place.config} config check",),
         ),
     ]
     return Way(
         "direct",
-        _("Straight to the bridge"),
+        _("Directly to the bridge"),
         _(
-            "Needs one port of the router led to this machine, a name that leads to the router, "
-            "and a certificate. Nobody else sees what passes; the receiver answers to {path} and "
-            "its health, and to nothing else."
+            "Needs one port forwarded from the router to this machine, a name that points at the "
+            "router, and a certificate. Nobody else can read the orders; the receiver answers "
+            "{path} and health checks, and nothing else."
         ).format(path=OPEN_PATH),
         steps,
-        place.prefix_caution(_("a router")),
+        place.prefix_caution(_("A router")),
     )
 
 
