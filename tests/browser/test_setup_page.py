@@ -121,7 +121,7 @@ async def save_and_order(page: Page) -> None:
     await page.get_by_role("button", name="Place a practice order").click()
     await expect(page.locator("#arrived")).to_contain_text("written into the till")
     await step(page, "order", "done")
-    await expect(page.locator("main")).to_contain_text("What next?")
+    await expect(page.locator("main")).to_contain_text("What next")
     await page.get_by_role("link", name="Overview", exact=True).last.click()
     await expect(page.locator(".verdict")).to_be_visible()
 

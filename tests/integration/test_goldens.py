@@ -498,6 +498,8 @@ async def the_page(day: Script) -> None:
         "item": "p9",
         "code": "pos.offline",
         "community": "hall",
+        "section": "alerts",
+        "user": "anna",
     }
     for each in EVERYTHING:
         path = re.sub(r"\{([a-z_]+)\}", lambda found: parts[found[1]], each.path)

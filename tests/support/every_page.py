@@ -13,6 +13,8 @@ PARTS = {
     "item": "p1",
     "community": "hall",
     "code": "pos.offline",
+    "section": "alerts",
+    "user": "anna",
 }
 # Not in the registry, or another look of what is.
 BESIDE = (
@@ -24,6 +26,9 @@ BESIDE = (
     "/diagnostics/audit?check=1&before=20",
     "/86?q=nothing-like-it",
     "/stores/main/menu/items?at=yesterday",
+    "/settings/people?user=anna",
+    "/settings/store?store=main",
+    "/settings/backup",
 )
 
 

@@ -6,6 +6,7 @@ from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, cast
 
 import tillbridge.operations  # noqa: F401 -- declares what it performs
+from tests.support.fake_settings import FakeSettings
 from tests.support.fake_setup import FakeSetup
 from tillbridge.core.actor import current_actor
 from tillbridge.core.operation import Dispatcher, Operation
@@ -523,6 +524,11 @@ PERFORMED: dict[str, Callable[..., Awaitable[Answer]]] = {
     "item.86": lambda control, **given: control.items.take_off(**given),
     "item.restore": lambda control, **given: control.items.restore(**given),
     "alerts.test": lambda control: control.alerts.test(),
+    "config.show": lambda control, **given: control.settings.show(**given),
+    "config.change": lambda control, **given: control.settings.change(**given),
+    "users.save": lambda control, **given: control.settings.save_user(**given),
+    "users.remove": lambda control, user: control.settings.remove_user(user),
+    "ledger.backup": lambda control: control.settings.back_up(),
     "connect": lambda control, store, reintegrate, store_id, email: control.connect(
         store, reintegrate=reintegrate, store_id=store_id, email=email
     ),
@@ -635,6 +641,7 @@ class FakeControl:
         self.problems = FakeProblems(self._told)
         self.alerts = FakeAlerts(self._told)
         self.setup = FakeSetup(self._told)
+        self.settings = FakeSettings(self._told)
         self.fleet = FakeFleet(self._told)
         self.asked: list[tuple[object, ...]] = []
         self.failure: Exception | None = None

@@ -7,6 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from tests.support.fake_control import FakeControl
+from tests.support.fake_settings import full_settings
 from tests.support.fake_setup import beside_a_bridge, everything_open
 from tests.support.hostile import PLANT
 from tillbridge.core.problems import PROBLEMS, OpenProblem
@@ -99,6 +100,7 @@ def busy(control: FakeControl, text: str = PLANT) -> None:
     fill_audit(control, text)
     fill_community(control, text)
     control.setup.shown = everything_open(text)
+    full_settings(control.settings, text)
     control.menu.planned |= {"kind": "full", "held": [text], "lines": [text, text]}
     fill_reach(control, text)
 

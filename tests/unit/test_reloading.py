@@ -8,8 +8,9 @@ import pytest
 
 from tests.support.ledger_harness import StoppedClock, opened
 from tillbridge.config import LoadedSettings, Settings, load
+from tillbridge.config.live import LIVE, Change, compare
 from tillbridge.core.errors import ConfigError
-from tillbridge.daemon.reload import LIVE, Change, Reloader, compare
+from tillbridge.daemon.reload import Reloader
 from tillbridge.ledger.problems import ProblemTracker
 
 SAMPLE = (Path(__file__).resolve().parents[2] / "config" / "bridge.toml").read_text("utf-8")

@@ -14,6 +14,7 @@ import ssl
 from collections.abc import Awaitable, Callable, Sequence
 from email.message import EmailMessage
 from email.utils import formatdate
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 from urllib.parse import urlsplit
@@ -29,7 +30,7 @@ from tillbridge.config import (
     SecretSource,
     WebhookSettings,
 )
-from tillbridge.config.secrets import resolve_secret
+from tillbridge.config.secrets import VaultOfSettings, resolve_secret
 from tillbridge.core.errors import BridgeError, ConfigError
 from tillbridge.core.i18n import _
 from tillbridge.core.log import get_logger, learn_secret
@@ -362,15 +363,18 @@ async def reach(url: str, *, timeout_s: float, fix: str) -> None:
         await writer.wait_closed()
 
 
-def channels_of(alerts: AlertSettings, base_dir: Path) -> list[Channel]:
-    """Return the channels that are configured."""
+def channels_of(
+    alerts: AlertSettings, base_dir: Path, from_vault: VaultOfSettings | None = None
+) -> list[Channel]:
+    """Return the channels that are configured; `from_vault` is where their secrets may be."""
+    secret = partial(_reader, base_dir, from_vault)
     channels: list[Channel] = []
     if alerts.email is not None:
         password = alerts.email.password
         channels.append(
             EmailChannel(
                 alerts.email,
-                None if password is None else _secret(base_dir, password, "alerts.email.password"),
+                None if password is None else secret(password, "alerts.email.password"),
             )
         )
     if alerts.webhook is not None:
@@ -378,23 +382,28 @@ def channels_of(alerts: AlertSettings, base_dir: Path) -> list[Channel]:
         channels.append(
             WebhookChannel(
                 alerts.webhook,
-                _secret(base_dir, alerts.webhook.url, "alerts.webhook.url"),
-                None if key is None else _secret(base_dir, key, "alerts.webhook.secret"),
+                secret(alerts.webhook.url, "alerts.webhook.url"),
+                None if key is None else secret(key, "alerts.webhook.secret"),
             )
         )
     if alerts.apprise is not None:
         urls = [
-            _secret(base_dir, url, f"alerts.apprise.urls.{place}")
+            secret(url, f"alerts.apprise.urls.{place}")
             for place, url in enumerate(alerts.apprise.urls)
         ]
         channels.append(AppriseChannel(alerts.apprise, urls))
     return channels
 
 
-def _secret(base_dir: Path, source: SecretStr | SecretSource, key: str) -> Callable[[], str]:
+def _reader(
+    base_dir: Path, from_vault: VaultOfSettings | None, source: SecretStr | SecretSource, key: str
+) -> Callable[[], str]:
+    in_vault = None if from_vault is None else partial(from_vault, key)
+
     def read() -> str:
         # Read when it is needed, so that a new one counts without a restart.
-        value = resolve_secret(source, key=key, base_dir=base_dir).get_secret_value()
+        found = resolve_secret(source, key=key, base_dir=base_dir, from_vault=in_vault)
+        value = found.get_secret_value()
         learn_secret(value)
         return value
 

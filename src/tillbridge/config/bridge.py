@@ -16,6 +16,7 @@ from tillbridge.config.values import (
     QuietHours,
     Seconds,
     Section,
+    TimeOfDay,
 )
 
 
@@ -41,6 +42,8 @@ class BridgeSettings(Section):
     """Handled orders (without personal data) and pushes are forgotten after this many days."""
     keep_backups: int = Field(7, ge=1)
     """How many back-ups stay in the data folder; the oldest go."""
+    backup_at: TimeOfDay | None = None
+    """When the ledger is backed up each day, in this machine's time; without it only on request."""
     disk_budget_mib: int = Field(2048, ge=64)
     """What the data folder may take, in MiB: beyond it old back-ups and set-aside ledgers go, then
     the page says so."""

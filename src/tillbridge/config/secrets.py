@@ -14,6 +14,8 @@ from tillbridge.core.i18n import _
 
 # Returns what the vault holds; None for nothing.
 FromVault = Callable[[], str | None]
+# The same for any setting, by its dotted key.
+VaultOfSettings = Callable[[str], str | None]
 
 
 class SecretSource(Section):
@@ -27,8 +29,8 @@ class SecretSource(Section):
     """The systemd credential (LoadCredential=) that holds the secret."""
 
     vault: Literal[True] | None = None
-    """true: the bridge keeps it itself, encrypted, since the page Set-up. Only for the
-    client_secret."""
+    """true: the bridge keeps it itself, encrypted, since it was typed on the page. Not for
+    passwords of users, nor for options of adapters."""
 
     @model_validator(mode="after")
     def _one_source(self) -> Self:
@@ -90,14 +92,14 @@ def resolve_secret(
 def _in_vault(from_vault: FromVault | None, key: str) -> str:
     if from_vault is None:
         raise ConfigError(
-            _("{key}: the vault keeps nothing but the client_secret of [service].").format(key=key),
+            _("{key}: this setting cannot be kept in the vault.").format(key=key),
             fix=_("Use file = ... instead."),
         )
     value = from_vault()
     if value is None:
         raise ConfigError(
             _("{key}: the vault does not hold it.").format(key=key),
-            fix=_("Enter it on the page, under Set-up (Sign-in), or use file = ... instead."),
+            fix=_("Enter it on the page, under Settings, or use file = ... instead."),
         )
     return value
 

@@ -83,7 +83,13 @@ def _put(document: Any, path: KeyPath, value: Any) -> None:  # noqa: ANN401 -- t
     for place, parent in enumerate(parents):
         if parent not in table:
             # Only the innermost gets a header: [stores.main], and no [stores] above it.
-            table.add(parent, tomlkit.table(is_super_table=place < len(parents) - 1))
+            is_inline = isinstance(table, tomlkit.items.InlineTable)
+            table.add(
+                parent,
+                tomlkit.inline_table()
+                if is_inline
+                else tomlkit.table(is_super_table=place < len(parents) - 1),
+            )
         table = table[parent]
     if value is None:
         if key in table:

@@ -21,6 +21,11 @@ def command_to(verb: Verb) -> str:
     return how_to(verb, os.environ, in_terminal=_in_terminal(), cgroup=_cgroup())
 
 
+def is_service() -> bool:
+    """Whether the system starts this process by itself, so that it comes back after a power cut."""
+    return bool(os.environ.get("NOTIFY_SOCKET")) or (sys.platform == "win32" and not _in_terminal())
+
+
 def how_to(
     verb: Verb, environment: Mapping[str, str], *, in_terminal: bool, cgroup: str = ""
 ) -> str:

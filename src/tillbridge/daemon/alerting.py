@@ -11,11 +11,12 @@ from urllib.parse import urlsplit
 from tillbridge.alerts.channels import Channel, Heartbeat, HeartbeatProbe, channels_of
 from tillbridge.alerts.dispatcher import About, AlertDispatcher
 from tillbridge.config import AlertSettings
+from tillbridge.config.secrets import VaultOfSettings
 from tillbridge.core.log import learn_secret
 from tillbridge.core.spans import waiting
 from tillbridge.core.worker import Step
 from tillbridge.ledger.snapshot import take_snapshot
-from tillbridge.operations.bridge import Bridge
+from tillbridge.operations.bridge import Bridge, vault_of
 from tillbridge.web.listener import reached_at
 
 _SELF_CHECK_S = 5.0
@@ -25,7 +26,7 @@ def steps(bridge: Bridge, *, receiver_url: Callable[[], str]) -> Mapping[str, St
     """Plan the heartbeat, and return what runs for alerts; it is supervised."""
     alerts = bridge.settings.alerts
     running: dict[str, Step] = {}
-    if channels := channels_of(alerts, bridge.base_dir):
+    if channels := channels_of(alerts, bridge.base_dir, vault_of(bridge)):
         dispatcher = AlertDispatcher(
             channels,
             alerts,
@@ -47,9 +48,11 @@ def steps(bridge: Bridge, *, receiver_url: Callable[[], str]) -> Mapping[str, St
     return running
 
 
-def probes_of(alerts: AlertSettings, base_dir: Path) -> list[Channel | HeartbeatProbe]:
+def probes_of(
+    alerts: AlertSettings, base_dir: Path, from_vault: VaultOfSettings | None
+) -> list[Channel | HeartbeatProbe]:
     """Return all that would tell people, to be looked at and not used."""
-    found: list[Channel | HeartbeatProbe] = [*channels_of(alerts, base_dir)]
+    found: list[Channel | HeartbeatProbe] = [*channels_of(alerts, base_dir, from_vault)]
     if alerts.heartbeat_url is not None:
         learn_secret(alerts.heartbeat_url)
         found.append(HeartbeatProbe(alerts.heartbeat_url))

@@ -9,6 +9,7 @@ there.
 import asyncio
 import errno
 import random
+import sqlite3
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from functools import partial
@@ -27,10 +28,11 @@ from tillbridge.core.errors import LedgerError
 from tillbridge.core.log import get_logger
 from tillbridge.core.problems import Found, Scope
 from tillbridge.core.spans import days_left
+from tillbridge.core.worker import Supervisor
 from tillbridge.diagnostics.checks.ledger import low_disk
 from tillbridge.diagnostics.checks.public import Judgement, judged
 from tillbridge.diagnostics.checks.service import Asked, ask
-from tillbridge.ledger.backup import forget_old_files, trim
+from tillbridge.ledger.backup import back_up, forget_old_files, trim
 from tillbridge.ledger.facts import get_fact, last_change
 from tillbridge.ledger.ledger import Ledger
 from tillbridge.ledger.models import PastProblem
@@ -206,6 +208,25 @@ async def forget(ledger: Ledger, settings: BridgeSettings, clock: Clock) -> None
         return
     if total or files:
         log.info("ledger.pruned", emptied=total.emptied, forgotten=total.forgotten, files=files)
+
+
+def plan_back_up(bridge: BridgeContext) -> None:
+    """Plan the daily back-up, where the configuration wants one."""
+    settings, ledger = bridge.settings.bridge, bridge.ledger
+
+    async def copy() -> None:
+        try:
+            saved = await asyncio.to_thread(
+                back_up, ledger.data_dir, at=bridge.clock.now_ms(), newest=settings.keep_backups
+            )
+        except (OSError, sqlite3.Error) as failure:
+            log.error("ledger.not_backed_up", detail=str(failure))
+            return
+        log.info("ledger.backed_up", file=saved.name)
+
+    if settings.backup_at is not None:
+        supervisor = Supervisor("", bridge.problems)
+        bridge.scheduler.daily("back_up", settings.backup_at, None, copy, supervisor=supervisor)
 
 
 _MIB = 1024 * 1024

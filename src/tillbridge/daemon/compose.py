@@ -36,9 +36,9 @@ from tillbridge.diagnostics.checkup import examination
 from tillbridge.ledger.ledger import Ledger
 from tillbridge.ledger.problems import ProblemTracker
 from tillbridge.ledger.snapshot import Snapshot, read_snapshot, take_snapshot
-from tillbridge.ledger.vault import Vault, client_secret_for
+from tillbridge.ledger.vault import Vault, client_secret_for, secret_of_setting
 from tillbridge.operations.audit_trail import AuditTrail
-from tillbridge.operations.bridge import Bridge, Mode
+from tillbridge.operations.bridge import Bridge, Mode, vault_of
 from tillbridge.operations.connect import Connections
 from tillbridge.operations.status import CountedFigures, status
 from tillbridge.pos.loader import open_adapter
@@ -187,7 +187,7 @@ def subject_of(bridge: Bridge, echo: "Echo | None") -> Subject:
         },
         running=True,
         status=partial(status, bridge),
-        channels=probes_of(shared.settings.alerts, shared.base_dir),
+        channels=probes_of(shared.settings.alerts, shared.base_dir, vault_of(bridge)),
         echo=echo,
         writable=shared.ledger.writable,
     )
@@ -230,7 +230,13 @@ async def compose_read_only(loaded: LoadedSettings, *, hung: bool) -> AsyncItera
             clock=clock,
             snapshot=snapshot,
             stores=stores,
-            channels=probes_of(settings.alerts, loaded.base_dir),
+            channels=probes_of(
+                settings.alerts,
+                loaded.base_dir,
+                None
+                if vault is None
+                else partial(secret_of_setting, vault, settings.service.base_url),
+            ),
             status=current_status,
             hung=hung,
             no_secret=no_secret or no_vault,

@@ -21,6 +21,7 @@ from sqlalchemy import Connection
 
 import tillbridge
 from tillbridge.config import BridgeSettings, LoadedSettings, host_and_port
+from tillbridge.config.live import Change
 from tillbridge.config.loading import load_to_run
 from tillbridge.core.clock import Clock
 from tillbridge.core.errors import BridgeError, ConfigError, LedgerError, reason_of
@@ -33,7 +34,7 @@ from tillbridge.core.started import command_to
 from tillbridge.core.worker import Step, Supervisor, Worker
 from tillbridge.daemon import alerting, checks
 from tillbridge.daemon.compose import compose, dispatcher_of, subject_of
-from tillbridge.daemon.reload import Change, Reloader
+from tillbridge.daemon.reload import Reloader
 from tillbridge.daemon.store_services import StoreServices
 from tillbridge.daemon.watchdog import ServiceManager, watchdog_of
 from tillbridge.diagnostics.port_holder import port_taken
@@ -272,6 +273,7 @@ class _Daemon:
         plan.every(
             "enforce_budget", _HOUR_S, lambda: checks.enforce_budget(ledger, problems, self._limits)
         )
+        checks.plan_back_up(bridge.context)
         if self._receiver is None:
             return
         plan.every("count_down_consents", _HOUR_S, self._count_down_consents)

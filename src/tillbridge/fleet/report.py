@@ -18,6 +18,7 @@ from tillbridge.core.i18n import _, ngettext
 from tillbridge.core.log import get_logger, learn_secret
 from tillbridge.core.network import system_trust
 from tillbridge.fleet.minisign import NotSigned, PublicKey, SigningKey
+from tillbridge.ledger.vault import vault_name
 from tillbridge.model.instant import from_iso, to_iso
 
 if TYPE_CHECKING:
@@ -179,7 +180,10 @@ class StatusSender:
         if self._fleet.token is None:
             return {}
         secret = resolve_secret(
-            self._fleet.token, key="fleet.token", base_dir=self._bridge.base_dir
+            self._fleet.token,
+            key="fleet.token",
+            base_dir=self._bridge.base_dir,
+            from_vault=lambda: self._bridge.ledger.vault.get(vault_name("fleet.token")),
         ).get_secret_value()
         learn_secret(secret)
         return {"Authorization": f"Bearer {secret}"}

@@ -247,6 +247,18 @@ def client_secret_for(vault: Vault, base_url: str) -> str | None:
     return stored.secret if stored.origin in {None, origin_of(base_url)} else None
 
 
+def secret_of_setting(vault: Vault, base_url: str, key: str) -> str | None:
+    """Return the secret of a setting (dotted key) that says { vault = true }; None for none."""
+    if key == "service.client_secret":
+        return client_secret_for(vault, base_url)
+    return vault.get(vault_name(key))
+
+
+def vault_name(key: str) -> str:
+    """Return under which name the vault has the secret of a setting."""
+    return f"/{key}"
+
+
 # -- the secrets that sign the deliveries of a store, or of a community
 
 _OLDER_STORED = 4

@@ -3,6 +3,7 @@
 from dataclasses import dataclass, field
 from datetime import tzinfo
 from enum import Enum
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -12,6 +13,7 @@ from tillbridge.core.i18n import _
 if TYPE_CHECKING:
     from tillbridge.communities.flow import CommunityFlow
     from tillbridge.config import LoadedSettings, Settings
+    from tillbridge.config.secrets import VaultOfSettings
     from tillbridge.core.clock import Clock
     from tillbridge.core.context import BridgeContext
     from tillbridge.daemon.store_services import StoreServices
@@ -111,6 +113,13 @@ class Bridge:
         if self.is_running:
             return text
         return text + " " + _("The bridge is not running: it is told when it runs.")
+
+
+def vault_of(bridge: Bridge) -> "VaultOfSettings":
+    """Return what looks up the secret of a setting in the bridge's vault."""
+    from tillbridge.ledger.vault import secret_of_setting
+
+    return partial(secret_of_setting, bridge.ledger.vault, bridge.settings.service.base_url)
 
 
 def not_running() -> BridgeError:

@@ -7,6 +7,7 @@ from tillbridge.core.errors import BridgeError, ConfigError, nearest
 from tillbridge.core.i18n import N_, _, ngettext
 from tillbridge.core.operation import Answer, Argument, operation
 from tillbridge.model.instant import to_iso
+from tillbridge.operations.bridge import vault_of
 from tillbridge.operations.status import status as status_document
 
 if TYPE_CHECKING:
@@ -14,6 +15,7 @@ if TYPE_CHECKING:
 
     from tillbridge.alerts.channels import Channel
     from tillbridge.alerts.episodes import Message
+    from tillbridge.config import AlertSettings
     from tillbridge.core.problems import ProblemKind
     from tillbridge.operations.bridge import Bridge
 
@@ -148,11 +150,11 @@ async def send_test(bridge: "Bridge") -> Answer:
     from tillbridge.alerts.channels import channels_of
     from tillbridge.alerts.episodes import trial
 
-    ways = channels_of(bridge.settings.alerts, bridge.base_dir)
+    ways = channels_of(await _saved_alerts(bridge), bridge.base_dir, vault_of(bridge))
     if not ways:
         raise ConfigError(
             _("No way of telling people is configured."),
-            fix=_("Add [alerts.email], [alerts.webhook] or [alerts.apprise]: docs/alerts.md."),
+            fix=_("Set one up on the page, under Settings, or in bridge.toml: docs/alerts.md."),
         )
     message = trial(bridge.clock.now_ms())
     results = [await _tried(way, message) for way in ways]
@@ -199,6 +201,18 @@ async def reporting_token(
         "audience": audience,
         "scope": token.access.scope,
     }
+
+
+async def _saved_alerts(bridge: "Bridge") -> "AlertSettings":
+    """Return the alerts as they are in the file: what was just saved there is what one tests."""
+    import asyncio
+
+    from tillbridge.config import load
+
+    try:
+        return (await asyncio.to_thread(load, bridge.loaded.path)).settings.alerts
+    except ConfigError:
+        return bridge.settings.alerts
 
 
 async def _tried(way: "Channel", message: "Message") -> Answer:

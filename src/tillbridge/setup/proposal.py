@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractAsyncContextManager, nullcontext
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,7 +17,7 @@ from tillbridge.adapter.registration import closing
 from tillbridge.config import LoadedSettings, Settings, host_and_port
 from tillbridge.config.loading import loaded_from
 from tillbridge.config.restaurant import StoreFiles, read_store_files
-from tillbridge.config.secrets import FromVault, resolve_secret
+from tillbridge.config.secrets import VaultOfSettings, resolve_secret
 from tillbridge.config.toml import read_file
 from tillbridge.config.writing import difference, edited, put_back
 from tillbridge.core.clock import Clock
@@ -29,7 +30,7 @@ from tillbridge.diagnostics.checks.public import Judgement, gather, judge
 from tillbridge.diagnostics.reach import guidance, place_of
 from tillbridge.ledger.ledger import Ledger
 from tillbridge.ledger.snapshot import take_snapshot
-from tillbridge.ledger.vault import Vault, client_secret_for
+from tillbridge.ledger.vault import Vault, secret_of_setting
 from tillbridge.pos.loader import open_adapter
 from tillbridge.pos.store_pos import check_duties
 from tillbridge.setup.draft import (
@@ -162,8 +163,7 @@ def _proposed(place: SetupContext, draft: Draft) -> Proposal:
     try:
         loaded = _loaded(place, proposal)
         base_url = loaded.settings.service.base_url
-        vault = place.ledger.vault
-        found = faults_in(loaded, lambda: client_secret_for(vault, base_url), [])
+        found = faults_in(loaded, partial(secret_of_setting, place.ledger.vault, base_url), [])
     except ConfigError as fault:
         found = [fault]
     return replace(proposal, faults=tuple(map(str, found)))
@@ -242,7 +242,9 @@ async def ways(place: SetupContext) -> dict[str, Any]:
 # -- what is wrong with a configuration, beyond what loading finds
 
 
-def faults_in(loaded: LoadedSettings, from_vault: FromVault, notes: list[str]) -> list[ConfigError]:
+def faults_in(
+    loaded: LoadedSettings, from_vault: VaultOfSettings, notes: list[str]
+) -> list[ConfigError]:
     """Return all that is wrong before anything is started.
 
     Secrets that cannot be read, adapters that refuse their options, the stores' own files, and
@@ -257,14 +259,14 @@ def faults_in(loaded: LoadedSettings, from_vault: FromVault, notes: list[str]) -
     ]
 
 
-def vault_of(loaded: LoadedSettings) -> FromVault:
+def vault_of(loaded: LoadedSettings) -> VaultOfSettings:
     """Return what looks into the vault of a bridge that need not run; nothing is made."""
 
-    def stored() -> str | None:
+    def stored(key: str) -> str | None:
         if not (loaded.data_dir / "ledger.vault").exists():
             return None
         try:
-            return client_secret_for(Vault(loaded.data_dir), loaded.settings.service.base_url)
+            return secret_of_setting(Vault(loaded.data_dir), loaded.settings.service.base_url, key)
         except LedgerError as failure:
             raise ConfigError(failure.text, fix=failure.fix) from failure
 
@@ -283,10 +285,10 @@ def _address_faults(loaded: LoadedSettings) -> Iterator[ConfigError]:
             yield _placed(loaded, fault, loaded.line_of(section, "listen"))
 
 
-def _secret_faults(loaded: LoadedSettings, from_vault: FromVault) -> Iterator[ConfigError]:
+def _secret_faults(loaded: LoadedSettings, from_vault: VaultOfSettings) -> Iterator[ConfigError]:
     for path, source in loaded.settings.secrets():
-        in_vault = from_vault if path == ("service", "client_secret") else None
         key = ".".join(map(str, path))
+        in_vault = partial(from_vault, key)
         try:
             resolve_secret(source, key=key, base_dir=loaded.base_dir, from_vault=in_vault)
         except ConfigError as fault:

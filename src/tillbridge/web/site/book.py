@@ -106,7 +106,8 @@ class Done:
     """What came of an action, shown on the page `to` once (POST, redirect, GET).
 
     `ok` false: it was not done, because of the field `wrong`; `typed` is the form that was sent
-    to the path `at`. `link` is an address to follow next, with its `link_text`.
+    to the path `at`. `link` is an address to follow next, with its `link_text`; `lines` are what
+    changed in a file.
     """
 
     text: str
@@ -118,6 +119,7 @@ class Done:
     wrong: str = ""
     at: str = ""
     typed: Mapping[str, str] = field(default_factory=dict)
+    lines: Sequence[str] = ()
 
     @classmethod
     def of(cls, answer: Mapping[str, Any], *, to: str = "") -> "Done":
@@ -278,9 +280,12 @@ def subject(*whats: What, home: str = "") -> tuple[What, ...]:
 class NavigationLine:
     """A line of the navigation: shown once its page is there, to those who may see it.
 
-    `title` is marked with N_; `icon` is one of `static/icons.svg`.
+    `title` is marked with N_; `icon` is one of `static/icons.svg`. It is marked for
+    the pages `also` too, and left out where the page `unless` is there.
     """
 
     path: str
     title: str
     icon: str
+    also: tuple[str, ...] = ()
+    unless: str = ""

@@ -9,6 +9,7 @@ from tillbridge.web.site import (
     menu,
     orders,
     overview,
+    settings,
     setup,
     store,
     tables,
@@ -28,6 +29,7 @@ EVERYTHING = (
     *diagnostics.REACH,
     *logs.SUBJECT,
     *audit.SUBJECT,
+    *settings.SUBJECT,
     *setup.SUBJECT,
     *help_pages.SUBJECT,
 )
@@ -43,6 +45,8 @@ NAVIGATION = (
     NavigationLine("/tables", N_("Tables"), "qr-code"),
     NavigationLine("/store", N_("Store"), "store"),
     NavigationLine("/diagnostics", N_("Diagnostics"), "activity"),
-    NavigationLine("/setup", N_("Settings"), "settings"),
+    NavigationLine("/settings", N_("Settings"), "settings", also=("/setup",)),
+    # Before there is a store.
+    NavigationLine("/setup", N_("Set-up"), "settings", unless="/settings"),
     NavigationLine("/help", N_("Help"), "circle-help"),
 )

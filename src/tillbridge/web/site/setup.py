@@ -24,6 +24,7 @@ from tillbridge.web.site.book import (
     performs,
     subject,
 )
+from tillbridge.web.site.next_steps import what_next
 
 TITLES: Mapping[str, str] = {
     "service": _("The ordering service"),
@@ -70,6 +71,7 @@ async def _fill(visit: Visit) -> Filled:
     arrived: list[Mapping[str, Any]] = []  # the latest orders of the store, the newest first
     if answer["running"]:
         arrived = (await visit.perform("orders.list", store=answer["store"]))["orders"][:3]
+    steps = await what_next(visit) if answer["running"] and not answer["next"] else ()
     return {
         "setup": answer,
         "titles": TITLES,
@@ -81,6 +83,7 @@ async def _fill(visit: Visit) -> Filled:
         "opened_option": visit.query.get("option", ""),
         "signup": _SIGNUP,
         "arrived": arrived,
+        "steps": steps,
     }
 
 

@@ -322,11 +322,11 @@ class Site:
                     "path": line.path,
                     "title": _(line.title),
                     "icon": line.icon,
-                    "here": line.path == section,
+                    "here": section in {line.path, *line.also},
                     "count": frame.count if line.path == "/" else 0,
                 }
                 for line in NAVIGATION
-                if self._is_for(visitor, line.path)
+                if self._is_for(visitor, line.path) and not self._is_for(visitor, line.unless)
             ],
             visitor=visitor,
             signed_in=self._authenticator.asks_for_passwords and bool(visitor.name),
@@ -383,6 +383,7 @@ def _flash(done: Done) -> Mapping[str, Any]:
         "wrong": done.wrong,
         "at": done.at,
         "typed": done.typed,
+        "lines": done.lines,
     }
 
 

@@ -1,0 +1,317 @@
+"""Settings on the page: what bridge.toml says, changed in place; users; back-ups of the ledger."""
+
+from collections.abc import Mapping
+from functools import partial
+from typing import TYPE_CHECKING, Annotated, Any
+
+from tillbridge.core.actor import Role
+from tillbridge.core.errors import BridgeError, ConfigError, LedgerError
+from tillbridge.core.i18n import _
+from tillbridge.core.operation import Answer, Argument, operation
+from tillbridge.model.instant import to_iso
+from tillbridge.operations.bridge import not_running
+
+if TYPE_CHECKING:
+    from tillbridge.config.writing import Changes
+    from tillbridge.operations.bridge import Bridge
+    from tillbridge.setup.form_values import FormField
+    from tillbridge.setup.proposal import SetupContext
+    from tillbridge.setup.sections import SettingsSection
+    from tillbridge.setup.settings_file import Saved
+
+_Section = Annotated[str, Argument(audit="target")]
+_StoreName = Annotated[str, Argument(audit="store")]
+
+
+@operation("config.show", role=Role.TECHNICIAN, reads=True)
+async def show(bridge: "Bridge", section: str = "", store: str = "") -> Answer:
+    """Return what the page Settings shows, of one section where it is named.
+
+    `restart`: keys that the file has and this run does not; `unusable` why the file cannot be
+    used. `groups` are the fields of the section, `digest` what they say in the file now. `next`
+    are the steps after set-up. `users`, and `backups` the newest first.
+    """
+    import asyncio
+
+    from tillbridge.config.writing import may_be_replaced
+    from tillbridge.setup.settings_file import seen
+    from tillbridge.setup.users import users_of
+
+    place, found = _place(bridge), _section(section)
+    _text, document = await asyncio.to_thread(place.document)
+    name = _store_of(bridge, found, store)
+    changed = await asyncio.to_thread(_changed, bridge)
+    copies = await asyncio.to_thread(_backups, bridge)
+    return {
+        "file": str(place.path),
+        "folder": str(bridge.ledger.data_dir),
+        "writable": await asyncio.to_thread(may_be_replaced, place.path),
+        "restarting": place.restarts.again,
+        **changed,
+        "store": name,
+        "stores": await _titles(bridge),
+        "groups": [] if found is None else groups_of(found, name, document),
+        "digest": "" if found is None else seen(found, name, document),
+        "users": [{"name": each, "role": role} for each, role in users_of(document).items()],
+        "backups": copies,
+        "next": await _next_steps(bridge, document, copies),
+    }
+
+
+@operation("config.change", role=Role.TECHNICIAN)
+async def change(
+    bridge: "Bridge",
+    section: _Section,
+    form: dict[str, str],
+    digest: str,
+    *,
+    store: _StoreName = "",
+    restart: bool = False,
+) -> Answer:
+    """Write what a form changes into bridge.toml; with `restart` begin anew with it.
+
+    `digest` is of what the form showed. Answers `lines`, what changed in the file.
+    """
+    import asyncio
+
+    from tillbridge.setup.settings_file import SecretsOfForm, changes_of, seen
+
+    place, found = _place(bridge), _section(section)
+    if found is None:
+        raise ConfigError(_("There is no such page of settings."))
+    name = _store_of(bridge, found, store)
+    text, document = await asyncio.to_thread(place.document)
+    if seen(found, name, document) != digest:
+        raise ConfigError(
+            _("bridge.toml was changed by hand meanwhile, so nothing was saved."),
+            fix=_("Below is what it says now: make your change again."),
+            field=_CONFLICT,
+        )
+    changes, secrets = changes_of(found, name, form, document)
+    kept = SecretsOfForm(bridge.ledger.vault, secrets)
+    try:
+        await asyncio.to_thread(kept.store)
+        answer = await _saved(place, text, changes, restart=restart, secrets=bool(secrets))
+    except BridgeError:
+        await asyncio.to_thread(kept.put_back)
+        raise
+    await asyncio.to_thread(kept.forget_removed)
+    return answer
+
+
+_CONFLICT = "digest"  # what is wrong where the file has changed: no field that was typed
+
+
+async def _saved(
+    place: "SetupContext",
+    text: str,
+    changes: "Changes",
+    *,
+    restart: bool = False,
+    secrets: bool = False,
+) -> Answer:
+    import asyncio
+
+    from tillbridge.setup.proposal import begin_anew, restore_file
+    from tillbridge.setup.settings_file import Saved, save
+
+    if not (changes or secrets or restart):
+        return {"ok": True, "text": _("Nothing was changed."), "lines": []}
+    saved = Saved()
+    if changes:
+        saved = await asyncio.to_thread(save, place.path, text, changes)
+    place.changes.notify()
+    if restart:
+        undo = partial(restore_file, place.path, saved.copy)
+        begin_anew(place, undo, connect="")
+        return _answer(_("Saved. The bridge is restarting."), saved)
+    return _answer(_("Saved."), saved)
+
+
+def _answer(text: str, saved: "Saved") -> Answer:
+    copied = _("The file as it was is kept as {copy}.")
+    fix = copied.format(copy=saved.copy.name) if saved.copy else ""
+    return {"ok": True, "text": text, "fix": fix, "lines": list(saved.lines)}
+
+
+# -- users
+
+
+@operation("users.save", role=Role.TECHNICIAN)
+async def save_user(
+    bridge: "Bridge",
+    user: Annotated[str, Argument(audit="target")],
+    role: Annotated[str, Argument(audit="role")],
+    password_hash: str = "",
+) -> Answer:
+    """Add a user of the page, or change one; without the hash (Argon2id) it stays as it is."""
+    import asyncio
+
+    from tillbridge.setup.users import saved_user
+
+    place = _place(bridge)
+    text, document = await asyncio.to_thread(place.document)
+    changes = saved_user(document, user.strip(), role, password_hash)
+    answer = await _saved(place, text, changes)
+    if changes:
+        told = (
+            _("{name} can sign in now.") if password_hash else _("The role of {name} is changed.")
+        )
+        answer = {**answer, "text": told.format(name=user.strip())}
+    return answer
+
+
+@operation("users.remove", role=Role.TECHNICIAN)
+async def remove_user(bridge: "Bridge", user: Annotated[str, Argument(audit="target")]) -> Answer:
+    """Take a user of the page away; who is signed in with that name is signed out."""
+    import asyncio
+
+    from tillbridge.setup.users import without_user
+
+    place = _place(bridge)
+    text, document = await asyncio.to_thread(place.document)
+    answer = await _saved(place, text, without_user(document, user))
+    return {**answer, "text": _("{name} can no longer sign in.").format(name=user)}
+
+
+# -- back-ups
+
+
+@operation("ledger.backup", role=Role.TECHNICIAN)
+async def back_up(bridge: "Bridge") -> Answer:
+    """Copy the ledger into the data folder's back-ups, and check the copy."""
+    import asyncio
+    import sqlite3
+
+    from tillbridge.ledger.backup import back_up as copied
+    from tillbridge.ledger.recover import find_damage
+
+    folder, now = bridge.ledger.data_dir, bridge.clock.now_ms()
+    newest = bridge.settings.bridge.keep_backups
+    try:
+        saved = await asyncio.to_thread(copied, folder, at=now, newest=newest)
+    except (OSError, sqlite3.Error) as failure:
+        raise LedgerError(
+            _("The back-up failed: {detail}.").format(detail=failure),
+            fix=_("Free disk space, then try again."),
+        ) from failure
+    if damage := await asyncio.to_thread(find_damage, saved):
+        raise LedgerError(
+            _("The back-up {path} is damaged: {damage}.").format(path=saved, damage=damage),
+            fix=_("Check the disk, then restart the bridge: it repairs a damaged ledger."),
+        )
+    text = _("Backed up: {file} ({kib} KiB).")
+    kib = round(saved.stat().st_size / 1024)
+    return {"ok": True, "text": text.format(file=saved.name, kib=kib), "path": str(saved)}
+
+
+# -- what is shown
+
+
+def _place(bridge: "Bridge") -> "SetupContext":
+    if bridge.setup is None:
+        raise not_running()
+    return bridge.setup.context
+
+
+def _section(name: str) -> "SettingsSection | None":
+    from tillbridge.setup.sections import BY_NAME
+
+    if name and name not in BY_NAME:
+        raise ConfigError(_("There is no such page of settings."))
+    return BY_NAME.get(name)
+
+
+def _store_of(bridge: "Bridge", section: "SettingsSection | None", store: str) -> str:
+    if section is None or not section.each_store:
+        return ""
+    if store and store not in bridge.settings.stores:
+        raise ConfigError(_("There is no store {store}.").format(store=store))
+    return store or next(iter(bridge.settings.stores))
+
+
+async def _titles(bridge: "Bridge") -> dict[str, str]:
+    return {name: await store.title() or name for name, store in bridge.stores.items()}
+
+
+def _changed(bridge: "Bridge") -> dict[str, Any]:
+    """Return which settings wait for a restart, and why the file cannot be used."""
+    from tillbridge.config import load
+    from tillbridge.config.live import compare
+
+    try:
+        fresh = load(bridge.loaded.path).settings
+    except ConfigError as failure:
+        return {"restart": [], "unusable": failure.text}
+    return {"restart": list(compare(bridge.loaded.settings, fresh).restart), "unusable": ""}
+
+
+def groups_of(
+    section: "SettingsSection", store: str, document: Mapping[str, Any]
+) -> list[dict[str, Any]]:
+    """Return the fields of a section as a form shows them, by their headings."""
+    from tillbridge.setup.form_values import field_of
+
+    return [
+        {
+            "title": _(group.title),
+            "fields": [_field(field_of(each, store), document) for each in group.fields],
+        }
+        for group in section.groups
+    ]
+
+
+def _field(field: "FormField", document: Mapping[str, Any]) -> dict[str, Any]:
+    from tillbridge.setup.form_values import at, default_of, shown
+
+    setting, value = field.setting, at(document, field.path)
+    text = shown(field, value)
+    choices = field.choices if text in field.choices else (*field.choices, text)
+    return {
+        "name": field.name,
+        "label": _(setting.label),
+        "help": _(setting.help) if setting.help else "",
+        "unit": _(setting.unit) if setting.unit else "",
+        "kind": field.kind,
+        "choices": [
+            {"value": each, "text": _(setting.words[each]) if each in setting.words else each}
+            for each in (choices if field.kind == "choice" else ())
+        ],
+        "value": text,
+        "default": default_of(field),
+        "stored": field.kind == "secret" and value is not None,
+    }
+
+
+def _backups(bridge: "Bridge") -> list[dict[str, Any]]:
+    from tillbridge.ledger.backup import back_ups
+
+    return [
+        {
+            "file": each.name,
+            "bytes": each.stat().st_size,
+            "at": to_iso(round(each.stat().st_mtime * 1000)),
+        }
+        for each in back_ups(bridge.ledger.data_dir)
+    ]
+
+
+async def _next_steps(
+    bridge: "Bridge", document: Mapping[str, Any], copies: list[dict[str, Any]]
+) -> list[dict[str, Any]]:
+    from tillbridge.config import host_and_port, is_loopback
+    from tillbridge.core.started import is_service
+    from tillbridge.setup.form_values import at
+    from tillbridge.setup.users import users_of
+
+    alerts = at(document, ("alerts",)) or {}
+    users = users_of(document)
+    listen = bridge.settings.status_page.listen
+    found = {
+        "service": is_service(),
+        "alerts": any(each in alerts for each in ("email", "webhook", "apprise", "heartbeat_url")),
+        "password": bool(users),
+        "tablet": bool(users) and not is_loopback(host_and_port(listen)[0]),
+        "backup": bool(copies) or at(document, ("bridge", "backup_at")) is not None,
+    }
+    return [{"name": name, "done": done} for name, done in found.items()]

@@ -1,0 +1,163 @@
+"""Changes of the settings that a form asks for: compared with the file, checked, and written.
+
+The file counts (decision 137): a form that was loaded before somebody edited what it shows is
+refused, and nothing else of the file is touched.
+"""
+
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from tillbridge.config.loading import loaded_from
+from tillbridge.config.toml import ConfigFaults, KeyPath
+from tillbridge.config.writing import Changes, difference, edited, replace_file
+from tillbridge.core.errors import ConfigError
+from tillbridge.core.i18n import _
+from tillbridge.core.log import learn_secret
+from tillbridge.ledger.vault import Vault, vault_name
+from tillbridge.setup.draft import digest_of
+from tillbridge.setup.form_values import FormField, at, emptied, fields_of, value_of
+from tillbridge.setup.sections import SettingsSection
+
+REMOVE = "remove:"  # before the name of a secret: the box that takes it away
+
+
+@dataclass(frozen=True, slots=True)
+class Saved:
+    """What was written: the lines that changed, without secrets, and the copy of the old file."""
+
+    lines: tuple[str, ...] = ()
+    copy: Path | None = None
+
+
+def seen(section: SettingsSection, store: str, document: Mapping[str, Any]) -> str:
+    """Return a digest of what a form of this section shows of a file. No secret is in it."""
+    return digest_of(
+        *(
+            repr(at(document, field.path) is not None)
+            if field.kind == "secret"
+            else repr(at(document, field.path))
+            for field in fields_of(section, store)
+        )
+    )
+
+
+def changes_of(
+    section: SettingsSection, store: str, form: Mapping[str, str], document: Mapping[str, Any]
+) -> tuple[dict[KeyPath, Any], dict[str, str | None]]:
+    """Return what a form changes in the file, and the secrets that go into the vault.
+
+    A secret that is None is dropped there. What the form leaves out stays. Raises ConfigError.
+    """
+    fields = fields_of(section, store)
+    changes: dict[KeyPath, Any] = {}
+    secrets: dict[str, str | None] = {}
+    for field in fields:
+        there = at(document, field.path)
+        if field.kind == "secret":
+            if text := form.get(field.name, "").strip():
+                secrets[field.name] = text
+                if there != {"vault": True}:
+                    changes[field.path] = {"vault": True}
+            elif there is not None and REMOVE + field.name in form:
+                secrets[field.name] = None
+                changes[field.path] = None
+        elif field.name in form:
+            value = value_of(field, form[field.name])
+            counts = field.default if there is None else there
+            same = value == there or (there is None and value == counts)
+            if not same:
+                changes[field.path] = value
+    for group in section.groups:
+        if group.optional:
+            inside = [each for each in fields if each.setting in group.fields]
+            _drop_empty(tuple(group.optional.split(".")), inside, document, changes, secrets)
+    return changes, secrets
+
+
+def _drop_empty(
+    table: KeyPath,
+    fields: list[FormField],
+    document: Mapping[str, Any],
+    changes: dict[KeyPath, Any],
+    secrets: dict[str, str | None],
+) -> None:
+    """Take an optional table away where nothing that it needs is in it any more.
+
+    What is only there because a list has a value chosen is no reason for a table.
+    """
+    left = [
+        each
+        for each in fields
+        if each.kind != "choice"
+        and changes.get(each.path, at(document, each.path)) not in (None, [])
+    ]
+    if left:
+        return
+    for each in fields:
+        changes.pop(each.path, None)
+        if each.kind == "secret":
+            secrets[each.name] = None
+    if at(document, table) is not None:
+        changes[emptied(document, table)] = None
+
+
+def save(path: Path, text: str, changes: Changes) -> Saved:
+    """Write the changes into the file, whose text is `text`, where the bridge could start with it.
+
+    Raises ConfigError, with the field that is wrong; the file is then as it was.
+    """
+    new = edited(text, changes)
+    try:
+        loaded_from(path, new, tomllib.loads(new))
+    except ConfigFaults as faults:
+        raise _beside_its_field(faults, changes) from None
+    return Saved(tuple(difference(text, new)), replace_file(path, new))
+
+
+def _beside_its_field(faults: ConfigFaults, changes: Changes) -> ConfigError:
+    """Return what is wrong with a value that was typed, else with the file."""
+    keys = {path: ".".join(map(str, path)) for path in changes}
+    for fault in faults.faults:
+        for length in range(len(fault.path), 0, -1):
+            if (field := keys.get(fault.path[:length])) is not None:
+                return ConfigError(
+                    _("This {what}").format(what=fault.text), fix=fault.fix, field=field
+                )
+    # A field that is missing beside those that were filled in.
+    first = faults.faults[0]
+    if any(path[:-1] == first.path[:-1] for path in changes):
+        return ConfigError(_("This is needed too."), field=first.key)
+    return faults
+
+
+class SecretsOfForm:
+    """The secrets of a form in the vault, until the file is written; put back where it is not."""
+
+    def __init__(self, vault: Vault, secrets: Mapping[str, str | None]) -> None:
+        self._vault = vault
+        self._new = secrets
+        self._before = {key: vault.get(vault_name(key)) for key in secrets}
+
+    def store(self) -> None:
+        """Let the vault hold the new ones. Raises LedgerError."""
+        for key, secret in self._new.items():
+            if secret is not None:
+                learn_secret(secret)
+                self._vault.put(vault_name(key), secret)
+
+    def forget_removed(self) -> None:
+        """Drop those that were taken away, now that no file points at them."""
+        for key, secret in self._new.items():
+            if secret is None:
+                self._vault.drop(vault_name(key))
+
+    def put_back(self) -> None:
+        """Let the vault hold what it held before."""
+        for key, secret in self._before.items():
+            if secret is None:
+                self._vault.drop(vault_name(key))
+            else:
+                self._vault.put(vault_name(key), secret)

@@ -1,0 +1,124 @@
+"""Settings: sections of fields that are written into bridge.toml; users; back-ups; what next.
+
+A section is a declaration in `setup/sections.py`, shown by one form. Everything works without a
+script.
+"""
+
+import asyncio
+from collections.abc import Mapping
+from dataclasses import replace
+
+from tillbridge.core.actor import Role
+from tillbridge.core.errors import ConfigError
+from tillbridge.core.i18n import N_, _
+from tillbridge.setup.sections import BY_NAME, SECTIONS
+from tillbridge.web.site.book import (
+    Done,
+    Filled,
+    Page,
+    Question,
+    Visit,
+    link,
+    performs,
+    subject,
+)
+from tillbridge.web.site.next_steps import steps_of
+
+ROLES: Mapping[str, str] = {
+    "look": N_("Viewer: sees everything, changes nothing"),
+    "staff": N_("Staff: handles orders and sold-out items"),
+    "technician": N_("Administrator: may do everything"),
+}
+
+
+async def _fill(visit: Visit) -> Filled:
+    return await _filled(visit, "")
+
+
+async def _fill_section(visit: Visit) -> Filled:
+    name = visit.params["section"]
+    if name not in BY_NAME:
+        return await _filled(visit, "")
+    return await _filled(visit, name)
+
+
+async def _filled(visit: Visit, section: str) -> Filled:
+    found = BY_NAME.get(section)
+    answer = await visit.perform("config.show", section=section, store=visit.text("store"))
+    return {
+        "settings": answer,
+        "part": found,
+        "sections": SECTIONS,
+        "roles": ROLES,
+        "steps": steps_of(answer["next"]),
+        "editing": visit.text("user"),
+        "here": link("/settings/{section}", section=section) if section else "/settings",
+    }
+
+
+async def _change(visit: Visit) -> Done:
+    section, form = visit.params["section"], dict(visit.form)
+    store = form.pop("store", "")
+    to = link("/settings/{section}", section=section, store=store)
+    try:
+        answer = await visit.perform(
+            "config.change",
+            section=section,
+            store=store,
+            digest=form.pop("digest", ""),
+            restart=bool(form.pop("restart", "")),
+            form={name: text for name, text in form.items() if "." in name},
+        )
+    except ConfigError as failure:  # the store that was edited stays in sight
+        return Done(failure.text, ok=False, fix=failure.fix, wrong=failure.field, to=to)
+    return replace(Done.of(answer, to=to), lines=answer["lines"])
+
+
+async def _save_user(visit: Visit) -> Done:
+    name, role, password = (visit.form.get(each, "") for each in ("name", "role", "password"))
+    hashed = ""
+    if password:
+        from tillbridge.web.passwords import password_hash  # noqa: PLC0415 -- see there
+
+        try:
+            hashed = await asyncio.to_thread(password_hash, password)
+        except ConfigError as failure:
+            raise ConfigError(failure.text, fix=failure.fix, field="password") from None
+    answer = await visit.perform("users.save", user=name, role=role, password_hash=hashed)
+    return replace(Done.of(answer), lines=answer["lines"])
+
+
+_PEOPLE = "/settings/people"
+SUBJECT = subject(
+    Page("/settings", _("Settings"), "settings.html", _fill, role=Role.TECHNICIAN, live=False),
+    Page(
+        "/settings/{section}",
+        _("Settings"),
+        "settings.html",
+        _fill_section,
+        role=Role.TECHNICIAN,
+        live=False,
+    ),
+    performs(
+        "/settings/{section}/save",
+        _("Save"),
+        "config.change",
+        do=_change,
+        back="/settings/{section}",
+    ),
+    performs("/settings/people/user", _("Save user"), "users.save", do=_save_user, back=_PEOPLE),
+    performs(
+        "/settings/people/{user}/remove",
+        _("Remove user"),
+        "users.remove",
+        ask=Question(
+            _("{user} can then no longer sign in, and is signed out everywhere."),
+            _("Remove {user}"),
+            risky=True,
+        ),
+        back=_PEOPLE,
+    ),
+    performs("/settings/backup/now", _("Back up now"), "ledger.backup", back="/settings/backup"),
+    performs("/settings/alerts/test", _("Send a test"), "alerts.test", back="/settings/alerts"),
+    home="/settings",
+)

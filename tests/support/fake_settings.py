@@ -1,0 +1,80 @@
+"""The part of a `FakeControl` for the page Settings."""
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from tillbridge.core.errors import ConfigError
+from tillbridge.operations.settings import groups_of
+from tillbridge.setup.sections import BY_NAME
+
+Answer = dict[str, Any]
+
+
+class FakeSettings:
+    """Remembers what it was asked; `document` is what the file says."""
+
+    def __init__(self, told: Callable[..., Answer]) -> None:
+        self._told = told
+        self.document: dict[str, Any] = {}
+        self.refused: ConfigError | None = None
+        self.shown: Answer = {
+            "file": "/etc/tillbridge/bridge.toml",
+            "folder": "/var/lib/tillbridge",
+            "writable": True,
+            "restarting": False,
+            "restart": [],
+            "unusable": "",
+            "store": "",
+            "stores": {"main": "Main Street"},
+            "digest": "d1",
+            "users": [],
+            "backups": [],
+            "next": [{"name": "alerts", "done": False}, {"name": "password", "done": True}],
+        }
+
+    async def show(self, section: str, store: str) -> Answer:
+        found = BY_NAME.get(section)
+        name = (store or "main") if found is not None and found.each_store else ""
+        groups = [] if found is None else groups_of(found, name, self.document)
+        return {**self.shown, "store": name, "groups": groups}
+
+    async def change(
+        self, section: str, form: Mapping[str, str], digest: str, *, store: str, restart: bool
+    ) -> Answer:
+        if self.refused is not None:
+            raise self.refused
+        told = self._told("settings change", section, store, dict(form), digest, restart)
+        return {**told, "lines": ["-a = 1", "+a = 2"]}
+
+    async def save_user(self, user: str, role: str, password_hash: str) -> Answer:
+        return {**self._told("users save", user, role, password_hash), "lines": []}
+
+    async def remove_user(self, user: str) -> Answer:
+        return self._told("users remove", user)
+
+    async def back_up(self) -> Answer:
+        return self._told("back up")
+
+
+def full_settings(settings: FakeSettings, text: str) -> None:
+    """Let every page of settings show something; `text` is from outside."""
+    settings.document = {
+        "alerts": {
+            "email": {"host": text, "to": [text, text], "password": {"vault": True}},
+            "quiet_hours": text,
+        },
+        "status_page": {"allowed_hosts": [text]},
+        "stores": {"main": {"timezone": text, "schedule": {"pauses": [text]}}},
+    }
+    at = "2026-11-21T04:00:00Z"
+    settings.shown |= {
+        "restart": ["alerts.email.host", text],
+        "writable": False,
+        "stores": {"main": text, "second": "Harbour"},
+        "users": [{"name": "anna", "role": "technician"}, {"name": text, "role": "staff"}],
+        "backups": [{"file": f"ledger-{n}.db", "bytes": 1 << 20, "at": at} for n in range(3)],
+        "next": [
+            {"name": name, "done": name == "password"}
+            for name in ("alerts", "password", "tablet", "backup", "service")
+        ],
+    }
