@@ -13,6 +13,7 @@ from tillbridge.core.formats import money, number, percent, price
 from tillbridge.core.i18n import Text, _, ngettext, reader
 from tillbridge.core.spans import short_span, span
 from tillbridge.stores.consent import CallbackAnswer
+from tillbridge.web.opening import opening_of
 
 STATIC = Path(__file__).with_name("static")
 # Control characters, marks that override the direction of text, halves of characters.
@@ -85,6 +86,7 @@ def _environment() -> Environment:
         span=span,
         short=short_span,
         money=money,
+        opening_of=opening_of,
         static=static_address,
         demo=_demo,
     )

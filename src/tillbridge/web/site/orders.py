@@ -40,7 +40,6 @@ from tillbridge.web.site.book import (
     performs,
     subject,
 )
-from tillbridge.web.site.store import openings_of
 
 _SPAN = "7d"
 _MOST_PAGES = 400  # of fifty orders: as many as a spreadsheet is pleasant with
@@ -110,7 +109,7 @@ async def _fill(visit: Visit) -> Filled:
         "kinds": [(value, kind_words(value)) for value in KINDS],
         "kind_words": kind_words,
         "shortcuts": _shortcuts(asked["day"], today),
-        "openings": openings_of(status, visit.now_ms),
+        "status": status["stores"],
         "figures": [
             (name, part["orders"]["figures"][_SPAN])
             for name, part in status["stores"].items()

@@ -5,9 +5,7 @@ from typing import Any
 
 from tillbridge.core.i18n import N_, _
 from tillbridge.model.community import FINAL
-from tillbridge.model.instant import from_iso
 from tillbridge.stores.integration_plan import Kind, costs_of
-from tillbridge.stores.sentences import busy_words, why_closed
 from tillbridge.web.site.book import Done, Field, Filled, Page, Question, Visit, performs, subject
 
 _MOST_LINES = 40
@@ -27,32 +25,6 @@ _BUSY_UNTIL = (
     ("4h", N_("4 hours")),
     ("", N_("Until you turn it off")),
 )
-
-
-def openings_of(status: Mapping[str, Any], now_ms: int) -> list[Filled]:
-    """Return each connected store as `opening.html` shows it: open, paused or in busy mode."""
-    shown: list[Filled] = []
-    for name, part in status["stores"].items():
-        store = part.get("store") or {}
-        if not part["service"]["integrated"] or not store:
-            continue
-        until = store["until"]
-        shown.append(
-            {
-                "key": name,
-                "name": part["service"]["store_name"] or name,
-                "open": store["status"] != "inactive",
-                "why": why_closed(store),
-                "since": store["since"],
-                "until": until,
-                "left_s": max(0, from_iso(until) - now_ms) / 1000 if until else None,
-                # What a person may end: the till's absence ends by itself.
-                "reopens": store["paused_by"] not in {"bridge", "till"},
-                "busy": busy_words(store),
-                "busy_until": store["busy"]["until"] if store["busy"] else None,
-            }
-        )
-    return shown
 
 
 async def _fill(visit: Visit) -> Filled:
