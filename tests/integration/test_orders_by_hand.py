@@ -33,7 +33,7 @@ async def test_an_order_typed_into_the_till_is_accepted_and_never_written(harnes
         await life.order("ord_1")
         await life.until(lambda: "order.not_written" in life.problems())
         text = await life.flow.done("ord_1", "typed", by="page:anna")
-        assert text == "Order 7 counts as written by hand; the service is told."
+        assert text == "Order 7 counts as entered by hand and is reported as accepted."
         row = await life.until_told("ord_1", "accepted")
         assert (row.ticket, row.ticket_reference) == (TicketState.WRITTEN, "by hand")
         assert row.last_failure, "why the till did not have it stays"
@@ -85,7 +85,7 @@ async def test_an_order_that_is_settled_is_left_alone_even_after_a_restart(
         await life.until_told("ord_2", "accepted")
         assert harness.till.written == ["ord_2"]
         assert harness.service.states["ord_1"] == "created"
-        with pytest.raises(BridgeError, match="over already"):
+        with pytest.raises(BridgeError, match="already closed"):
             await life.flow.done("ord_1", "settled", by="page:anna")
 
 
@@ -106,7 +106,7 @@ async def test_what_the_till_has_cannot_be_typed_again(harness: Harness) -> None
     async with harness.life() as life:
         await life.order("ord_1")
         await life.until_told("ord_1", "accepted")
-        with pytest.raises(BridgeError, match="does not wait for the till"):
+        with pytest.raises(BridgeError, match="is not waiting for the till"):
             await life.flow.done("ord_1", "typed", by="page:anna")
         with pytest.raises(BridgeError, match="no order"):
             await life.flow.done("ord_9", "typed", by="page:anna")

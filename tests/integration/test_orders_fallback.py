@@ -143,7 +143,7 @@ async def test_the_problem_stays_until_somebody_has_typed_it(harness: Harness, p
         row = await life.row("ord_1")
         assert row is not None
         assert row.ticket_reference == "by hand"
-        with pytest.raises(BridgeError, match="over already"):
+        with pytest.raises(BridgeError, match="already closed"):
             await life.flow.done("ord_1", "typed", by="page:anna")
 
 

@@ -262,7 +262,7 @@ async def test_a_person_has_a_refused_call_tried_again(harness: Harness) -> None
     async with harness.life() as life:
         await refused_accept(harness, life, REFUSALS[0])
         text = await life.flow.retry("ord_1", by="anna")
-        assert text == "Order 7 is being told to the service."
+        assert text == "Order 7 is being reported to the ordering service."
         await life.until_told("ord_1", "accepted")
         assert life.problems() == set()
     assert harness.till.written == ["ord_1"], "it is not written again"
@@ -276,7 +276,7 @@ async def test_a_refused_cancel_is_tried_again_and_undoes_nothing(harness: Harne
         await life.flow.cancel("ord_1", ReasonCode.CAPACITY, by="anna")
         await life.until(lambda: "service.refused" in life.problems())
         harness.service.fails = None
-        assert "once more" in await life.flow.retry("ord_1", by="anna")
+        assert "asked again" in await life.flow.retry("ord_1", by="anna")
         await life.until_closed("ord_1")
     assert [code for _, code, _ in harness.service.cancels] == [ReasonCode.CAPACITY]
     assert harness.till.withdrawn == ["ord_1"]

@@ -8,6 +8,7 @@ takes from the changes that are committed, and from nothing else.
 """
 
 import asyncio
+import shlex
 from typing import TYPE_CHECKING
 
 from tillbridge.core.context import StoreContext
@@ -46,7 +47,7 @@ log = get_logger()
 _TIDY_EVERY_S = 600.0
 _FALLBACK_EVERY_S = 60.0
 _FALLBACK_OFFLINE = "fallback.offline"
-_LOOK = _("Look at it with: tillbridge orders show {order}")
+_LOOK = _("See it with: tillbridge orders show {order}")
 
 
 class OrdersFlow:
@@ -185,24 +186,24 @@ class OrdersFlow:
         row = await self._known(order_id)
         if row.service_state is OrderState.CANCELLED:
             fix = _("Ask the customer to order again.")
-            raise _refusal(row, _("Order {order} is cancelled at the service."), fix)
+            raise _refusal(row, _("Order {order} is cancelled at the ordering service."), fix)
         if row.service_state is OrderState.COMPLETED:
             raise _refusal(row, _("Order {order} is completed."))
         cancel_again = state.Call.CANCEL in row.refused
         if row.ticket is TicketState.WITHDRAWN and not cancel_again:
-            text = _("The ticket of order {order} was taken back out of the till.")
-            raise _refusal(row, text, _("Write it by hand if it is still wanted."))
+            text = _("The ticket of order {order} was removed from the till.")
+            raise _refusal(row, text, _("Enter it by hand if it is still wanted."))
         reported = is_on_paper(row) or not state.next_call(row.service_state, row.desired_state)
         if row.closed_at is not None and row.ticket is TicketState.WRITTEN and reported:
-            raise _refusal(row, _("Nothing is left to do for order {order}."))
+            raise _refusal(row, _("There is nothing left to do for order {order}."))
         change = await self._orders.commit(order_id, state.Retried(by))
         after = row if change is None else change.after
         if cancel_again:
-            text = _("The service is asked once more to cancel order {order}.")
+            text = _("The ordering service is asked again to cancel order {order}.")
         elif after.ticket in UNWRITTEN:
             text = _("Order {order} is being written to the till.")
         else:
-            text = _("Order {order} is being told to the service.")
+            text = _("Order {order} is being reported to the ordering service.")
         return text.format(order=display_name(row))
 
     async def cancel(self, order_id: str, code: ReasonCode, *, by: str = "staff") -> str:
@@ -212,7 +213,7 @@ class OrdersFlow:
         """
         row = await self._known(order_id)
         if row.service_state in state.FINAL:
-            raise _refusal(row, _("Order {order} is over already."), _LOOK)
+            raise _refusal(row, _("Order {order} is already closed."), _LOOK)
         wanted = cancellation(ByPerson(code, by))
         await self._presence.cancelled(wanted)
         await self._orders.commit(order_id, wanted)
@@ -227,15 +228,15 @@ class OrdersFlow:
         row = await self._known(order_id)
         on_paper = is_on_paper(row)
         if row.closed_at is not None and not on_paper and not row.unseen:
-            raise _refusal(row, _("Order {order} is over already."), _LOOK)
+            raise _refusal(row, _("Order {order} is already closed."), _LOOK)
         waits = (row.ticket in UNWRITTEN and row.closed_at is None) or on_paper
         if how == "typed" and (not waits or row.desired_state is OrderState.CANCELLED):
-            raise _refusal(row, _("Order {order} does not wait for the till."), _LOOK)
+            raise _refusal(row, _("Order {order} is not waiting for the till."), _LOOK)
         await self._orders.commit(order_id, state.Handled(how, by))
         if how == "typed":
-            text = _("Order {order} counts as written by hand; the service is told.")
+            text = _("Order {order} counts as entered by hand and is reported as accepted.")
         else:
-            text = _("Order {order} is left to you: the bridge does nothing more for it.")
+            text = _("Order {order} is left to you: the bridge does nothing more.")
         return text.format(order=display_name(row))
 
     async def _known(self, order_id: str) -> OrderRow:
@@ -285,4 +286,7 @@ def _is_cancelled_for_prices(row: OrderRow) -> bool:
 
 
 def _refusal(row: OrderRow, text: str, fix: str = "") -> BridgeError:
-    return BridgeError(text.format(order=display_name(row)), fix=fix.format(order=row.order_id))
+    return BridgeError(
+        text.format(order=display_name(row)),
+        fix=fix.format(order=shlex.quote(str(display_name(row)))),
+    )

@@ -42,6 +42,7 @@ from tillbridge.web.site.book import (
 )
 
 _SPAN = "7d"
+_DAYS = 31  # to choose from; older ones are reached day by day
 _MOST_PAGES = 400  # of fifty orders: as many as a spreadsheet is pleasant with
 _HEADS = (
     N_("store"), N_("number"), N_("id"), N_("type"), N_("table"), N_("placed"), N_("received"),
@@ -109,6 +110,7 @@ async def _fill(visit: Visit) -> Filled:
         "kinds": [(value, kind_words(value)) for value in KINDS],
         "kind_words": kind_words,
         "shortcuts": _shortcuts(asked["day"], today),
+        "choices": _choices(asked["day"], today),
         "status": status["stores"],
         "figures": [
             (name, part["orders"]["figures"][_SPAN])
@@ -135,6 +137,14 @@ def _called(day: date, today: date) -> str:
     if day == today - ONE_DAY:
         return _("Yesterday")
     return day_words(day, today)
+
+
+def _choices(chosen: str, today: date) -> list[Filled]:
+    """Return the days to choose from: the latest ones, and the one that is chosen."""
+    days = [(today - back * ONE_DAY).isoformat() for back in range(_DAYS)]
+    if chosen and chosen not in days:
+        days.append(chosen)
+    return [{"day": each, "called": _called(date.fromisoformat(each), today)} for each in days]
 
 
 def _shortcuts(chosen: str, today: date) -> list[Filled]:
