@@ -269,6 +269,6 @@ WHERE_THE_KEYBOARD_IS = f"""(expected) => {{
   const box = at.getBoundingClientRect();
   if (box.bottom < 0 || box.top > innerHeight) faults.push(`out of sight: ${{name}}`);
   const twelve = Intl.DateTimeFormat(undefined, {{hour: 'numeric'}}).resolvedOptions().hour12;
-  const stops = at.type !== 'datetime-local' ? 1 : twelve ? 7 : 6;
+  const stops = {{'date': 4, 'datetime-local': twelve ? 7 : 6}}[at.type] || 1;
   return {{faults, stops}};
 }}"""
