@@ -28,6 +28,7 @@ SENTENCES: Mapping[str, str] = {
     "communities.sync": N_("{who} read the community's menu again"),
     "communities.webhook_remake": N_("{who} made a new webhook for the community"),
     "communities.webhook_test": N_("{who} tested the community's webhook"),
+    "config.change": N_("{who} changed a setting"),
     "connect": N_("{who} began to connect {store} with the ordering service"),
     "connect.choose": N_("{who} chose which store to connect"),
     "diagnostics.bundle": N_("{who} created a support file"),
@@ -39,6 +40,7 @@ SENTENCES: Mapping[str, str] = {
     "integration.rotate_secret": N_("{who} replaced the webhook secret of {store}"),
     "item.86": N_("{who} took {target} off sale"),
     "item.restore": N_("{who} put {target} back on sale"),
+    "ledger.backup": N_("{who} made a backup"),
     "menu.approve": N_("{who} published a menu change"),
     "menu.dismiss": N_("{who} discarded a menu change"),
     "menu.push": N_("{who} sent the menu to the storefront"),
@@ -75,6 +77,8 @@ SENTENCES: Mapping[str, str] = {
     "tables.approve": N_("{who} published a change of the tables"),
     "tables.printed": N_("{who} marked table codes as printed"),
     "tables.push": N_("{who} sent the tables to the ordering service"),
+    "users.remove": N_("{who} removed the user {target}"),
+    "users.save": N_("{who} changed the user {target}"),
 }
 # What can be filtered by: the beginning of an action.
 _ABOUT: Mapping[str, str] = {
@@ -85,7 +89,9 @@ _ABOUT: Mapping[str, str] = {
     "store.": N_("the store"),
     "tables.": N_("tables"),
     "problems.": N_("problems"),
-    "setup.": N_("settings"),
+    "config.": N_("settings"),
+    "setup.": N_("set-up"),
+    "users.": N_("users"),
     "page.": N_("signing in"),
 }
 
