@@ -237,7 +237,7 @@ async def test_an_acknowledged_problem_stays_and_says_by_whom(shop: Path) -> Non
 # A command line that fails, its exit code, and what its last line says to do.
 FAILURES = [
     (("menu", "plan", "mian"), 2, "Did you mean main?"),
-    (("orders", "show", "ord_none"), 1, "See which there are with: tillbridge orders list"),
+    (("orders", "show", "ord_none"), 1, "List the orders with: tillbridge orders list"),
     (("item", "86", "main", "none"), 1, "Give its id in the till"),
     (("problems", "show", "pos.ofline"), 2, "Did you mean pos.offline?"),
     (("problems", "ack", "pos.offline", "--store", "x"), 2, "It has: main, bar."),
