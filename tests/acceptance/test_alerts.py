@@ -60,7 +60,7 @@ async def test_a_till_that_goes_away_is_told_until_somebody_takes_note(world: Wo
 
         shutil.move(world.till.folder / "away", world.till.orders)
         await until("one about the end", lambda: len(mail.letters) == 3)
-        assert "Over: The till is not taking orders" in mail.subjects()[2]
+        assert "Resolved: The till is not taking orders" in mail.subjects()[2]
 
         def kinds() -> list[str]:
             told = [json.loads(body) for path, body, _headers in hook.requests if path == "/hook"]

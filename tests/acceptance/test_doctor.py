@@ -106,7 +106,7 @@ async def test_a_public_address_that_leads_elsewhere_is_named(shop: World) -> No
         f'public_url = "{shop.url}"',
     )
     await shop.bridge.start()
-    report = await breaks(shop, "public", "not this bridge", "/webhooks/")
+    report = await breaks(shop, "public", "Another program answers", "/webhooks/")
     assert result(report, "public")["details"]["cause"] == "wrong_target"
 
 
@@ -123,7 +123,7 @@ async def test_a_public_address_with_nobody_there_is_named(shop: World) -> None:
 
 async def test_a_missing_consent_is_named(world: World) -> None:
     await world.bridge.start()
-    await breaks(world, "consent", "not yet allowed", "tillbridge connect main")
+    await breaks(world, "consent", "not connected", "tillbridge connect main")
 
 
 async def test_a_revoked_consent_is_named(shop: World) -> None:
@@ -162,7 +162,7 @@ async def test_a_damaged_ledger_is_named(shop: World) -> None:
 async def test_a_port_that_another_program_has_is_named(world: World) -> None:
     server = await asyncio.start_server(lambda _r, w: w.close(), "127.0.0.1", world.receiver_port)
     async with server:
-        await breaks(world, "ports", "is taken by", "[receiver]")
+        await breaks(world, "ports", "is already in use by", "[receiver]")
 
 
 @pytest.mark.own_interpreter
@@ -215,7 +215,7 @@ async def test_a_daemon_that_hangs_is_named(shop: World) -> None:
     assert shop.bridge.process is not None
     shop.bridge.process.send_signal(signal.SIGSTOP)
     try:
-        await breaks(shop, "bridge", "does not answer", "stop it and start it again")
+        await breaks(shop, "bridge", "does not answer", "Restart the bridge")
     finally:
         shop.bridge.process.send_signal(signal.SIGCONT)
     await until("it goes on", shop.status)

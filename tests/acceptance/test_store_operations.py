@@ -222,7 +222,7 @@ async def test_an_event_tells_at_once_what_somebody_else_did(world: World) -> No
     await world.control("webhooks/send", event)
     await stands(world, status="inactive", paused_by="somebody else")
     _code, out, _err = await world.bridge.run("status")
-    assert "somebody else closed it at the ordering service" in out
+    assert "someone closed it at the ordering service" in out
 
 
 @pytest.mark.skipif(os.name == "nt", reason="the daemon is stopped by a signal")
@@ -289,7 +289,7 @@ async def test_taxes_that_differ_are_told_in_words_until_they_agree(world: World
     code, out, _err = await world.bridge.run("store", "tax", "main")
     assert code == 0
     assert "VAT: City 7.5 %" in out
-    assert "Till, service and orders agree." in out
+    assert "The taxes of the till, the ordering service and the orders match." in out
     await world.problem("tax.differs", open_=False)
 
 

@@ -119,7 +119,7 @@ async def test_an_86_goes_from_the_board_to_the_storefront_and_back(
         await expect(shop.locator("main")).to_contain_text("sold out")
         assert (await world.storefront())["p7"]["available"] is False
         await page.get_by_role("button", name="Back on sale").click()
-        await expect(page.locator("#off")).to_contain_text("Everything is on sale.")
+        await expect(page.locator("#off")).to_contain_text("No item is sold out.")
 
         async def back() -> bool:
             return bool((await world.storefront())["p7"]["available"])

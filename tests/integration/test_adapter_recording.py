@@ -274,7 +274,7 @@ def test_by_command_a_store_is_recorded_and_replayed(tmp_path: Path) -> None:
     )
     assert code == 0, err
     assert "menu.csv" in out
-    assert "1 values are others now" in out
+    assert "replaced 1 value" in out
     code, out, _err = tillbridge("replay", "cases/tea", cwd=tmp_path)
     assert (code, "as expected" in out) == (0, True)
     menu = tmp_path / "cases/tea/menu.csv"

@@ -279,7 +279,7 @@ async def test_connect_prints_the_address_and_waits_for_the_merchant(
     assert ran.code == 0
     lines = ran.out.splitlines()
     assert lines[0] == "Open: http://127.0.0.1:9/authorize?state=st4te"
-    assert lines[2:] == ["main is connected.", "Deliveries go to: https://w/x"]
+    assert lines[2:] == ["main is connected.", "Orders go to: https://w/x"]
     assert bridge.asked[0] == ("connect", "main", True)
 
 
@@ -313,7 +313,7 @@ async def test_config_check_says_that_it_is_right(program: Program) -> None:
     (program.folder / "orders").mkdir()
     (program.folder / "export/menu.csv").write_text("external_id,name,price\n")
     ran = await program("config", "check")
-    assert (ran.code, ran.out) == (0, "bridge.toml is right: 1 store (main).\n"), ran.err
+    assert (ran.code, ran.out) == (0, "bridge.toml is valid: 1 store (main).\n"), ran.err
 
 
 async def test_config_check_tells_what_is_wrong(program: Program) -> None:
@@ -424,7 +424,7 @@ def test_an_unforeseen_failure_is_short_and_kept_without_secrets(tmp_path: Path)
         env={"TMPDIR": str(tmp_path)},
     )
     assert done.returncode == 1
-    assert "Something went wrong" in done.stderr
+    assert "An unexpected error" in done.stderr
     assert "Traceback" not in done.stderr
     (kept,) = tmp_path.glob("tillbridge-error-*.txt")
     assert "Traceback" in kept.read_text()

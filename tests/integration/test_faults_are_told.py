@@ -127,7 +127,7 @@ async def test_three_stores_without_a_service_are_one_problem(tmp_path: Path) ->
     ("skew_s", "off", "effect"),
     [
         (-600.0, "10 minutes ahead of", "look expired"),
-        (600.0, "10 minutes behind", "not count yet"),
+        (600.0, "10 minutes behind", "from the future"),
     ],
 )
 async def test_a_wrong_clock_is_told_on_every_surface(
@@ -326,7 +326,7 @@ async def test_who_has_a_port_is_named(tmp_path: Path) -> None:
         ),
         (
             ["python3", "/bin/tillbridge", "--config=/tmp/tillbridge-demo-x1/bridge.toml", "run"],
-            "a demo that runs already, process 12",
+            "a running demo, process 12",
             "End the demo with Ctrl-C in its terminal, or with kill 7",
         ),
         (

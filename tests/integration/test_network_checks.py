@@ -165,14 +165,14 @@ async def test_a_firewall_that_opens_the_encryption_is_named_trusted_or_not(
         finding = await tls_of(tmp_path, "Fortinet FortiGate CA", known=known)
         assert finding.level is level
         assert "Fortinet FortiGate CA" in finding.text
-        assert f"ask for an exception for {NAME}" in finding.fix
+        assert f"Add an exception for {NAME}" in finding.fix
         assert finding.details["opened_by"] == "Forti" + "net"
 
 
 async def test_an_authority_that_nobody_knows_is_probably_a_firewall(tmp_path: Path) -> None:
     finding = await tls_of(tmp_path, "Some Antivirus Ltd", known=False)
     assert finding.level is Level.FAILED
-    assert f"ask for an exception for {NAME}" in finding.fix
+    assert f"Add an exception for {NAME}" in finding.fix
 
 
 async def test_a_certificate_that_has_ended_is_told(tmp_path: Path) -> None:

@@ -693,7 +693,7 @@ class FakeControl:
 
     async def connect_choose(self, store: str, *, store_id: str, reintegrate: bool) -> Answer:
         self._told("connect_choose", store, store_id, reintegrate)
-        return {"done": True, "ok": True, "text": f"The store {store} is connected."}
+        return {"done": True, "ok": True, "text": f"{store} is connected."}
 
     async def signup(self, store: str, *, form: Mapping[str, str], flow_type: str) -> Answer:
         self._told("signup", store, dict(form), flow_type)

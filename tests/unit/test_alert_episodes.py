@@ -269,7 +269,7 @@ def test_a_message_says_what_is_wrong_since_when_and_what_to_do() -> None:
 
 def test_a_message_about_an_end_asks_for_nothing() -> None:
     sent = message(Due("over", (key_of(OFFLINE),)), OFFLINE)
-    assert sent.subject == "Trattoria: Over: The till is not taking orders: no answer"
+    assert sent.subject == "Trattoria: Resolved: The till is not taking orders: no answer"
     assert "What to do:" not in sent.lines
 
 

@@ -66,7 +66,7 @@ def shaken(issuer: str, days: float = 60, **more: object) -> tls.Handshake:
     ("seen", "role", "level", "words", "fix"),
     [
         (shaken("Let's Encrypt, R11"), "service", "ok", "Let's Encrypt", ""),
-        (shaken("Let's Encrypt", 9), "service", "warning", "ends in 9 days", "renew"),
+        (shaken("Let's Encrypt", 9), "service", "warning", "expires in 9 days", "renew"),
         (
             shaken("FortiGate CA"),
             "service",
@@ -79,16 +79,22 @@ def shaken(issuer: str, days: float = 60, **more: object) -> tls.Handshake:
             "service",
             "failed",
             "opens the encryption",
-            "ask for an exception for ordering.example.com",
+            "exception for ordering.example.com",
         ),
         (
             shaken("Some Company Proxy", trusted=False, refusal="unable to get local issuer"),
             "service",
             "failed",
             "Some Company Proxy",
-            "ask for an exception for ordering.example.com",
+            "exception for ordering.example.com",
         ),
-        (shaken("Acme Corp Root"), "service", "warning", "no public authority", "exception"),
+        (
+            shaken("Acme Corp Root"),
+            "service",
+            "warning",
+            "not by a known public authority",
+            "exception",
+        ),
         (
             shaken("Let's Encrypt", -1, trusted=False, refusal="certificate has expired"),
             "service",
@@ -111,7 +117,7 @@ def shaken(issuer: str, days: float = 60, **more: object) -> tls.Handshake:
             "firewall",
         ),
         (tls.Handshake("127.0.0.1", "http"), "service", "ok", "this machine", ""),
-        (tls.Handshake("a.example", "http"), "public", "warning", "plain http", "tillbridge reach"),
+        (tls.Handshake("a.example", "http"), "public", "warning", "uses http", "tillbridge reach"),
     ],
 )
 def test_a_certificate(seen: tls.Handshake, role: Role, level: str, words: str, fix: str) -> None:
@@ -142,9 +148,13 @@ ENVELOPE = '{"error": {"code": "auth.invalid_token", "message": "no"}}'
     [
         (Exchange(status=401, body=ENVELOPE), "ok", "answers"),
         (Exchange(status=404, body=ENVELOPE), "ok", "answers"),
-        (Exchange(status=503, body="<html>"), "failed", "out of order"),
-        (Exchange(status=302, body=""), "failed", "not the ordering service"),
-        (Exchange(status=200, body="<html>Sign in to the guest network"), "failed", "not the"),
+        (Exchange(status=503, body="<html>"), "failed", "a failure of its own"),
+        (Exchange(status=302, body=""), "failed", "other than the ordering service"),
+        (
+            Exchange(status=200, body="<html>Sign in to the guest network"),
+            "failed",
+            "other than the",
+        ),
         (Exchange(trouble="timeout", detail="timed out"), "failed", "cannot be reached"),
     ],
 )
@@ -163,9 +173,9 @@ def dated(date: str, off_s: float) -> Exchange:
 @pytest.mark.parametrize(
     ("off_s", "level", "words"),
     [
-        (0, "ok", "agrees"),
-        (25, "ok", "agrees"),
-        (-25, "ok", "agrees"),
+        (0, "ok", "clock is right"),
+        (25, "ok", "clock is right"),
+        (-25, "ok", "clock is right"),
         (60, "warning", "59 seconds ahead"),
         (-60, "warning", "60 seconds behind"),
         (3600, "warning", "60 minutes ahead"),
@@ -206,7 +216,7 @@ def test_the_skew_is_never_told_larger_than_it_is(
     ("failure", "days", "level", "words"),
     [
         (None, 5.0, "ok", "in 5 days"),
-        (None, 1.0, "warning", "ends in 24 hours"),
+        (None, 1.0, "warning", "expires in 24 hours"),
         (None, -1.0, "warning", "its days are over"),
         (
             ConsentLost("Withdrawn.", code="auth.consent_revoked", status=403),
@@ -215,7 +225,7 @@ def test_the_skew_is_never_told_larger_than_it_is(
             "withdrawn",
         ),
         (Unauthorised("No.", code="auth.invalid_token", status=401), 5, "failed", "refuses"),
-        (Unreachable("Nobody there."), 5, "failed", "could not be tried"),
+        (Unreachable("Nobody there."), 5, "failed", "could not be checked"),
     ],
 )
 def test_a_consent(failure: ConsentLost | None, days: float, level: str, words: str) -> None:
@@ -229,7 +239,7 @@ URL = "https://a.example/webhooks/main"
 @pytest.mark.parametrize(
     ("changed", "level", "words"),
     [
-        ({}, "ok", "integrated"),
+        ({}, "ok", "is connected"),
         ({"webhook_url": "https://b.example/webhooks/main"}, "failed", "b.example"),
         ({"status": "suspended"}, "failed", "suspended"),
         ({"external_store_id": "loc-9"}, "failed", "loc-9"),
@@ -256,7 +266,7 @@ def test_a_till() -> None:
     away = store.verdict("folder", Health(online=False, detail="no folder"), asked=True)
     assert away.level is Level.FAILED
     assert "no folder" in away.text
-    assert "does not tell" in store.verdict("x", Health(online=True), asked=False).text
+    assert "cannot see" in store.verdict("x", Health(online=True), asked=False).text
 
 
 # -- the machine
@@ -292,12 +302,12 @@ def test_the_longest_mount_above_a_folder_counts() -> None:
 @pytest.mark.parametrize(
     ("changed", "running", "level", "words"),
     [
-        ({}, True, "ok", "sound"),
-        ({"exists": False}, False, "skipped", "no ledger yet"),
+        ({}, True, "ok", "intact"),
+        ({"exists": False}, False, "skipped", "no database yet"),
         ({"failure": "file is not a database"}, False, "failed", "not a database"),
         ({"sound": False, "faults": ["page 3"]}, True, "failed", "page 3"),
-        ({"sound": None}, True, "ok", "sound"),
-        ({"writable": False}, True, "failed", "cannot be written"),
+        ({"sound": None}, True, "ok", "intact"),
+        ({"writable": False}, True, "failed", "cannot save"),
         ({"schema": "0009"}, False, "failed", "newer"),
         ({"schema": "0001"}, False, "ok", "next start"),
         ({"schema": "0001"}, True, "failed", "0001"),
@@ -333,7 +343,7 @@ def test_the_time_server(shown: str, level: str) -> None:
 
 def test_the_service_manager() -> None:
     assert bridge.manager_verdict({}, running=False).level is Level.SKIPPED
-    assert "nobody starts it again" in bridge.manager_verdict({}, running=True).text
+    assert "nothing starts it again" in bridge.manager_verdict({}, running=True).text
     environment = {"INVOCATION_ID": "x", "WATCHDOG_USEC": "30000000"}
     watched = bridge.manager_verdict(environment, running=True)
     assert watched.details["watchdog_s"] == 30
@@ -361,7 +371,7 @@ def test_ports() -> None:
     taken = [bridge.Port("receiver", "127.0.0.1:1")]
     assert bridge.ports_verdict(free, running=False).level is Level.OK
     assert bridge.ports_verdict(taken, running=True).level is Level.OK
-    assert "is taken" in bridge.ports_verdict(taken, running=False).text
+    assert "already in use" in bridge.ports_verdict(taken, running=False).text
     assert "Nothing answers" in bridge.ports_verdict(free, running=True).text
     assert bridge.ports_verdict([], running=True).level is Level.SKIPPED
 

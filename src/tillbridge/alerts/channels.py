@@ -146,19 +146,19 @@ def _explain(failure: Exception, settings: EmailSettings) -> tuple[str, str]:
             )
         case smtplib.SMTPRecipientsRefused():
             return (
-                _("The mail server {host} takes none of the addresses in to.").format(host=host),
+                _("The mail server {host} accepts none of the addresses in to.").format(host=host),
                 _("Check to in [alerts.email]."),
             )
         case ssl.SSLError():
             return (
-                _("No encrypted connection to {host}:{port} was made: {detail}").format(
+                _("No encrypted connection to {host}:{port} could be made: {detail}").format(
                     host=host, port=port, detail=failure.reason or failure
                 ),
                 _('Check port and tls: "starttls" is port 587, "tls" is port 465.'),
             )
         case smtplib.SMTPException() if not isinstance(failure, smtplib.SMTPServerDisconnected):
             return (
-                _("The mail server {host} refused: {detail}").format(
+                _("The mail server {host} refused the message: {detail}").format(
                     host=host, detail=_detail(failure)
                 ),
                 _("Check [alerts.email], then try: tillbridge alerts test"),
@@ -177,9 +177,9 @@ def _detail(failure: Exception) -> str:
         text = error.decode("utf-8", "replace") if isinstance(error, bytes) else str(error)
         return f"{failure.smtp_code} {text}"
     if isinstance(failure, socket.gaierror):
-        return _("there is no such host")
+        return _("no such host")
     if TimeoutError in {type(failure), type(failure.__context__)}:
-        return _("it did not answer in time")
+        return _("no answer in time")
     return (failure.strerror if isinstance(failure, OSError) else None) or str(failure)
 
 
@@ -226,8 +226,8 @@ class WebhookChannel:
             ) from failure
         except aiohttp.InvalidURL as failure:
             raise NotSent(
-                _("The webhook's address is none."),
-                fix=_("Check url in [alerts.webhook]: it begins with https:// or http://."),
+                _("The webhook's address is not a web address."),
+                fix=_("Correct url in [alerts.webhook]: it has to begin with https:// or http://."),
             ) from failure
         except (aiohttp.ClientError, OSError) as failure:
             raise NotSent(
@@ -293,11 +293,11 @@ class AppriseChannel:
         except Exception as failure:
             raise NotSent(
                 _("apprise failed: {kind}").format(kind=type(failure).__name__),
-                fix=_("Bring it up to date: pip install --upgrade apprise"),
+                fix=_("Update it: pip install --upgrade apprise"),
             ) from failure
         if not accepted:
             raise NotSent(
-                _("apprise could not tell every address."),
+                _("apprise could not notify every address."),
                 fix=_("Check the addresses in [alerts.apprise] with: tillbridge alerts test"),
             )
 
@@ -335,7 +335,7 @@ async def reach(url: str, *, timeout_s: float, fix: str) -> None:
         tls = parts.scheme == "https"
         host, port = parts.hostname or "", parts.port or (443 if tls else 80)
     except ValueError:
-        raise NotSent(_("The address is none."), fix=fix) from None
+        raise NotSent(_("The heartbeat's address is not a web address."), fix=fix) from None
     try:
         async with asyncio.timeout(timeout_s):
             _reader, writer = await asyncio.open_connection(
@@ -345,7 +345,7 @@ async def reach(url: str, *, timeout_s: float, fix: str) -> None:
         raise NotSent(_("{host} does not answer.").format(host=host), fix=fix) from None
     except ssl.SSLError as failure:
         raise NotSent(
-            _("No encrypted connection to {host} was made: {detail}").format(
+            _("No encrypted connection to {host} could be made: {detail}").format(
                 host=host, detail=failure.reason or type(failure).__name__
             ),
             fix=fix,

@@ -196,7 +196,7 @@ def compose(
     first = min(episodes, key=lambda each: each.problem.since).problem
     more = len(episodes) - 1
     over = what.kind == "over"
-    head = _("Over: {text}") if over else "{text}"
+    head = _("Resolved: {text}") if over else "{text}"
     subject = head.format(text=first.text)
     if more:
         subject += " " + ngettext("(and {n} more)", "(and {n} more)", more).format(n=more)
@@ -211,7 +211,7 @@ def compose(
         count = len(episodes) - _SHOWN
         lines.append(ngettext("... and {n} more.", "... and {n} more.", count).format(n=count))
     if over:
-        lines += [_("It began at {since} and is over.").format(since=since)]
+        lines += [_("It began at {since} and is resolved.").format(since=since)]
     else:
         lines += [_("Since: {since}").format(since=since)]
         lines += [waiting] if waiting else []
@@ -249,8 +249,8 @@ def trial(now_ms: int) -> Message:
         kind="test",
         subject=_("tillbridge: this is a test"),
         lines=(
-            _("This is a test: alerts of the bridge arrive here."),
-            _("Nothing is to be done."),
+            _("This is a test. Alerts from the bridge arrive here."),
+            _("You do not need to do anything."),
         ),
         facts={"code": "", "severity": "", "store": "", "since": to_iso(now_ms)},
     )

@@ -31,23 +31,24 @@ def _show_user(answer: Answer, _given: Arguments) -> Lines:
 @command("password", _show_user)
 def password(
     _context: typer.Context,
-    name: Annotated[str, Argument("NAME", _("Who will sign in."))],
+    name: Annotated[str, Argument("NAME", _("The name to sign in with."))],
     *,
     role: Annotated[str, Argument("ROLE", _("look, staff or technician."))] = "technician",
 ) -> Answer:
-    """Ask twice for a password, and print the lines for bridge.toml: a hash, never the password.
+    """Set a password for the page: prints the lines for bridge.toml, with a hash.
 
-    Put them into bridge.toml and restart the bridge. From a pipe it reads one line.
+    Asks twice. Put the lines into bridge.toml and restart the bridge. From a pipe it reads one
+    line.
 
     Example: tillbridge password anna --role staff
     """
     from tillbridge.web.passwords import password_hash
 
     if not _NAME.fullmatch(name):
-        raise typer.BadParameter(_("Use letters, digits and . _ @ - for a name."))
+        raise typer.BadParameter(_("Use only letters, digits and . _ @ - in a name."))
     if role not in _ROLES:
         raise typer.BadParameter(
-            _("There is no role {role}; there are: {roles}.").format(
+            _("There is no role {role}. Use one of: {roles}.").format(
                 role=role, roles=", ".join(_ROLES)
             ),
             param_hint="--role",
@@ -61,8 +62,8 @@ def _asked() -> str:
     import getpass
 
     first = getpass.getpass(_("Password: "))
-    if getpass.getpass(_("Once more: ")) != first:
-        raise ConfigError(_("The two are not the same."), fix=_("Try again."))
+    if getpass.getpass(_("Repeat: ")) != first:
+        raise ConfigError(_("The passwords do not match."), fix=_("Try again."))
     return first
 
 
@@ -79,13 +80,13 @@ def reporting(
     *,
     scope: Annotated[
         list[Scope] | None,
-        Argument("SCOPE", _("reports.read (without it), catalogue.write; or both.")),
+        Argument("SCOPE", _("reports.read (default), catalogue.write, or both.")),
     ] = None,
 ) -> Answer:
-    """Print a token for the reporting API; nothing else goes to stdout.
+    """Print a token for the reporting API, and nothing else on stdout.
 
-    It is the app's, not a merchant's, and the same one is printed until shortly before its end.
-    The bridge itself calls no report: their endpoints are not shown.
+    The token belongs to the app, not to a store. The same one is printed until shortly before it
+    expires. The bridge itself does not use the reporting API.
 
     Example: tillbridge token reporting --scope reports.read
     """

@@ -54,7 +54,7 @@ _show_list = answer_table(
 
 @command("adapter list", _show_list)
 def list_adapters(_context: typer.Context) -> Answer:
-    """List the adapters that are installed, with the level that each of them reaches.
+    """List the installed adapters, and the level that each of them reaches.
 
     Example: tillbridge adapter list
     """
@@ -96,9 +96,9 @@ def check(
     ] = False,
     as_json: Json = False,
 ) -> None:
-    """Check whether an adapter does what it must, on a till of its own that is made for it.
+    """Check an adapter against a till that is made for the test.
 
-    No real till is touched. Ends with 0 when nothing is wrong, with 1 else.
+    Touches no real till. Exit code: 0 nothing is wrong, 1 something is.
 
     Example: tillbridge adapter check folder
     """
@@ -112,7 +112,7 @@ def check(
     for each in only or ():
         if each not in known:
             raise typer.BadParameter(
-                _("There is no check {name}; there are: {known}.").format(
+                _("There is no check {name}. Use one of: {known}.").format(
                     name=each, known=", ".join(sorted(known))
                 ),
                 param_hint="--only",
@@ -121,13 +121,11 @@ def check(
     if kit.adapter.name == "process":
         raise ConfigError(
             _("What the adapter process can do is what its program can do."),
-            fix=_("Name the folder of the program, in which process.toml is."),
+            fix=_("Give the program's folder, the one with process.toml."),
         )
     if kit.rig is None:
         raise ConfigError(
-            _("The adapter {name} has no rig, so nothing can be tried on it.").format(
-                name=kit.adapter.name
-            ),
+            _("The adapter {name} has no rig to test it with.").format(name=kit.adapter.name),
             fix=_("Write RIG in {package}/rig.py: docs/adapters/writing.md says how.").format(
                 package=kit.package.name
             ),
@@ -178,13 +176,13 @@ def _show_verdict(
         return
     count = len(verdict.failures) + len(verdict.broken)
     if count:
-        text = ngettext("{count} thing is wrong.", "{count} things are wrong.", count)
+        text = ngettext("{count} check failed.", "{count} checks failed.", count)
         yield text.format(count=count), "down"
     elif verdict.quality is None:
         path = kit.package / "quality.toml"
-        yield _("Nothing is wrong. For a level, write {path}.").format(path=path)
+        yield _("All checks passed. To get a level, write {path}.").format(path=path)
     else:
-        yield _("Nothing is wrong. Level: {level}.").format(level=verdict.level), "ok"
+        yield _("All checks passed. Level: {level}.").format(level=verdict.level), "ok"
 
 
 # -- try
@@ -199,14 +197,14 @@ def try_adapter(
     sample: Sample = None,
     currency: Currency = "EUR",
     once: Annotated[
-        bool, Argument(help=_("Read once, and end; else again when it changes."))
+        bool, Argument(help=_("Read once. Default: read again at each change."))
     ] = False,
     as_json: Json = False,
 ) -> None:
-    """Show what an adapter reads from a till: menu, availability, tables, health. Pushes nothing.
+    """Show what an adapter reads from a till: menu, availability, tables, health. Sends nothing.
 
-    Options come from --sample, else from sample.toml in the adapter's folder or from the
-    configuration's store that uses the adapter. A case folder is read as it was recorded.
+    Options come from --sample, else from sample.toml in the adapter's folder, else from the store
+    in bridge.toml that uses the adapter. A case folder is read as it was recorded.
 
     Example: tillbridge adapter try folder --store main --once
     """
@@ -250,8 +248,8 @@ def _crash_named(adapter: "Adapter") -> Iterator[None]:
         raise BridgeError(
             f"{place} in {place.function}: {type(failure).__name__}: {failure}",
             fix=_(
-                "Mend {file}, line {line}: an adapter lets nothing out but the failures of"
-                " tillbridge.adapter."
+                "Correct {file}, line {line}: an adapter may raise only the failures of "
+                "tillbridge.adapter."
             ).format(file=place.file, line=place.line),
         ) from failure
 
@@ -281,7 +279,7 @@ def _source(
                 )
     raise ConfigError(
         _("No store of the configuration uses the adapter {name}.").format(name=kit.adapter.name),
-        fix=_("Name a TOML file with its options: --sample FILE."),
+        fix=_("Give a TOML file with its options: --sample FILE."),
     )
 
 
@@ -306,7 +304,7 @@ def _show_trial(trial: "Trial", currency: str) -> Lines:
     readings = trial.readings
     health = readings.get("health")
     if health is not None:
-        text = _("The till answers.") if health["online"] else _("The till is away.")
+        text = _("The till answers.") if health["online"] else _("The till does not answer.")
         text = f"{text} {health['detail']}".rstrip()
         yield text, "ok" if health["online"] else "down"
     menu = readings.get("catalogue")
@@ -332,7 +330,7 @@ def _show_trial(trial: "Trial", currency: str) -> Lines:
             stop = "" if text.endswith((".", "!", "?", ":")) else "."
             yield f"? {row['place']}: {text}{stop} {row['fix']}", "warning"
     if trial.summary is not None:
-        yield _("In all:")
+        yield _("Total:")
         yield from (f"  {line}" for line in summary_lines(trial.summary, currency))
 
 
@@ -363,7 +361,7 @@ def _show_menu(menu: Mapping[str, Any], currency: str) -> Lines:
     ]
     yield from say.rows(columns, lines)
     if (more := len(items) - _MOST_SHOWN) > 0:
-        yield _("... and {count} more (all with --json)").format(count=more)
+        yield _("... and {count} more (to see all: --json)").format(count=more)
     for group in list(groups.values())[:_MOST_SHOWN]:
         offered = (add_ons[key] for key in group.get("add_ons", ()) if key in add_ons)
         yield _("Add-ons {id} {name}, {least} to {most}: {add_ons}").format(
@@ -384,22 +382,22 @@ def _show_menu(menu: Mapping[str, Any], currency: str) -> Lines:
 def write_modifiers(
     loaded: "LoadedSettings",
     store: Annotated[
-        str, Argument("STORE", _("The store as it is called here."), "", "stores", "store")
+        str, Argument("STORE", _("The store's name in bridge.toml."), "", "stores", "store")
     ],
     *,
     out: Annotated[
         Path | None,
         Argument(
             "FILE",
-            _("Write it there; else where the option modifiers says, or to modifiers.csv."),
+            _("The file to write. Default: the one in the option modifiers, or modifiers.csv."),
         ),
     ] = None,
     as_json: Json = False,
 ) -> None:
-    """Write the file of what modifiers offer, with a row for each modifier that has no options.
+    """Write a file with a row for each modifier whose options the till does not export.
 
-    What stands in the file stays. Fill in option and price, and add a row for each further option;
-    the option - leaves a modifier out.
+    Existing rows stay. Fill in option and price, and add a row for each further option. The
+    option - leaves a modifier out.
 
     Example: tillbridge adapter modifiers main
     """
@@ -443,7 +441,7 @@ def _without_options(
     if field is None or Path not in get_args(field.annotation):
         raise ConfigError(
             _("The adapter {adapter} reads no file of modifiers.").format(adapter=used),
-            fix=_("Its export says itself what can be chosen, or has no modifiers."),
+            fix=_("Its export already has the options, or has no modifiers."),
         )
     there = {
         name: value
@@ -475,7 +473,7 @@ def _write(path: Path, text: str) -> None:
     except OSError as failure:
         raise ConfigError(
             _("{path} cannot be written: {why}.").format(path=path, why=failure.strerror),
-            fix=_("Name another file with --out."),
+            fix=_("Choose another file with --out."),
         ) from failure
 
 
@@ -485,7 +483,7 @@ def _write(path: Path, text: str) -> None:
 def _show_made(answer: Answer, _given: Arguments) -> Lines:
     folder = answer["folder"]
     yield from (f"  {each}" for each in answer["files"])
-    yield _("Made {folder}. Next:").format(folder=folder)
+    yield _("Created {folder}. Next:").format(folder=folder)
     yield f"  tillbridge adapter check {folder}"
     yield f"  tillbridge adapter try {Path(folder) / 'tests/cases/plain'} --once"
 
@@ -493,17 +491,17 @@ def _show_made(answer: Answer, _given: Arguments) -> Lines:
 @command("adapter new", _show_made)
 def new(
     _context: typer.Context,
-    name: Annotated[str, Argument("NAME", _("Small letters, digits and _."))],
+    name: Annotated[str, Argument("NAME", _("The name: lower-case letters, digits and _."))],
     *,
     folder: Annotated[
-        Path, Argument("FOLDER", _("Where the package's folder is made."), "--in")
+        Path, Argument("FOLDER", _("The folder in which to create the package."), "--in")
     ] = Path("adapters"),
     kind: Annotated[
         str,
         Argument("KIND", _("What the till has: files, http (REST), sql, or process (a program).")),
     ] = "files",
 ) -> Answer:
-    """Make the package of a new adapter, which works and passes its checks as it is.
+    """Create the package of a new adapter, which works and passes its checks right away.
 
     Example: tillbridge adapter new mytill --kind http
     """
@@ -520,7 +518,7 @@ def _show_recorded(answer: Answer, given: Arguments) -> Lines:
     counts = ", ".join(f"{kind} {count}" for kind, count in answer["counts"].items())
     yield _("Read: {counts}").format(counts=counts or _("nothing"))
     yield from ((each, "warning") for each in answer["left_out"])
-    text = _("Made {folder}; {count} values are others now. Look through it, then:")
+    text = _("Created {folder} and replaced {count} values. Look through it, then:")
     yield text.format(folder=answer["folder"], count=answer["redacted"])
     yield f"  tillbridge adapter replay {answer['folder']} --adapter {given['name']}"
 
@@ -530,19 +528,19 @@ def record_adapter(
     context: typer.Context,
     name: Name,
     *,
-    out: Annotated[Path, Argument("FOLDER", _("The case folder that is made."))],
+    out: Annotated[Path, Argument("FOLDER", _("The case folder to create."))],
     store: Store = None,
     sample: Sample = None,
     currency: Currency = "EUR",
     more: Annotated[
         list[Path] | None,
-        Argument("FILE", _("A file or folder that it reads besides; may be repeated."), "--with"),
+        Argument("FILE", _("Another file or folder that it reads; may be repeated."), "--with"),
     ] = None,
 ) -> Answer:
-    """Record what an adapter sees and says, without secrets and customers' data, as a case folder.
+    """Record what an adapter reads as a case folder, without secrets and customer data.
 
-    It reads once: files, and HTTP through a relay on this machine. It writes nothing into the
-    till. Look through the folder before you hand it on.
+    Reads once: files, and HTTP through a relay on this machine. Writes nothing to the till. Look
+    through the folder before you share it.
 
     Example: tillbridge adapter record mytill --store main --out cases/no_prices
     """
@@ -559,9 +557,9 @@ def record_adapter(
 
 def _show_difference(answer: Answer, _given: Arguments) -> Lines:
     if answer["same"]:
-        yield _("It is read as expected."), "ok"
+        yield _("The result is as expected."), "ok"
         return
-    yield _("It is read differently:"), "down"
+    yield _("The result has changed:"), "down"
     yield from answer["difference"].splitlines()
 
 
@@ -573,14 +571,14 @@ def replay(
     adapter: Annotated[str | None, Argument("NAME", _("Read it with this adapter."))] = None,
     accept: Annotated[
         bool,
-        Argument(help=_("What is read is right: write it into the case, as expected.")),
+        Argument(help=_("Save the result as the expected one.")),
     ] = False,
 ) -> Answer:
-    """Read a case folder again, and show what is read differently; ends with 1 if anything is.
+    """Read a case folder again and show what has changed. Exit code 1: something has.
 
-    With --accept what is read now becomes what is expected; look at it first.
+    With --accept, today's result becomes the expected one. Review it first.
 
-    Without --adapter it is the one whose package the folder lies in, or the one that recorded it.
+    Without --adapter: the adapter whose package holds the folder, or the one that recorded it.
 
     Example: tillbridge adapter replay tests/cases/plain
     """

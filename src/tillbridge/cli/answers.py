@@ -57,14 +57,14 @@ def _plan(
     """Show a plan; `texts` are its heads: where it is `held`, where `nothing` is to push, else."""
     held = answer["held"]
     if held and answer["approved"]:
-        yield _("This change is approved, and goes out with the next push:")
+        yield _("You have approved this update. The bridge sends it next:")
     elif held:
         yield texts["held"]
     else:
         yield texts["nothing" if nothing else "pushed"]
     yield from _marked("!", held)
     if first:
-        yield _("  The storefront has no menu yet. This one comes to:")
+        yield _("  The storefront has no menu yet. This is the first one:")
     yield from _marked("*", first, level="")
     lines = answer["lines"]
     yield from (f"  {line}" for line in lines[:_MOST_LINES])
@@ -89,15 +89,15 @@ def _menu_plan(answer: "PlanView", _given: Arguments) -> Lines:
 
 def _tables_plan(answer: "TablesPlanView", given: Arguments) -> Lines:
     count = answer["tables"]
-    held = _("This change waits for a person (release it with: tillbridge tables approve {store}):")
+    held = _("This update is on hold (to publish it: tillbridge tables approve {store}):")
     pushed = ngettext(
-        "This would be pushed, a floor plan of {n} table:",
-        "This would be pushed, a floor plan of {n} tables:",
+        "This floor plan of {n} table would be sent:",
+        "This floor plan of {n} tables would be sent:",
         count,
     )
     texts = {
         "held": held.format(store=given["store"]),
-        "nothing": _("Nothing to push: the service has the tables as the till has them."),
+        "nothing": _("Nothing to send: the ordering service has the till's tables."),
         "pushed": pushed.format(n=count),
     }
     return _plan(answer, texts, nothing=not answer["lines"])
@@ -108,10 +108,12 @@ def _store_plan(answer: Answer, _given: Arguments) -> Lines:
         yield _("This would be sent ({keys}):").format(keys=", ".join(sorted(answer["body"])))
         yield from (f"  {line}" for line in answer["lines"])
     else:
-        yield _("Nothing to send: the service has what the files say.")
+        yield _("Nothing to send: the ordering service has these settings.")
     if answer["unsaid"]:
         keys = ", ".join(answer["unsaid"])
-        yield _("No longer said, and kept by the service: {keys}.").format(keys=keys)
+        yield _("Removed from the files, but still set at the ordering service: {keys}.").format(
+            keys=keys
+        )
     for note in answer["notes"]:
         yield _("Note: {note}").format(note=note), "warning"
 
@@ -131,9 +133,9 @@ def _pushes(answer: "PushesPage", given: Arguments) -> Lines:
         _("Nothing was ever pushed."),
         (_("WHEN"), _at("started_at")),
         (_("WHAT"), lambda each: push_columns(each)[0]),
-        (_("ENDED"), lambda each: push_columns(each)[1]),
+        (_("RESULT"), lambda each: push_columns(each)[1]),
         (_("TOOK"), lambda each: push_columns(each)[2]),
-        (_("THE SERVICE SAID"), "message"),
+        (_("MESSAGE"), "message"),
     )(answer, given)
 
 
@@ -166,15 +168,15 @@ def _tables(answer: Answer, given: Arguments) -> Lines:
         (_("QR CODE"), _qr_code),
     )(answer, given)
     for reason in answer["held"] if answer["tables"] else ():
-        yield _("A change waits for a person: {reason}").format(reason=reason)
+        yield _("Update on hold: {reason}").format(reason=reason)
 
 
 def no_tables(answer: Answer, store: str) -> str:
     """Return why there are no tables, and what to do."""
     text = (
-        _("No tables yet: push them with: tillbridge tables push {store}")
+        _("No tables yet. Send them: tillbridge tables push {store}")
         if answer["told"]
-        else _("No tables: name the file of them in [stores.{store}.pos]; see docs/tables.md.")
+        else _("No tables: set their file in [stores.{store}.pos] (docs/tables.md).")
     )
     return text.format(store=store)
 
@@ -193,7 +195,7 @@ def _store(answer: Answer, _given: Arguments) -> Lines:
     yield closure_line(answer)
     if answer["next_change_at"]:
         when = say.local_time(answer["next_change_at"])
-        yield _("The schedule changes that next at {when}.").format(when=when)
+        yield _("The schedule changes this at {when}.").format(when=when)
     settings, tax = answer["settings"], answer["tax"]
     if settings and settings["hours_today"] is not None:
         hours = ", ".join(settings["hours_today"]) or _("closed")
@@ -229,7 +231,7 @@ def _store_tax(answer: Answer, _given: Arguments) -> Lines:
     if config["enabled"]:
         modes = {"inclusive": _("prices include tax"), "exclusive": _("tax is added to prices")}
         mode = modes.get(config["pricing_mode"], "?")
-        text = _("The service taxes by {level}; {mode}:")
+        text = _("The ordering service taxes by {level}; {mode}:")
         yield text.format(level=config["level"] or "?", mode=mode)
         for each in config["taxes"]:
             parts = ", ".join(
@@ -238,10 +240,10 @@ def _store_tax(answer: Answer, _given: Arguments) -> Lines:
             )
             yield f"  {each['name'] or each['tax_id']}: {parts or '0 %'}"
     else:
-        yield _("The service takes no tax.")
+        yield _("The ordering service adds no tax.")
     yield from ((f"! {each}", "warning") for each in differences)
     if not differences:
-        yield _("Till, service and orders agree."), "ok"
+        yield _("The taxes of the till, the ordering service and the orders match."), "ok"
 
 
 # -- integration
@@ -254,25 +256,25 @@ _FIELDS = (
     "notification_email",
 )
 _STATES = {
-    "integrated": _("The store is integrated with this bridge's app."),
-    "not_integrated": _("The store is not integrated."),
-    "disabled": _("The ordering service has disabled the integration."),
-    "pending": _("The ordering service has not yet made the integration active."),
+    "integrated": _("The store is connected to this bridge."),
+    "not_integrated": _("The store is not connected."),
+    "disabled": _("The ordering service has disabled the connection."),
+    "pending": _("The ordering service has not activated the connection yet."),
 }
 _SECRETS = {
-    "known": _("The webhook secret is known here, since {since}."),
-    "unknown": _("The webhook secret is not known here: orders are refused."),
-    "none": _("There is no webhook secret without an integration."),
+    "known": _("The bridge has had the webhook secret since {since}."),
+    "unknown": _("The bridge does not have the webhook secret: it refuses orders."),
+    "none": _("Without a connection there is no webhook secret."),
 }
 _NEXT = {
-    "nothing": _("Nothing to do: the service has it as configured."),
-    "change": _("Apply it with: tillbridge integration apply {store}"),
+    "nothing": _("Nothing to do: the connection matches the configuration."),
+    "change": _("Apply the configuration: tillbridge integration apply {store}"),
     "reintegrate": _(
-        "Another location takes a new integration: tillbridge integration apply {store}"
+        "Another location needs a new connection: tillbridge integration apply {store}"
     ),
-    "rotate": _("Get a new webhook secret with: tillbridge integration rotate-secret {store}"),
-    "integrate": _("Integrate it with: tillbridge integration reintegrate {store}"),
-    "wait": _("Others must act first; see: tillbridge status"),
+    "rotate": _("Get a new webhook secret: tillbridge integration rotate-secret {store}"),
+    "integrate": _("Reconnect the store: tillbridge integration reintegrate {store}"),
+    "wait": _("Someone else has to act first. To see who: tillbridge status"),
 }
 
 
@@ -287,10 +289,10 @@ def _integration(answer: "IntegrationView", given: Arguments) -> Lines:
     yield _SECRETS[answer["secret"]].format(since=say.local_time(answer["secret_since"]))
     if answer["old_secret_until"]:
         until = say.local_time(answer["old_secret_until"])
-        yield _("Deliveries signed with the one before are taken until {at}.").format(at=until)
+        yield _("The previous secret stays valid until {at}.").format(at=until)
     if answer["removed_since"]:
         since = say.local_time(answer["removed_since"])
-        yield _("It was taken off this bridge at {at}.").format(at=since)
+        yield _("It was disconnected from this bridge at {at}.").format(at=since)
     if answer["plan"]["kind"] != "nothing":
         yield _NEXT[answer["plan"]["kind"]].format(store=given["store"])
 
@@ -326,14 +328,15 @@ def _effects_of_remove(ask: Callable[[str], Answer], loaded: "LoadedSettings") -
         count,
     ).format(n=count)
     return [
-        _("No more orders arrive from the ordering service for this store."),
+        _("No more orders arrive for this store."),
         *([waiting] if count else []),
-        _("The menu, sold-out items and tables are no longer pushed; the service refuses them."),
-        _("The ledger keeps orders, menu and history; nothing in the till changes."),
+        _("The bridge no longer sends its menu, sold-out items and tables."),
+        _("Orders, menu and history stay here. Nothing changes in the till."),
         _(
-            "Deliveries under way are taken for {span}, then the webhook secret is forgotten."
+            "Orders on their way are still accepted for {span}. Then the bridge forgets the "
+            "webhook secret."
         ).format(span=old),
-        _("The merchant's consent stays until it ends; connect brings the store back."),
+        _("The sign-in stays valid. To bring the store back: tillbridge connect"),
     ]
 
 
@@ -358,11 +361,11 @@ EFFECTS: Mapping[str, Effects] = {
 def _own(each: Answer) -> str:
     own = each["own"]
     if own["available"]:
-        return "" if own["told"] else _("on sale again (to be told)")
+        return "" if own["told"] else _("on sale again (not sent yet)")
     text = _("off sale")
     if own["until"]:
         text = _("off sale until {until}").format(until=say.local_time(own["until"]))
-    return text if own["told"] else text + " " + _("(to be told)")
+    return text if own["told"] else text + " " + _("(not sent yet)")
 
 
 def _community_orders(answer: Answer, _given: Arguments) -> Lines:
@@ -395,7 +398,7 @@ def problem_lines(problem: "ProblemView") -> Lines:
 
 def _problems(answer: Answer, _given: Arguments) -> Lines:
     if not answer["problems"]:
-        yield _("No problem is open."), "ok"
+        yield _("Everything works: no problem is open."), "ok"
     for place, problem in enumerate(answer["problems"]):
         if place:
             yield ""
@@ -437,7 +440,7 @@ SHOWN: Mapping[str, Show] = {
     "alerts.test": _alerts_test,
     "audit.list": answer_table(
         "entries",
-        _("Nothing has been done by hand yet."),
+        _("No activity yet."),
         (_("WHEN"), _at("at")),
         (_("WHO"), "who"),
         (_("WHAT"), "action"),
@@ -452,7 +455,7 @@ SHOWN: Mapping[str, Show] = {
         (_("TILL"), lambda each: each["external_id"] or ""),
         (_("STORE"), lambda each: each["store_name"] or each["store_id"]),
         (_("SOLD"), lambda each: {True: _("yes"), False: _("no"), None: "?"}[each["available"]]),
-        (_("OUR WORD"), _own),
+        (_("THIS BRIDGE"), _own),
         (_("NAME"), "name"),
     ),
     "communities.orders": _community_orders,
@@ -463,14 +466,14 @@ SHOWN: Mapping[str, Show] = {
         (_("EVENT"), "event_type"),
         (_("DELIVERY"), "delivery_id"),
         (_("ANSWER"), lambda each: each["response_status"] or _("none")),
-        (_("WORDS"), lambda each: each["response_body"] or each["error"]),
+        (_("MESSAGE"), lambda each: each["response_body"] or each["error"]),
     ),
     "fleet.key": lambda answer, _given: [f"{answer['name']} {answer['key']}"],
     "integration.plan": _integration_plan,
     "integration.show": _integration,
     "items.find": answer_table(
         "items",
-        _("The menu has nothing like that."),
+        _("No item matches. Try fewer letters."),
         (_("ID"), "external_id"),
         (_("NAME"), _name),
         (_("PRICE"), lambda each: f"{each['price']} {each['currency']}"),
@@ -478,13 +481,13 @@ SHOWN: Mapping[str, Show] = {
     ),
     "items.off": answer_table(
         "items",
-        _("Everything is on sale."),
+        _("No item is sold out."),
         (_("ID"), "external_id"),
         (_("NAME"), _name),
         (_("SINCE"), _at("since", "?")),
         (_("UNTIL"), _at("until", "-")),
         (_("BY"), items.taken_off_by),
-        (_("AT THE STOREFRONT"), items.reached),
+        (_("FOR GUESTS"), items.reached),
     ),
     "menu.history": _pushes,
     "menu.items": _menu,

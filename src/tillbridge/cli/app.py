@@ -33,33 +33,29 @@ _FIRST = (
     "password sandbox demo"
 ).split()
 _GROUPS = {
-    "setup": _("How far the bridge is set up."),
-    "integration": _("The integration of a store: show, change, renew, remove."),
-    "problems": _("What is wrong, and what to do; stop alerts about it."),
-    "alerts": _("Try the ways of telling people of problems."),
-    "fleet": _("Many bridges, seen from one place."),
+    "setup": _("See how far the set-up is, and save it."),
+    "integration": _("A store's connection to the ordering service: show, apply, renew, remove."),
+    "problems": _("Open problems: what they mean, what to do, and acknowledge them."),
+    "alerts": _("Test the alerts."),
+    "fleet": _("See many bridges in one place."),
     "menu": _("See, push and approve menu changes."),
-    "orders": _("Look at orders, try one again, cancel one."),
-    "item": _("Take items off sale and put them back."),
-    "store": _("Open and pause a store; its settings and taxes."),
-    "tables": _("The floor plan, and QR codes to print."),
-    "community": _("Communities: their catalogue, items off sale, orders, webhook."),
-    "community webhook": _(
-        "The webhook subscription of a community: test it, see its deliveries, make it anew."
-    ),
-    "token": _("App-level tokens, for scripts of your own."),
+    "orders": _("See orders, try one again, cancel one."),
+    "item": _("Mark items as sold out, and put them back on sale."),
+    "store": _("Pause and open a store; its settings and taxes."),
+    "tables": _("Tables: the floor plan, and QR codes to print."),
+    "community": _("Communities: catalogue, sold-out items, orders, webhook."),
+    "community webhook": _("A community's webhook: test it, see its deliveries, renew it."),
+    "token": _("Access tokens for your own scripts."),
     "adapter": _("Write, check and try adapters for tills."),
-    "audit": _("Who did what, chained by hash."),
+    "audit": _("Activity: who did what."),
     "config": _("Check and show the configuration."),
-    "service": _("The bridge as a service of this machine."),
+    "service": _("Run the bridge as a service of this machine."),
 }
 
 app = typer.Typer(
     name="tillbridge",
     help=_("The bridge between a restaurant's till and its online orders."),
-    epilog=_(
-        "Begin with: tillbridge demo. Then write bridge.toml and try: tillbridge config check"
-    ),
+    epilog=_("To try it out: tillbridge demo. To set it up: tillbridge run"),
     no_args_is_help=True,
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
@@ -81,7 +77,9 @@ def begin(
         typer.Option(
             "--config",
             metavar="FILE",
-            help=_("The configuration; else ./bridge.toml, then /etc/tillbridge/bridge.toml."),
+            help=_(
+                "The configuration file. Default: ./bridge.toml, else /etc/tillbridge/bridge.toml."
+            ),
         ),
     ] = None,
     _version: Annotated[

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 Function = TypeVar("Function", bound=Callable[..., object])
 
 _JSON = Argument(help=_("Answer as JSON."), option="--json")
-_YES = Argument(help=_("Do it without asking."), option="--yes")
+_YES = Argument(help=_("Do not ask."), option="--yes")
 Json = Annotated[bool, _JSON]  # of a command that prints its answer itself
 Yes = Annotated[bool, _YES]
 COMMANDS: dict[str, Callable[..., None]] = {}  # by what one types: "orders list"

@@ -21,8 +21,8 @@ if TYPE_CHECKING:
 def _show_checked(answer: Answer, _given: Arguments) -> Lines:
     names = answer["stores"]
     text = ngettext(
-        "{file} is right: {count} store ({names}).",
-        "{file} is right: {count} stores ({names}).",
+        "{file} is valid: {count} store ({names}).",
+        "{file} is valid: {count} stores ({names}).",
         len(names),
     )
     file = Path(answer["file"]).name
@@ -33,9 +33,9 @@ def _show_checked(answer: Answer, _given: Arguments) -> Lines:
 
 @command("config check", _show_checked)
 def check(loaded: "LoadedSettings") -> Answer:
-    """Check the configuration, with the adapters' options and the secret; nothing is started.
+    """Check the configuration, including the adapters' options and the secret. Starts nothing.
 
-    Ends with 0 when it is right and with 2 when it is not, telling everything that is wrong.
+    Lists every mistake. Exit code: 0 the configuration is valid, 2 it is not.
 
     Example: tillbridge --config bridge.toml config check
     """
@@ -46,7 +46,7 @@ def check(loaded: "LoadedSettings") -> Answer:
     if len(faults) == 1:
         raise faults[0]
     if faults:
-        head = _("{path}: {count} things are wrong:").format(path=loaded.path, count=len(faults))
+        head = _("{path} has {count} mistakes:").format(path=loaded.path, count=len(faults))
         raise ConfigError("\n".join([head, *(f"  {fault}" for fault in faults)]))
     stores = list(loaded.settings.stores)
     return {"ok": True, "file": str(loaded.path), "stores": stores, "notes": notes}
@@ -54,7 +54,7 @@ def check(loaded: "LoadedSettings") -> Answer:
 
 @command("config show")
 def show(loaded: "LoadedSettings") -> None:
-    """Show the settings that hold, defaults included, as JSON; secrets are masked.
+    """Show all settings with their defaults, as JSON. Secrets are masked.
 
     Example: tillbridge config show
     """
@@ -72,7 +72,7 @@ def show(loaded: "LoadedSettings") -> None:
 
 @command("config schema")
 def schema(_context: typer.Context) -> None:
-    """Print the JSON Schema of bridge.toml, for editors that complete and check.
+    """Print the JSON Schema of bridge.toml, for editors.
 
     Example: tillbridge config schema > bridge.schema.json
     """
@@ -99,23 +99,23 @@ def _show_version(answer: Answer, _given: Arguments) -> Lines:
     if on_disk is None:
         return
     if on_disk == ours:
-        text = _("The ledger here is of this version.")
+        text = _("The database matches this version.")
     elif on_disk < ours:
         text = _(
-            "The ledger here has schema {on_disk}: the next start backs it up and brings it to "
+            "The database has schema {on_disk}: the next start backs it up and updates it to "
             "{ours}."
         )
     else:
         text = _(
-            "The ledger here has schema {on_disk}, of a newer tillbridge: install that one, or put "
-            "a back-up from before it in place (tillbridge restore)."
+            "The database belongs to a newer tillbridge (schema {on_disk}). Install that "
+            "version, or restore a backup from before it: tillbridge restore"
         )
     yield text.format(on_disk=on_disk, ours=ours)
 
 
 @command("version", _show_version)
 def version(context: typer.Context) -> Answer:
-    """Show the version, what it fits together with, and what the next start does to the ledger.
+    """Show the version, what it works with, and whether the next start updates the database.
 
     Example: tillbridge version
     """

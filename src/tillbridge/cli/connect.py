@@ -26,7 +26,7 @@ _SIGNUP_S = 3600.0
 
 # Performs an operation, in the running bridge or here, and returns its answer.
 Perform = Callable[[str, Mapping[str, object]], Answer]
-NoBrowser = Annotated[bool, Argument(help=_("Only print the address; open no browser."))]
+NoBrowser = Annotated[bool, Argument(help=_("Print the address, but do not open a browser."))]
 
 
 @command("connect")
@@ -36,20 +36,20 @@ def connect(
     *,
     no_browser: NoBrowser = False,
     store_id: Annotated[
-        str, Argument("ID", _("Which of the merchant's stores it is, by its id."))
+        str, Argument("ID", _("The store's id, if the account has several stores."))
     ] = "",
-    email: Annotated[str, Argument("EMAIL", _("The merchant's e-mail, to sign in with."))] = "",
+    email: Annotated[str, Argument("EMAIL", _("The e-mail address to sign in with."))] = "",
     reintegrate: Annotated[
         bool,
-        Argument(help=_("Remove the integration and make it anew: gives a new webhook secret.")),
+        Argument(help=_("Reconnect the store, with a new webhook secret.")),
     ] = False,
     as_json: Json = False,
 ) -> None:
-    """Let the merchant allow this bridge to work for a store, and integrate it.
+    """Connect a store: sign in at the ordering service and allow this bridge.
 
-    Prints an address for the merchant to open, and waits up to ten minutes. Where the merchant
-    has several stores you choose one. Safe to repeat, also while the bridge runs: do it once a
-    week, since a consent lasts 7 days.
+    Prints an address to open in a browser, and waits up to ten minutes. If the account has
+    several stores, you choose one. Safe to repeat, also while the bridge runs: do it once a week,
+    since a sign-in lasts 7 days.
 
     Example: tillbridge connect main
     """
@@ -70,25 +70,27 @@ def signup(  # noqa: PLR0913 -- one option for each field of the specification
     loaded: "LoadedSettings",
     store: StoreName,
     *,
-    store_name: Annotated[str, Argument("NAME", _("What guests call it."))] = "",
-    email: Annotated[str, Argument("EMAIL", _("The merchant's e-mail."))] = "",
-    first_name: Annotated[str, Argument("NAME", _("The merchant's first name."))] = "",
-    last_name: Annotated[str, Argument("NAME", _("The merchant's last name."))] = "",
-    phone: Annotated[str, Argument("PHONE", _("Business phone, with the country's code."))] = "",
+    store_name: Annotated[str, Argument("NAME", _("The store's name for guests."))] = "",
+    email: Annotated[str, Argument("EMAIL", _("The owner's e-mail address."))] = "",
+    first_name: Annotated[str, Argument("NAME", _("The owner's first name."))] = "",
+    last_name: Annotated[str, Argument("NAME", _("The owner's last name."))] = "",
+    phone: Annotated[str, Argument("PHONE", _("Business phone, with country code."))] = "",
     street: Annotated[str, Argument("STREET", _("Street and number."))] = "",
     city: Annotated[str, Argument("CITY", _("City."))] = "",
     state: Annotated[str, Argument("STATE", _("State or province."))] = "",
     zip_code: Annotated[str, Argument("CODE", _("Postal code."), "--zip")] = "",
     country: Annotated[str, Argument("COUNTRY", _("Country."))] = "",
-    locale: Annotated[str, Argument("TAG", _("Language and region, as en-US."))] = "",
-    flow: Annotated[Flow, Argument("FLOW", _("Force one prompt: login or signup."))] = Flow.AUTO,
+    locale: Annotated[str, Argument("TAG", _("Language and region, for example en-US."))] = "",
+    flow: Annotated[
+        Flow, Argument("FLOW", _("The page to show first: login or signup."))
+    ] = Flow.AUTO,
     no_browser: NoBrowser = False,
     as_json: Json = False,
 ) -> None:
-    """Make a merchant and a store at the ordering service, and connect it.
+    """Create an account and a store at the ordering service, and connect it.
 
-    Asks on a terminal for what the options leave out. The merchant finishes in a browser, within
-    an hour. A merchant who exists already signs in instead.
+    Asks for what the options leave out. Finish it in a browser within an hour. With an e-mail
+    address that has an account already, you sign in instead.
 
     Example: tillbridge signup main --store-name "Bar Roma" --email anna@example.com
     """
@@ -128,7 +130,7 @@ def _connect(
     def carry_through(perform: Perform, wait: Callable[[float], None]) -> Answer:
         begun = perform(name, given)
         if begun.get("as_login") is True:
-            report(_("A merchant with this e-mail exists already, and signs in instead."))
+            report(_("This e-mail address has an account already: sign in instead."))
         _invite(begun["url"], wait_s, report, browser=browser)
         answer = _result(perform, wait, begun["state"], wait_s)
         if "choose" not in answer or not sys.stdin.isatty():
@@ -159,10 +161,10 @@ def _connect(
         answered = call(loaded, "integration.rotate_secret", {"store": store})
         say.lines(say.sentence(answered, {}))
     if given.get("store_id") or "chosen" in answer:
-        text = _('So that everybody sees it, put into [stores.{store}]: store_id = "{id}"')
+        text = _('To make this permanent, add to [stores.{store}]: store_id = "{id}"')
         say.line(text.format(store=store, id=answer["store_id"]))
     if answer.get("webhook_url"):
-        say.line(_("Deliveries go to: {url}").format(url=answer["webhook_url"]))
+        say.line(_("Orders go to: {url}").format(url=answer["webhook_url"]))
     if running is None:
         say.line(_("Next: tillbridge run, or start the service."))
 
@@ -176,8 +178,8 @@ def _invite(url: str, wait_s: float, report: Callable[[str], None], *, browser: 
         try:
             webbrowser.open(url)
         except webbrowser.Error:
-            report(_("No browser could be opened here: open the address yourself."))
-    text = _("Waiting for the merchant's consent, for up to {minutes} minutes (Ctrl-C ends it).")
+            report(_("No browser could be opened. Open the address yourself."))
+    text = _("Waiting for you to sign in, for up to {minutes} minutes (Ctrl-C stops).")
     report(text.format(minutes=round(wait_s / 60)))
 
 
@@ -188,20 +190,21 @@ def _result(perform: Perform, wait: Callable[[float], None], state: str, wait_s:
             answer = perform("connect.result", {"state": state})
         except NotRunning:
             raise CommandFailed(
-                _("The bridge stopped while the merchant was asked."),
+                _("The bridge stopped while it waited for the sign-in."),
                 fix=_("Start it and try again."),
             ) from None
         if answer.get("done"):
             return answer
         wait(_POLL_S)
     raise CommandFailed(
-        _("Nobody consented in time."), fix=_("Try again when the merchant is there.")
+        _("Nobody signed in within ten minutes."),
+        fix=_("Run it again, and sign in with the restaurant's account."),
     )
 
 
 def _choose(stores: Sequence[Answer], report: Callable[[str], None], *, as_json: bool) -> str:
     """Let a person choose one of the merchant's stores; return its id."""
-    report(_("The merchant has several stores. Which one is this?"))
+    report(_("This account has several stores. Which one is this?"))
     for number, store in enumerate(stores, 1):
         name = say.clean(store["name"] or "?")
         states = ", ".join(
@@ -223,7 +226,7 @@ def _ask_for_missing(form: dict[str, str]) -> None:
         while (fault := fault_of(field.name, form[field.name])) or not form[field.name]:
             if fault is not None:
                 say.line(str(fault), level="warning")
-            question = field.question + ("" if field.required else _(" (Enter leaves it out)"))
+            question = field.question + ("" if field.required else _(" (Enter to skip)"))
             form[field.name] = typer.prompt(str(question), default="", show_default=False).strip()
             if not form[field.name] and not field.required:
                 break
@@ -238,7 +241,7 @@ def _check(form: Mapping[str, str]) -> None:
             _("A signup needs {fields}.").format(
                 fields=", ".join(f"--{name}" for name in left_out)
             ),
-            fix=_("Give these options, or run it on a terminal, which asks."),
+            fix=_("Give these options, or run it in a terminal, where it asks."),
         )
     if faults := faults_of(form):
         *others, last = faults

@@ -58,7 +58,7 @@ class RunningBridge:
         except TimeoutError as failure:
             raise CommandFailed(
                 _("The running bridge did not answer in time."),
-                fix=_("Look at: tillbridge status, and at the bridge's log."),
+                fix=_("See its state: tillbridge status. See its log: tillbridge logs"),
             ) from failure
         except (OSError, http.client.HTTPException) as failure:
             raise NotRunning(_("The bridge does not answer.")) from failure
@@ -83,7 +83,7 @@ def find_running(data_dir: Path) -> RunningBridge | None:
         return None
     except PermissionError as failure:
         raise CommandFailed(
-            _("This user may not speak to the bridge: {path} cannot be read.").format(path=path),
+            _("Permission denied: this user cannot read {path}.").format(path=path),
             fix=_("Run the command as the bridge's user, for example: sudo -u tillbridge ..."),
         ) from failure
     except (ValueError, KeyError, TypeError):

@@ -51,11 +51,10 @@ def _show(report: Answer, _given: Arguments) -> Lines:
 
 @command("doctor", _show)
 def doctor(loaded: "LoadedSettings") -> Answer:
-    """Check each link between the service and the till, and say what to do.
+    """Run diagnostics: check each link from the ordering service to the till, and say what to do.
 
-    DNS, TLS, clock, the public address from outside in, consent, integration, till, disk, ledger
-    and versions. Changes nothing; works also while the bridge is down. Ends with 1 where a link is
-    broken.
+    DNS, TLS, clock, public address, sign-in, connection, till, disk, database and versions.
+    Changes nothing, and works also while the bridge is stopped. Exit code 1: a check failed.
 
     Example: tillbridge doctor
     """
@@ -74,7 +73,7 @@ def _examined(loaded: "LoadedSettings") -> Answer:
         ]
 
     def what() -> str:
-        return _("Still looking at: {what}").format(what=", ".join(running))[:_WIDEST]
+        return _("Still checking: {what}").format(what=", ".join(running))[:_WIDEST]
 
     with say.progress(what):
         hung = False
@@ -106,16 +105,16 @@ def support_bundle(
     loaded: "LoadedSettings",
     *,
     output: Annotated[
-        Path | None, Argument("FILE", _("The zip file; else one in this folder."))
+        Path | None, Argument("FILE", _("The zip file to write. Default: one in this folder."))
     ] = None,
-    preview: Annotated[bool, Argument(help=_("Only show what would be in it."))] = False,
-    yes: Annotated[bool, Argument(help=_("Write it without asking."))] = False,
+    preview: Annotated[bool, Argument(help=_("Only show what it would contain."))] = False,
+    yes: Annotated[bool, Argument(help=_("Do not ask."))] = False,
     as_json: Json = False,
 ) -> None:
-    """Write one zip file for support: versions, settings, status, doctor, log; nothing secret.
+    """Create a support file: versions, settings, status, diagnostics and log, without secrets.
 
-    Shows each file with its size and first lines before it is written. Secrets and customers' data
-    are left out. Works also while the bridge is down.
+    Shows what it contains before it writes it. Customer data and secrets are removed. Works also
+    while the bridge is stopped.
 
     Example: tillbridge support-bundle --output support.zip
     """
@@ -123,8 +122,8 @@ def support_bundle(
 
     if output is not None and output.exists():
         raise ConfigError(
-            _("{path} is there already.").format(path=output),
-            fix=_("Name another file, or remove that one."),
+            _("{path} exists already.").format(path=output),
+            fix=_("Choose another file, or delete that one."),
         )
     report = _examined(loaded)
     bundle = gather(loaded, _status(loaded), report, now_ms=Clock().now_ms())
@@ -144,7 +143,7 @@ def support_bundle(
     if as_json:
         say.document({"ok": True, "file": None if preview else str(path), "files": files})
     elif not preview:
-        say.line(_("Written to {path}. Nothing was sent anywhere.").format(path=path), level="ok")
+        say.line(_("Created {path}. Nothing was sent.").format(path=path), level="ok")
 
 
 def _status(loaded: "LoadedSettings") -> Mapping[str, object]:
@@ -169,5 +168,5 @@ def _write(path: Path, data: bytes) -> None:
     except OSError as failure:
         raise BridgeError(
             _("{path} cannot be written: {detail}.").format(path=path, detail=failure.strerror),
-            fix=_("Name another file with --output."),
+            fix=_("Choose another file with --output."),
         ) from failure

@@ -65,18 +65,18 @@ def next_step(failure: errors.BridgeError) -> str:
     if failure.fix:
         return failure.fix
     if isinstance(failure, errors.ConfigError):
-        return _("Mend it, then check it with: tillbridge config check")
+        return _("Correct it, then check it: tillbridge config check")
     if isinstance(failure, errors.ConsentLost):
-        return _("Ask the merchant to consent again: tillbridge connect STORE")
+        return _("Sign in again: tillbridge connect STORE")
     if isinstance(failure, errors.ServiceError):
-        return _("See which link is broken with: tillbridge doctor")
-    return _("See what is wrong with: tillbridge status")
+        return _("Find the broken link: tillbridge doctor")
+    return _("See what is wrong: tillbridge status")
 
 
 def report(failure: Exception) -> Exit:
     """Write the details to a file of this user's alone, and say where it is."""
     trouble(
-        _("Something went wrong that should not: {kind}: {text}").format(
+        _("An unexpected error: {kind}: {text}").format(
             kind=type(failure).__name__, text=masked(str(failure))
         ),
         _fix(_store_traceback(failure)),
@@ -97,5 +97,5 @@ def _store_traceback(failure: Exception) -> Path | None:
 
 def _fix(path: Path | None) -> str:
     if path is None:
-        return _("Please report it, with what you did.")
-    return _("Please report it, with the file {path} (it holds no secrets).").format(path=path)
+        return _("Report it, and say what you did.")
+    return _("Report it with the file {path} (it contains no secrets).").format(path=path)

@@ -35,17 +35,19 @@ def _show(answer: Answer, _given: Arguments) -> Lines:
 )
 def show(
     _context: typer.Context,
-    folder: Annotated[Path, Argument("FOLDER", _("Where the reports are collected."))],
+    folder: Annotated[Path, Argument("FOLDER", _("The folder with the reports."))],
     *,
-    keys: Annotated[Path, Argument("FILE", _("Lines NAME KEY (tillbridge fleet key)."))],
+    keys: Annotated[
+        Path, Argument("FILE", _("A file with lines NAME KEY (from tillbridge fleet key)."))
+    ],
     silent_after: Annotated[
         float,
-        Argument("SECONDS", _("A report that is older means that the bridge is silent."), least=1),
+        Argument("SECONDS", _("A bridge whose report is older counts as silent."), least=1),
     ] = 300,
 ) -> Answer:
-    """Show a folder of signed reports, the worst bridge first. Needs no configuration.
+    """Show many bridges from their signed reports, the worst first. Needs no configuration.
 
-    Ends with 1 where a bridge is down, silent, or not to be believed.
+    Exit code 1: a bridge is down, silent, or its report has a wrong signature.
 
     Example: tillbridge fleet show /srv/reports --keys keys.txt
     """
@@ -58,7 +60,7 @@ def show(
         if not folder.is_dir():
             raise ConfigError(
                 _("{path} is not a folder.").format(path=folder),
-                fix=_("Name the folder in which the reports are collected."),
+                fix=_("Give the folder with the reports."),
             )
         seen = look(folder, known, now_ms=now_ms, silent_after_s=silent_after)
         if any(each.level == "untrusted" for each in seen):
@@ -68,13 +70,13 @@ def show(
     except (NotSigned, UnicodeDecodeError) as slip:
         raise ConfigError(
             _("{path}: {slip}.").format(path=keys, slip=slip),
-            fix=_("Write the lines that `tillbridge fleet key` prints at each bridge."),
+            fix=_("Put the line that `tillbridge fleet key` prints on each bridge into it."),
         ) from slip
     except OSError as failure:
         raise ConfigError(
             _("{path} cannot be read: {detail}.").format(
                 path=failure.filename, detail=failure.strerror
             ),
-            fix=_("Name a file of keys and a folder that you may read."),
+            fix=_("Give a key file and a folder that you can read."),
         ) from failure
     return {"bridges": [asdict(each) for each in seen], "text": summary(seen)}

@@ -22,14 +22,15 @@ def backup(
     to: Annotated[
         Path | None,
         Argument(
-            "FOLDER", _("Put it there, and keep whatever is there; else into the data folder.")
+            "FOLDER",
+            _("The folder to write to; nothing there is deleted. Default: the data folder."),
         ),
     ] = None,
 ) -> Answer:
-    """Copy the ledger whole, while the bridge runs or not, and check the copy.
+    """Back up the database and check the copy. The bridge may be running.
 
-    Beside it come the stored secrets, encrypted; their key is kept apart, so keep a copy of it
-    elsewhere once. The newest keep_backups stay in the data folder's backups.
+    Includes the stored secrets, encrypted. Their key is not included: copy it to a safe place
+    once. The data folder keeps the newest keep_backups.
 
     Example: tillbridge backup --to /media/usb
     """
@@ -43,8 +44,8 @@ def backup(
     try:
         if not (folder / LEDGER_FILE).exists():
             raise BridgeError(
-                _("There is no ledger in {folder} yet.").format(folder=folder),
-                fix=_("The first start of the bridge begins it: tillbridge run"),
+                _("There is no database in {folder} yet.").format(folder=folder),
+                fix=_("The bridge creates it at its first start: tillbridge run"),
             )
         if to is None:
             saved = back_up(folder, at=now, newest=loaded.settings.bridge.keep_backups)
@@ -52,16 +53,16 @@ def backup(
             saved = back_up_into(folder, to, at=now)
     except (OSError, sqlite3.Error) as failure:
         raise LedgerError(
-            _("The ledger could not be backed up: {detail}.").format(detail=failure),
+            _("The backup failed: {detail}.").format(detail=failure),
             fix=_("Free disk space, or run it as the bridge's user: sudo -u tillbridge ..."),
         ) from failure
     if damage := find_damage(saved):
         raise LedgerError(
-            _("The back-up {path} is damaged: {damage}.").format(path=saved, damage=damage),
-            fix=_("Look at the disk; restart the bridge: it mends a damaged ledger at start."),
+            _("The backup {path} is damaged: {damage}.").format(path=saved, damage=damage),
+            fix=_("Check the disk, then restart the bridge: it repairs a damaged database."),
         )
     size = saved.stat().st_size
-    text = _("The ledger is backed up: {path} ({kib} KiB).")
+    text = _("Backup created: {path} ({kib} KiB).")
     text = text.format(path=saved, kib=round(size / 1024))
     return {"ok": True, "text": text, "path": str(saved), "bytes": size}
 
@@ -70,16 +71,16 @@ def backup(
 def restore(
     loaded: "LoadedSettings",
     saved: Annotated[
-        Path | None, Argument("BACKUP", _("The back-up; else the newest one."))
+        Path | None, Argument("BACKUP", _("The backup. Default: the newest one."))
     ] = None,
     *,
     yes: Yes = False,
 ) -> Answer:
-    """Put a back-up in the ledger's place, while the bridge is stopped.
+    """Restore a backup. Stop the bridge first.
 
-    What the present ledger knows of orders is carried over where it can be read. Orders that may
-    be in the till already are asked for there before any is written, and menus are pushed whole.
-    The present ledger is kept beside the new one.
+    Orders of the present database are carried over if it can be read. The bridge checks with the
+    till before it writes an open order again, and sends menus as a whole. The present database
+    stays beside the new one.
 
     Example: tillbridge restore
     """
@@ -88,7 +89,7 @@ def restore(
 
     if find_running(loaded.data_dir) is not None:
         raise BridgeError(
-            _("The bridge runs, and has the ledger."),
+            _("The bridge is running and uses the database."),
             fix=_(
                 "Stop it first, with Ctrl-C in its terminal or systemctl stop tillbridge. Start it "
                 "again afterwards."
@@ -97,21 +98,21 @@ def restore(
     chosen = saved or next(iter(back_ups(loaded.data_dir)), None)
     if chosen is None:
         raise ConfigError(
-            _("There is no back-up in {folder}.").format(folder=loaded.data_dir / "backups"),
-            fix=_("Name one: tillbridge restore PATH"),
+            _("There is no backup in {folder}.").format(folder=loaded.data_dir / "backups"),
+            fix=_("Give one: tillbridge restore PATH"),
         )
     if not yes:
         say.confirm(
             (
-                _("{path} becomes the ledger.").format(path=chosen),
-                _("The present ledger is kept in {folder}.").format(folder=loaded.data_dir),
+                _("{path} replaces the present database.").format(path=chosen),
+                _("The present database is saved in {folder}.").format(folder=loaded.data_dir),
             )
         )
     done = put_back(loaded.data_dir, chosen, at=Clock().now_ms(), who=f"command:{os_user() or '?'}")
-    text = _("{path} is the ledger now.").format(path=chosen.name)
+    text = _("Restored to {path}.").format(path=chosen.name)
     asked = ngettext(
-        "The till is asked about {n} open order before it is written.",
-        "The till is asked about {n} open orders before one is written.",
+        "The bridge asks the till about {n} open order before it writes it.",
+        "The bridge asks the till about {n} open orders before it writes them.",
         done.to_ask,
     ).format(n=done.to_ask)
     return {
@@ -129,12 +130,12 @@ def restore(
 def migrate(
     loaded: "LoadedSettings",
     *,
-    dry_run: Annotated[bool, Argument(help=_("Try it on a copy, and change nothing."))] = False,
+    dry_run: Annotated[bool, Argument(help=_("Test it on a copy. Changes nothing."))] = False,
 ) -> Answer:
-    """Bring the ledger to this version, with a back-up first; where that fails it is as it was.
+    """Update the database to this version, after a backup. If it fails, nothing has changed.
 
-    The start of the bridge does this by itself. Packages do it beforehand, to keep the version
-    from before where it fails.
+    The bridge does this when it starts. Packages do it before, so that the old version stays
+    installed if it fails.
 
     Example: tillbridge migrate --dry-run
     """
@@ -143,14 +144,14 @@ def migrate(
 
     folder = loaded.data_dir
     if not (folder / LEDGER_FILE).exists():
-        text = _("There is no ledger in {folder} yet: nothing to do.").format(folder=folder)
+        text = _("There is no database in {folder} yet: nothing to do.").format(folder=folder)
     elif dry_run:
         _try_on_copy(folder)
-        text = _("The ledger can be brought to this version.")
+        text = _("The database can be updated to this version.")
     else:
         with LedgerLock(folder):
             bring_up_to_date(folder, at=Clock().now_ms())
-        text = _("The ledger is of this version.")
+        text = _("The database matches this version.")
     return {"ok": True, "dry_run": dry_run, "text": text}
 
 
@@ -171,7 +172,7 @@ def _try_on_copy(folder: Path) -> None:
         bring_up_to_date(trial, at=Clock().now_ms())
     except (OSError, sqlite3.Error) as failure:
         raise LedgerError(
-            _("The ledger could not be copied for a trial: {detail}.").format(detail=failure),
+            _("The database could not be copied for the test: {detail}.").format(detail=failure),
             fix=_("Free disk space, or run it as the bridge's user: sudo -u tillbridge ..."),
         ) from failure
     finally:

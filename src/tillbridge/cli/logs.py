@@ -38,9 +38,11 @@ def logs(  # noqa: PLR0913 -- one for each option of the command
     *,
     level: Annotated[
         LogLevel | None,
-        Argument("LEVEL", _("Only lines as severe: debug, info, warning, error.")),
+        Argument("LEVEL", _("Only lines of this level or above: debug, info, warning, error.")),
     ] = None,
-    event: Annotated[str, Argument("NAME", _("Only events that begin so, as order."))] = "",
+    event: Annotated[
+        str, Argument("NAME", _("Only events that begin with this, for example order."))
+    ] = "",
     text: Annotated[str, Argument("TEXT", _("Only lines with this text in them."))] = "",
     store: Annotated[
         str | None,
@@ -53,16 +55,16 @@ def logs(  # noqa: PLR0913 -- one for each option of the command
         str, Argument("TIME", _("Only lines since then: 2h, 18:30, today, ISO 8601."))
     ] = "",
     limit: Annotated[
-        int, Argument("N", _("How many, the last ones."), least=1, most=100_000)
+        int, Argument("N", _("How many of the last lines."), least=1, most=100_000)
     ] = 200,
     follow: Annotated[
-        bool, Argument(help=_("Go on with new lines, until Ctrl-C."), option="--follow -f")
+        bool, Argument(help=_("Show new lines until Ctrl-C."), option="--follow -f")
     ] = False,
     as_json: Json = False,
 ) -> None:
-    """Show the bridge's last log lines, while it runs and when it does not any more.
+    """Show the bridge's last log lines, whether it runs or not.
 
-    Kept in the data folder (keep_log_bytes). With --follow and --json each line is a JSON object.
+    The log is in the data folder (keep_log_bytes). With --follow and --json, each line is JSON.
 
     Example: tillbridge logs --level warning --since 2h
     """
@@ -71,8 +73,8 @@ def logs(  # noqa: PLR0913 -- one for each option of the command
 
     if not loaded.settings.bridge.keep_log_bytes:
         raise ConfigError(
-            _("No log is kept here."),
-            fix=_("Set keep_log_bytes in [bridge], and restart the bridge."),
+            _("The bridge saves no log here."),
+            fix=_("Set keep_log_bytes in [bridge] and restart the bridge."),
         )
     if order:
         with contextlib.suppress(LedgerError):  # a damaged ledger has a log all the same
@@ -84,7 +86,7 @@ def logs(  # noqa: PLR0913 -- one for each option of the command
     if not follow and as_json:
         say.document({"lines": lines})
     elif not (follow or lines):
-        say.aside(_("No line fits. The bridge keeps its log from its first start on."))
+        say.aside(_("No log line matches. Try a longer time or fewer options."))
     else:
         _print(lines, as_json=as_json)
     while follow:
@@ -122,4 +124,4 @@ def _since(text: str) -> int | None:
     try:
         return since_ms(text, now_ms=Clock().now_ms(), zone=None)
     except (ValueError, OverflowError) as slip:
-        raise ConfigError(str(slip), fix=_("Say --since 2h, 18:30, today or ISO 8601.")) from None
+        raise ConfigError(str(slip), fix=_("Use --since 2h, 18:30, today or ISO 8601.")) from None

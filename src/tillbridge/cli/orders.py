@@ -29,8 +29,10 @@ def _read(loaded: "LoadedSettings", query: "Callable[[Connection], T]") -> T:
     path = loaded.data_dir / LEDGER_FILE
     if not path.exists():
         raise LedgerError(
-            _("There is no ledger at {path} yet.").format(path=path),
-            fix=_("Check data_dir in [bridge]; the bridge makes it when it first runs."),
+            _("There is no database at {path} yet.").format(path=path),
+            fix=_(
+                "Check data_dir in [bridge]. The bridge creates the database at its first start."
+            ),
         )
     engine = reader_engine(path)
     try:
@@ -38,8 +40,13 @@ def _read(loaded: "LoadedSettings", query: "Callable[[Connection], T]") -> T:
             return query(connection)
     except DBAPIError as failure:
         raise LedgerError(
-            _("The ledger {path} cannot be read: {detail}.").format(path=path, detail=failure.orig),
-            fix=_("Run the command as the bridge's user; a damaged ledger is mended at its start."),
+            _("The database {path} cannot be read: {detail}.").format(
+                path=path, detail=failure.orig
+            ),
+            fix=_(
+                "Run the command as the bridge's user. If the database is damaged, restart the "
+                "bridge: it repairs it."
+            ),
         ) from failure
     finally:
         engine.dispose()

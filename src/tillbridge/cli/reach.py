@@ -30,22 +30,22 @@ def reach(
     loaded: "LoadedSettings",
     way: Annotated[
         WayName | None,
-        Argument("[WAY]", _("Which way; without one all four are compared.")),
+        Argument("[WAY]", _("The way to show. Default: compare all four.")),
     ] = None,
     *,
     file_only: Annotated[
-        bool, Argument(help=_("Print the way's file and nothing else."), option="--file")
+        bool, Argument(help=_("Print only the file of this way."), option="--file")
     ] = False,
     as_json: Json = False,
 ) -> None:
-    """Print how deliveries get in: a tunnel, a web server, or straight, with one path open.
+    """Show how orders can reach this machine: a tunnel, a web server, or port forwarding.
 
-    Everything is filled in from bridge.toml: address, port, path. Changes nothing.
+    Prints every command and file with your address, port and path. Changes nothing.
 
     Example: tillbridge reach caddy
     """
     if file_only and way is None:
-        raise typer.BadParameter(_("Name the way: tillbridge reach caddy --file"))
+        raise typer.BadParameter(_("Add a way: tillbridge reach caddy --file"))
     from tillbridge.diagnostics.reach import guidance, place_of
 
     answer = guidance(place_of(loaded.settings, loaded.path))
@@ -56,7 +56,9 @@ def reach(
         files = [step["content"] for step in chosen[0]["steps"] if step["file"]]
         if not files:
             raise typer.BadParameter(
-                _("This way needs no file. Its commands: tillbridge reach {way}").format(way=way)
+                _("This way needs no file. See its commands: tillbridge reach {way}").format(
+                    way=way
+                )
             )
         sys.stdout.write(files[-1])
     else:
@@ -76,7 +78,7 @@ def _show(answer: Answer, *, whole: bool) -> Lines:
     if whole:
         yield _("Then test it: {command}").format(command=answer["next"])
     else:
-        text = _("Its steps, with every file filled in: {command}")
+        text = _("See its steps: {command}")
         yield text.format(command=f"tillbridge reach {answer['fits']}")
 
 
@@ -87,7 +89,7 @@ def _show_way(way: Answer, *, fits: bool) -> Lines:
     elif way["installed"]:
         marks.append(_("installed, not running") if way["running"] is False else _("installed"))
     if fits:
-        marks.append(_("fits best here"))
+        marks.append(_("recommended here"))
     shown = f" ({', '.join(marks)})" if marks else ""
     yield f"{way['name']}: {way['title']}{shown}", "ok" if fits else ""
     yield "  " + way["text"]

@@ -18,12 +18,12 @@ if TYPE_CHECKING:
 
 @command("run")
 def run(context: typer.Context) -> None:
-    """Run the bridge in the foreground, until it is told to stop.
+    """Run the bridge in the foreground.
 
-    With a configuration that names no store yet it serves nothing but the page on which everything
-    is set up; see docs/setup.md.
+    With a configuration that names no store yet, it serves only the page on which you set
+    everything up; see docs/setup.md.
 
-    Ctrl-C or SIGTERM lets what has begun finish, and ends within ten seconds.
+    Stop it with Ctrl-C or SIGTERM: it completes what has begun, within ten seconds.
 
     Example: tillbridge --config bridge.toml run
     """
@@ -48,21 +48,18 @@ def run(context: typer.Context) -> None:
 def sandbox(
     _context: typer.Context,
     *,
-    host: Annotated[
-        str, Argument("HOST", _("The address to listen on; keep it this machine's."))
-    ] = "127.0.0.1",
+    host: Annotated[str, Argument("HOST", _("The address to listen on."))] = "127.0.0.1",
     port: Annotated[
-        int, Argument("PORT", _("The port; 0 takes a free one."), least=0, most=65_535)
+        int, Argument("PORT", _("The port. 0 uses any free one."), least=0, most=65_535)
     ] = 9000,
     state: Annotated[
         Path | None,
-        Argument("FILE", _("Go on with what this file holds, and keep it up to date.")),
+        Argument("FILE", _("Save the state in this file, and continue from it.")),
     ] = None,
 ) -> None:
-    """Run a strict ordering service on this machine, with a storefront to order from.
+    """Run a practice ordering service on this machine, with a storefront to order from.
 
-    It shares nothing with the bridge. Without --state it keeps everything in memory, and a restart
-    begins again.
+    It needs no bridge. Without --state it forgets everything when it stops.
 
     Example: tillbridge sandbox --state sandbox.json
     """
@@ -76,14 +73,14 @@ def sandbox(
         asyncio.run(serve(host=host, port=port, state=state, ready=_ready))
     except UnusableStateError as failure:
         say.trouble(
-            f"{failure}.", _("Name another file with --state, or move this one away to begin anew.")
+            f"{failure}.", _("Choose another file with --state, or delete this one to begin again.")
         )
         raise typer.Exit(Exit.FAILED) from None
     except OSError as failure:
         from tillbridge.core.errors import reason_of
         from tillbridge.diagnostics.port_holder import port_taken
 
-        other = _("choose another port with tillbridge sandbox --port 0")
+        other = _("choose another port: tillbridge sandbox --port 0")
         holder, fix = port_taken(port, other, failure)
         say.trouble(
             _("The sandbox cannot listen on {host}:{port}: {why}{holder}.").format(
@@ -100,7 +97,7 @@ def _ready(running: "RunningSandbox") -> None:
     for app in running.sandbox.settings.apps:
         text = _("client_id:  {id}, its secret: {secret}")
         say.line(text.format(id=app.client_id, secret=app.client_secret))
-    say.line(_("Ctrl-C ends it."))
+    say.line(_("Stop it with Ctrl-C."))
 
 
 @command("demo")
@@ -108,19 +105,19 @@ def demo(
     _context: typer.Context,
     *,
     once: Annotated[
-        bool, Argument(help=_("Play the scenario once, tell what happened, and end."))
+        bool, Argument(help=_("Run the scenario once, show the result, and stop."))
     ] = False,
     till: Annotated[
         str,
         Argument(
             "NAME",
-            _("Play it with the till of this adapter: clover, square, ... or a folder's."),
+            _("The till to use: clover, square, ..., or the folder of an adapter."),
         ),
     ] = "folder",
 ) -> None:
-    """Play the whole thing here: a local ordering service, a till, the bridge, and orders.
+    """Try everything on this machine: a practice service, a till, the bridge and orders.
 
-    Nothing outside this machine is touched. With --once it ends with 0 only if all went well.
+    Touches nothing outside this machine. With --once, the exit code is 0 only if all went well.
 
     Example: tillbridge demo --once
     """

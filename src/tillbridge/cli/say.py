@@ -102,7 +102,7 @@ def sentence(answer: Mapping[str, Any], _given: Arguments) -> Lines:
     if fix := answer.get("fix"):
         yield fix
     elif answer.get("ok") is False:
-        yield _("See what is wrong with: tillbridge status")
+        yield _("See what is wrong: tillbridge status")
 
 
 def clean(text: object) -> str:
@@ -129,7 +129,7 @@ def _speaks_unicode() -> bool:
     return (sys.stdout.encoding or "").lower().replace("-", "") == "utf8"
 
 
-def confirm(effects: Iterable[str], *, question: str = N_("Do it?"), mark: str = "- ") -> None:
+def confirm(effects: Iterable[str], *, question: str = N_("Continue?"), mark: str = "- ") -> None:
     """Let a person agree to effects; ends with 1 where they do not.
 
     Without effects nobody is asked. Raises ConfigError without a terminal.
@@ -141,8 +141,8 @@ def confirm(effects: Iterable[str], *, question: str = N_("Do it?"), mark: str =
         typer.echo(mark + clean(effect), err=True)
     if not sys.stdin.isatty():
         raise ConfigError(
-            _("This asks for a person's word, and there is no terminal to ask on."),
-            fix=_("Add --yes to do it without asking."),
+            _("This command asks before it acts, but there is no terminal."),
+            fix=_("Add --yes to run it without being asked."),
         )
     if not typer.confirm(str(_(question)), err=True):
         raise typer.Exit(1)

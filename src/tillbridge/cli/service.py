@@ -171,8 +171,8 @@ def _check(found: Found) -> None:
             found.program,
             _("Install the package, or make the virtual environment in /opt/tillbridge."),
         ),
-        (found.config, _("Move the configuration to /etc/tillbridge, and name it with --config.")),
-        (found.data_dir, _('Let data_dir in [bridge] be "/var/lib/tillbridge".')),
+        (found.config, _("Move the configuration to /etc/tillbridge, and pass it with --config.")),
+        (found.data_dir, _('Set data_dir in [bridge] to "/var/lib/tillbridge".')),
     ):
         if _is_hidden(path):
             raise ConfigError(_("The service cannot see {path}.").format(path=path), fix=fix)
@@ -182,7 +182,7 @@ def _check(found: Found) -> None:
             _("The bridge {name} has its configuration in {path}.").format(
                 name=found.name, path=expected
             ),
-            fix=_("Put it there, and name it with --config."),
+            fix=_("Put it there, and pass it with --config."),
         )
 
 
@@ -299,7 +299,7 @@ def do(step: Step) -> None:
             _("This step failed: {step}: {detail}").format(
                 step=next(lines_of(step)), detail=failure.strerror or failure
             ),
-            fix=_("Mend that and run the command again: what is done already stays."),
+            fix=_("Correct that and run the command again: completed steps stay."),
         ) from failure
 
 
@@ -308,7 +308,7 @@ def _state_of(unit: str) -> dict[str, str]:
     if shutil.which("systemctl") is None:
         raise BridgeError(
             _("This machine has no systemd."),
-            fix=_("Run the bridge by another service manager: docs/install.md"),
+            fix=_("Use another service manager: docs/install.md"),
         )
     done = subprocess.run(  # noqa: S603 -- systemctl with a unit of our own
         ["systemctl", "show", f"--property={_SHOWN}", unit],  # noqa: S607 -- wherever it is
@@ -319,7 +319,7 @@ def _state_of(unit: str) -> dict[str, str]:
     if done.returncode != 0:
         raise BridgeError(
             _("systemd does not answer: {detail}").format(detail=done.stderr.strip()),
-            fix=_("Is it the machine's first process? In a container it may not be."),
+            fix=_("systemd has to be the machine's first process. In a container it often is not."),
         )
     return dict(line.split("=", 1) for line in done.stdout.splitlines() if "=" in line)
 
@@ -389,14 +389,14 @@ def _run(command: tuple[str, ...]) -> None:
             _("{command} failed: {detail}").format(
                 command=" ".join(command), detail=(done.stderr or done.stdout).strip()
             ),
-            fix=_("Mend that and run the command again: what is done already stays."),
+            fix=_("Correct that and run the command again: completed steps stay."),
         )
 
 
 # -- the commands
 
-Name = Annotated[str, Argument("NAME", _("Which of several bridges on this machine."))]
-DryRun = Annotated[bool, Argument(help=_("Say what would be done, and do nothing."))]
+Name = Annotated[str, Argument("NAME", _("The name of the bridge, if this machine has several."))]
+DryRun = Annotated[bool, Argument(help=_("Show what would be done. Changes nothing."))]
 
 
 @command("service install")
@@ -404,20 +404,20 @@ def install(
     loaded: "LoadedSettings",
     *,
     name: Name = "",
-    no_start: Annotated[bool, Argument(help=_("Let it start with the machine, not now."))] = False,
+    no_start: Annotated[bool, Argument(help=_("Start it with the machine, but not now."))] = False,
     dry_run: DryRun = False,
     as_json: Json = False,
 ) -> None:
-    """Run the bridge as a service of systemd, as a user of its own that may write little.
+    """Install the bridge as a systemd service with a user of its own.
 
-    Makes the user, moves the ledger's key out of the data folder, opens the folders of the tills
-    for the service, and backs up every night. Safe to repeat: do it when a till moves.
+    Creates the user, moves the key out of the data folder, gives the service access to the tills'
+    folders, and backs up every night. Safe to repeat: do it when a till's folder changes.
 
     Example: tillbridge --config /etc/tillbridge/bridge.toml service install --dry-run
     """
     steps = plan_install(look(loaded, _checked(name)), start=not no_start)
     text = _("{unit} is installed.").format(unit=unit_names(name)[0])
-    fix = _("See how it is with: tillbridge service status")
+    fix = _("See its state: tillbridge service status")
     _carry_out(steps, dry_run=dry_run, as_json=as_json, text=text, fix=fix)
 
 
@@ -425,23 +425,26 @@ def install(
 def uninstall(
     _context: typer.Context, *, name: Name = "", dry_run: DryRun = False, as_json: Json = False
 ) -> None:
-    """Stop the service and take it off this machine; configuration and data stay.
+    """Stop and uninstall the service. Configuration and data stay.
 
-    A package's own files stay too: removing those is the package manager's affair.
+    To remove the files of a package, use the package manager.
 
     Example: tillbridge service uninstall --dry-run
     """
     steps = plan_uninstall(_checked(name), ours(name))
-    text = _("{unit} is taken off.").format(unit=unit_names(name)[0])
-    fix = _("Configuration, credentials and data are still there; delete them where you want.")
+    text = _("{unit} is uninstalled.").format(unit=unit_names(name)[0])
+    fix = _(
+        "Configuration, credentials and data are still there. Delete them if you no longer "
+        "need them."
+    )
     _carry_out(steps, dry_run=dry_run, as_json=as_json, text=text, fix=fix)
 
 
 def _carry_out(steps: Sequence[Step], *, dry_run: bool, as_json: bool, text: str, fix: str) -> None:
     if not dry_run and hasattr(os, "geteuid") and os.geteuid() != 0:
         raise ConfigError(
-            _("Only root installs services."),
-            fix=_("Begin the command with sudo, or see what it would do with --dry-run."),
+            _("Installing a service needs root."),
+            fix=_("Run it with sudo, or see what it would do with --dry-run."),
         )
     lines = [line for step in steps for line in lines_of(step)]
     for line in () if as_json else lines:
@@ -449,7 +452,7 @@ def _carry_out(steps: Sequence[Step], *, dry_run: bool, as_json: bool, text: str
     for step in () if dry_run else steps:
         do(step)
     if dry_run:
-        text, fix = _("Nothing was done."), _("Run it without --dry-run to do it.")
+        text, fix = _("Nothing was changed."), _("To do it, run the command without --dry-run.")
     answer = {"ok": True, "dry_run": dry_run, "text": text, "fix": fix}
     if as_json:
         say.document({**answer, "steps": lines})
@@ -479,7 +482,7 @@ def _show(answer: Answer, given: Arguments) -> Lines:
 
 @command("service status", _show)
 def status(_context: typer.Context, *, name: Name = "") -> Answer:
-    """Show what systemd says of the service. Ends with 0 while it is active, else with 1.
+    """Show the service's state in systemd. Exit code: 0 it is active, 1 it is not.
 
     Example: tillbridge service status
     """
@@ -492,7 +495,7 @@ def status(_context: typer.Context, *, name: Name = "") -> Answer:
 def _checked(name: str) -> str:
     if name and not re.fullmatch(r"[A-Za-z0-9_.-]+", name):
         raise ConfigError(
-            _("{name} is no name for a bridge.").format(name=name),
-            fix=_("Take letters, digits, dots, dashes and underscores."),
+            _("{name} is not a valid name for a bridge.").format(name=name),
+            fix=_("Use letters, digits, dots, dashes and underscores."),
         )
     return name

@@ -37,7 +37,7 @@ def _show(answer: Answer, _given: Arguments) -> Lines:
 
 @command("setup show", _show, exit_code=lambda answer: int(bool(answer["next"])))
 def show(context: typer.Context) -> Answer:
-    """Show each step of setting up, whether it is done, and where the page is.
+    """Show the steps of the set-up, which are done, and the page's address.
 
     Ends with 0 when everything is set up, else with 1.
 
@@ -50,9 +50,9 @@ def show(context: typer.Context) -> Answer:
 
 @command("setup write")
 def write(context: typer.Context, *, yes: Yes = False) -> Answer:
-    """Write what was set up on the page into the file, as a user who may; the bridge begins anew.
+    """Write what was set up on the page into bridge.toml, and restart the bridge.
 
-    Shows the difference and asks. For a service whose user may not write its own configuration.
+    Shows the difference and asks. Use it where the bridge itself may not write the file.
 
     Example: tillbridge --config /etc/tillbridge/bridge.toml setup write
     """
@@ -66,7 +66,7 @@ def write(context: typer.Context, *, yes: Yes = False) -> Answer:
         )
     if not proposed["lines"]:
         raise CommandFailed(
-            _("There is nothing to write."), fix=_("Take the steps on the page, under Set-up.")
+            _("There is nothing to save."), fix=_("Follow the steps on the page, under Set-up.")
         )
     if not yes:
         say.confirm(proposed["lines"], question=_("Write it?"), mark="")

@@ -63,10 +63,10 @@ def show_status(status: "StatusDocument", _given: Arguments) -> Lines:
 
 @command("status", show_status, exit_code=lambda status: LEVELS[status["verdict"]["level"]])
 def status(context: typer.Context) -> "StatusDocument":
-    """Show how the bridge is, and what to do about what is wrong.
+    """Show whether orders arrive, and what to do if something is wrong.
 
-    Works also while the bridge is down. Ends with 0 when all is well, 1 for a warning, 2 when
-    orders or the menu stand still.
+    Works also while the bridge is stopped. Exit code: 0 everything works, 1 a warning, 2 orders
+    or the menu do not work.
 
     Example: tillbridge status
     """
@@ -206,7 +206,7 @@ def _show_community(answer: "ShownCommunity", _given: Arguments) -> Lines:
 
 @command("community show", _show_community)
 def show_community(loaded: "LoadedSettings", name: CommunityName) -> "ShownCommunity":
-    """Show how a community is: its catalogue here, its webhook, its orders.
+    """Show a community: its catalogue, its webhook and its orders.
 
     Example: tillbridge community show hall
     """
@@ -239,12 +239,12 @@ def community_hours(
     name: CommunityName,
     *,
     push: Annotated[
-        bool, Argument(help=_("Push them now, whether they have changed or not."))
+        bool, Argument(help=_("Send them now, whether they have changed or not."))
     ] = False,
 ) -> Answer:
-    """Show the opening hours as the community is to have them, from the stores' hours files.
+    """Show the opening hours that the community should have, from the stores' hours files.
 
-    They are pushed by themselves when a file changes, and when a dated exception comes or goes.
+    The bridge sends them when a file changes, and when a dated exception begins or ends.
 
     Example: tillbridge community hours hall --push
     """

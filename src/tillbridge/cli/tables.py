@@ -44,10 +44,10 @@ def _show(answer: Answer, _given: Arguments) -> Lines:
         )
         yield text.format(n=answer["codes"], pages=pages)
     if answer.get("hard_to_scan"):
-        yield _("These codes are very fine: choose fewer with --per-page."), "warning"
+        yield _("These codes are very small: choose fewer with --per-page."), "warning"
     if answer["without_code"]:
         names = ", ".join(answer["without_code"])
-        text = _("Without a code yet, and left out: {names}").format(names=names)
+        text = _("Left out, because they have no code yet: {names}").format(names=names)
         yield text, "warning"
 
 
@@ -59,7 +59,9 @@ def qr(
     out: Annotated[Path, Argument("DIR", _("The folder to write to."))] = Path(),
     kind: Annotated[
         Format,
-        Argument("KIND", _("html: a sheet to print; svg or png: a file a table."), "--format"),
+        Argument(
+            "KIND", _("html: a sheet to print; svg or png: one file for each table."), "--format"
+        ),
     ] = Format.HTML,
     paper: Annotated[
         PaperSize, Argument("SIZE", _("The sheet's paper: a4, letter."))
@@ -72,7 +74,7 @@ def qr(
     """Make QR codes of the tables, ready to print and cut.
 
     The sheet is one file that needs no network: open it in a browser and print it. From then on
-    its codes count as printed, and the status tells when one of them is dead.
+    the bridge warns you when one of its codes no longer works.
 
     Example: tillbridge tables qr main --paper letter --per-page 8
     """
@@ -85,7 +87,7 @@ def qr(
     if not coded:
         raise BridgeError(
             _("The service has given no QR codes for these tables."),
-            fix=_("Push the floor plan again: tillbridge tables push {store}").format(store=store),
+            fix=_("Send the floor plan again: tillbridge tables push {store}").format(store=store),
         )
     tables = [
         QrTable(each["external_id"], each["name"], each["zone"], each["qr_url"]) for each in coded
@@ -111,7 +113,7 @@ def _chosen(answer: Answer, store: str, zone: str | None) -> "list[TableView]":
     tables: list[TableView] = answer["tables"]
     if not tables:
         raise BridgeError(
-            _("The ordering service has no tables of {store}.").format(store=store),
+            _("The ordering service has no tables for {store}.").format(store=store),
             fix=no_tables(answer, store),
         )
     if zone is None:

@@ -2,7 +2,7 @@
 
     @operation("item.86", role=Role.STAFF, command="item 86")
     async def take_off(bridge: "Bridge", store: StoreName, item: ItemId, *, until: Until = None):
-        '''Take an item off sale, whatever the till says. ...'''
+        '''Mark an item as sold out, whatever the till says. ...'''
 
 The command with its arguments and help, `POST /control/item.86`, the page's action, the role, the
 check of the arguments and the entry in the audit trail follow from the declaration. `perform` is

@@ -166,7 +166,7 @@ def _configuration(loaded: LoadedSettings) -> Answer:
                 settings["stores"][name][part][option] = _option(option, value)
     alerts = settings.get("alerts") or {}
     if alerts.get("heartbeat_url"):
-        alerts["heartbeat_url"] = _("(an address, left out)")
+        alerts["heartbeat_url"] = _("(address removed)")
     return {"file": str(loaded.path), "settings": settings}
 
 
@@ -176,7 +176,7 @@ def _option(name: str, value: object) -> object:
         return {str(each): _option(str(each), part) for each, part in value.items()}
     if isinstance(value, bool) or value is None or HARMLESS_OPTION.search(name):
         return value
-    return _("({kind}, left out)").format(kind=type(value).__name__)
+    return _("({kind} removed)").format(kind=type(value).__name__)
 
 
 def _adapters(loaded: LoadedSettings, doctor: Answer) -> Answer:
@@ -209,7 +209,7 @@ def _adapters(loaded: LoadedSettings, doctor: Answer) -> Answer:
 def _ledger(path: Path, now_ms: int) -> _Ledger:
     found = _Ledger()
     if not path.exists():  # opening would make one
-        found.facts = {"error": _("There is no ledger at {path}.").format(path=path)}
+        found.facts = {"error": _("There is no database at {path}.").format(path=path)}
         return found
     engine = reader_engine(path)
     try:
@@ -287,11 +287,11 @@ def _walk(folder: Path) -> Iterable[Path]:
 
 def _readme(parts: Iterable[Part], now_ms: int) -> str:
     lines = [
-        _("Support bundle of tillbridge, made at {time}.").format(time=to_iso(now_ms)),
+        _("Support file of tillbridge, made at {time}.").format(time=to_iso(now_ms)),
         "",
-        _("Left out, wherever it stood: secrets, tokens, passwords and keys ([secret]), and what"),
-        _("customers told of themselves ([personal]). Orders and menus are not in here at all."),
-        _("Look through it before you send it; plain text all of it."),
+        _("Removed everywhere: secrets, tokens, passwords and keys ([secret]), and"),
+        _("customer data ([personal]). Orders and menus are not included."),
+        _("Look through it before you send it: all of it is plain text."),
         "",
         *(f"{part.name:<20}{_WHAT.get(part.name, '')}" for part in parts),
     ]
@@ -299,14 +299,14 @@ def _readme(parts: Iterable[Part], now_ms: int) -> str:
 
 
 _WHAT: Mapping[str, str] = {
-    "versions.json": _("versions of the program, the system and all that is installed"),
+    "versions.json": _("versions of the program, the system and all installed libraries"),
     "configuration.json": _("the settings, without secrets and most options of adapters"),
-    "status.json": _("what `tillbridge status --json` says"),
-    "doctor.json": _("what `tillbridge doctor --json` says"),
-    "problems.json": _("problems that are open, and those of the last 30 days"),
-    "adapters.json": _("which adapters there are, and what their probes said"),
-    "ledger.json": _("how many rows the ledger has, and the version of its schema"),
-    "audit.json": _("who did what lately, and whether the trail is whole"),
+    "status.json": _("the answer of `tillbridge status --json`"),
+    "doctor.json": _("the answer of `tillbridge doctor --json`"),
+    "problems.json": _("open problems, and those of the last 30 days"),
+    "adapters.json": _("the installed adapters, and the results of their checks"),
+    "ledger.json": _("the size of the database, and the version of its schema"),
+    "audit.json": _("recent activity, and whether the activity log is complete"),
     "files.json": _("names and sizes of the files in the data folder"),
     "log.jsonl": _("the last lines of the log"),
 }

@@ -120,7 +120,7 @@ class Checkup:
                 _("{title}: no answer within {seconds:g} seconds.").format(
                     title=check.title, seconds=limit_s
                 ),
-                _("Something on the way swallows what is sent, or is very slow; try again."),
+                _("The connection is very slow, or a firewall drops it. Try again."),
                 timed_out=True,
             )
         took_ms = round((self._clock.monotonic() - began) * 1000)
@@ -136,10 +136,10 @@ def _outcome(task: "asyncio.Future[Finding]", code: str) -> Finding:
     failure = task.exception()
     if failure is not None:
         return failed(
-            _("The check itself failed: {kind}: {text}").format(
+            _("The check failed unexpectedly: {kind}: {text}").format(
                 kind=type(failure).__name__, text=failure
             ),
-            _("Please report it, with: tillbridge support-bundle"),
+            _("Report it with a support file: tillbridge support-bundle"),
         )
     finding = task.result()
     # What is a problem already is not reported a second time.
@@ -158,7 +158,7 @@ def _one_by_cause(results: Sequence[_Result], titles: Mapping[str, str]) -> list
     for each in results:
         cause = next((name for name in each.after if name in broken), None)
         if each.name in broken and cause is not None:
-            text = _("{text} This follows from {cause}.").format(
+            text = _("{text} The cause is {cause}.").format(
                 text=each.finding.text, cause=titles[cause]
             )
             finding = replace(each.finding, level=Level.SKIPPED, text=text, fix="", code="")
@@ -220,15 +220,15 @@ def _report(results: Sequence[_Result]) -> dict[str, Any]:
 
 def _verdict(broken: int, odd: int, problems: int) -> str:
     if broken:
-        return ngettext("{n} thing is broken.", "{n} things are broken.", broken).format(n=broken)
+        return ngettext("{n} check failed.", "{n} checks failed.", broken).format(n=broken)
     if problems:
         return ngettext("{n} problem is open.", "{n} problems are open.", problems).format(
             n=problems
         )
     if odd:
         return ngettext(
-            "Everything works; {n} thing should be looked at.",
-            "Everything works; {n} things should be looked at.",
+            "Everything works. {n} check needs a look.",
+            "Everything works. {n} checks need a look.",
             odd,
         ).format(n=odd)
     return _("Everything works.")
@@ -248,13 +248,13 @@ def examination(subject: Subject) -> Checkup:
         Check("bridge", _("the bridge"), of(check_bridge)),
         Check(
             "dns.service",
-            _("the service's name"),
+            _("the ordering service's name"),
             of(check_names, "service"),
             code=unreachable,
         ),
         Check(
             "tls.service",
-            _("the service's certificate"),
+            _("the ordering service's certificate"),
             of(check_tls, "service"),
             code=unreachable,
             after=_WAY[:1],
@@ -268,10 +268,10 @@ def examination(subject: Subject) -> Checkup:
             after=_WAY[:2],
         ),
         Check("clock", _("the clock"), of(check_clock), limit_s=15, after=_WAY),
-        Check("dns.public", _("the public name"), of(check_names, "public"), code=public),
+        Check("dns.public", _("the public address's name"), of(check_names, "public"), code=public),
         Check(
             "tls.public",
-            _("the public certificate"),
+            _("the public address's certificate"),
             of(check_tls, "public"),
             code=public,
             after=("dns.public",),
@@ -286,7 +286,7 @@ def examination(subject: Subject) -> Checkup:
         ),
         *(each for store in subject.stores.values() for each in _of_store(subject, store)),
         *_of_channels(subject),
-        Check("ledger", _("the ledger"), of(check_ledger), limit_s=10),
+        Check("ledger", _("the database"), of(check_ledger), limit_s=10),
         Check("disk", _("the disk"), of(check_disk)),
         Check("ports", _("the ports"), of(check_ports)),
         Check("secret_files", _("files with secrets"), of(check_secret_files)),
@@ -301,17 +301,17 @@ def _of_store(subject: Subject, store: StoreSubject) -> list[Check]:
     check = partial(Check, store=store.name)
     calls = partial(check, limit_s=_CALLS_S)
     consent = partial(check_consent, subject, store)
-    found = [calls("consent", _("the consent"), consent, after=_WAY)]
+    found = [calls("consent", _("the sign-in"), consent, after=_WAY)]
     if not subject.no_secret:
         integration = partial(check_integration, subject, store)
         after = (*_WAY, "consent")
-        found.append(calls("integration", _("the integration"), integration, after=after))
+        found.append(calls("integration", _("the store's connection"), integration, after=after))
     for part in store.tills or ("pos",):
         name = "till" if part == "pos" else f"till.{part}"
         found.append(check(name, _("the till"), partial(check_till, store, part)))
     if "pos" in store.tills and store.tills["pos"].reads_catalogue:
         menu = partial(check_menu, store)
-        found.append(calls("menu", _("the menu's export"), menu, after=("till",)))
+        found.append(calls("menu", _("the menu export"), menu, after=("till",)))
     return found
 
 

@@ -40,7 +40,7 @@ def port_taken(port: int, otherwise: str, failure: OSError | None = None) -> tup
             by, fix = _(" by {holder}").format(holder=holder.text), holder.fix
         else:
             command = _LOOK.get(sys.platform, "lsof -nP -iTCP:{port} -sTCP:LISTEN")
-            fix = _("Find out who listens there with {command}").format(
+            fix = _("Find out which program uses it: {command}").format(
                 command=command.format(port=port)
             )
     if not fix:
@@ -100,7 +100,7 @@ def _described(folder: Path) -> Holder:
     if command == "sandbox":
         what = _("the practice service (tillbridge sandbox), process {pid}")
     elif command == "demo" or _DEMO_FOLDER in config:
-        text = _("a demo that runs already, process {pid}").format(pid=pid)
+        text = _("a running demo, process {pid}").format(pid=pid)
         pid = pid if command == "demo" else _parent_of(folder) or pid
         fix = _("End the demo with Ctrl-C in its terminal, or with kill {pid}").format(pid=pid)
         return Holder(pid, text, fix)

@@ -131,8 +131,10 @@ def read_snapshot(path: Path) -> Snapshot:
     """
     if not path.exists():
         raise LedgerError(
-            _("There is no ledger at {path}.").format(path=path),
-            fix=_("Check data_dir in [bridge]; the bridge makes it when it first runs."),
+            _("There is no database at {path}.").format(path=path),
+            fix=_(
+                "Check data_dir in [bridge]. The bridge creates the database at its first start."
+            ),
         )
     failure: sqlite3.Error | None = None
     # Without the right to make a -shm file SQLite reads no WAL: then what is in the file must do.
@@ -145,7 +147,7 @@ def read_snapshot(path: Path) -> Snapshot:
         except sqlite3.Error as refused:
             failure = refused
     raise LedgerError(
-        _("The ledger {path} cannot be read: {detail}.").format(path=path, detail=failure),
+        _("The database {path} cannot be read: {detail}.").format(path=path, detail=failure),
         fix=_("Start the bridge: it mends a damaged ledger at start."),
     ) from failure
 

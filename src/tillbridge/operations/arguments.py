@@ -71,7 +71,9 @@ def _until(bridge: "Bridge", typed: str, zone: "ZoneInfo | None") -> int:
     try:
         return until_ms(typed, now_ms=bridge.clock.now_ms(), zone=zone)
     except ValueError as slip:
-        raise ConfigError(f"{slip}.", fix=_("Give a time to come, or none at all.")) from None
+        raise ConfigError(
+            f"{slip}.", fix=_("Give a time in the future, or leave it out.")
+        ) from None
 
 
 async def _moment_ms(_bridge: "Bridge", _arguments: Mapping[str, Any], typed: str) -> int:
@@ -82,8 +84,8 @@ async def _moment_ms(_bridge: "Bridge", _arguments: Mapping[str, Any], typed: st
         return round(datetime.fromisoformat(typed).timestamp() * 1000)
     except (ValueError, OverflowError):
         raise ConfigError(
-            _("{text} is no time: say 2026-11-21T18:30.").format(text=typed),
-            fix=_("Give a time, or none at all."),
+            _("{text} is not a time. Write it like 2026-11-21T18:30.").format(text=typed),
+            fix=_("Correct the time, or leave it out."),
         ) from None
 
 
@@ -104,13 +106,16 @@ Until = Annotated[
     int | None,  # ms since the epoch
     Argument(
         "TIME",
-        _("Until when: 18:30, opening, tomorrow, 2h, 2026-11-21T18:30. Else until restored."),
+        _(
+            "Until when: 18:30, opening, tomorrow, 2h, 2026-11-21T18:30. Default: until you "
+            "restore it."
+        ),
         audit="until_ms",
         resolve=until_of_store,
     ),
 ]
 Moment = Annotated[
     int | None,  # ms since the epoch
-    Argument("TIME", _("As it was then: 2026-11-21T18:30."), resolve=_moment_ms),
+    Argument("TIME", _("As it was at this time: 2026-11-21T18:30."), resolve=_moment_ms),
 ]
-Full = Annotated[bool, Argument(help=_("Everything, not only what differs."), audit="full")]
+Full = Annotated[bool, Argument(help=_("Send everything, not only what differs."), audit="full")]

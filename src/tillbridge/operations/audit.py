@@ -24,7 +24,7 @@ async def entries(
     action: Annotated[str, Argument("ACTION", _("Only actions that begin like this."))] = "",
     store: Annotated[str, Argument("STORE", _("Only this store's."))] = "",
 ) -> Answer:
-    """List what was done lately, newest first: on the page, by commands, by the bridge itself.
+    """List recent activity, the newest first: on the page, by commands, by the bridge itself.
 
     Example: tillbridge audit list --limit 20
     """
@@ -46,7 +46,7 @@ async def entries(
 
 @operation("audit.verify", role=Role.LOOK, reads=True, before_setup=True, command="audit verify")
 async def verify(bridge: "Bridge") -> Answer:
-    """Check the whole chain, and say where it breaks. Ends with 1 if it does.
+    """Check that nobody changed the activity log. Exit code 1: somebody has.
 
     Example: tillbridge audit verify
     """
@@ -58,17 +58,17 @@ async def verify(bridge: "Bridge") -> Answer:
     answer = {"entries": checked.entries, "head": checked.head, "broken": None}
     if checked.broken is None:
         text = ngettext(
-            "The audit trail is whole: {n} entry.",
-            "The audit trail is whole: {n} entries.",
+            "The activity log is complete: {n} entry.",
+            "The activity log is complete: {n} entries.",
             checked.entries,
         ).format(n=checked.entries)
         return {"ok": True, "text": text, **answer}
-    text = _("The audit trail is broken at entry {entry}: {why}").format(
+    text = _("The activity log was changed at entry {entry}: {why}").format(
         entry=checked.broken.entry, why=checked.broken.text
     )
     fix = _(
-        "Somebody changed the ledger by hand, or it was rebuilt. Compare it with the newest "
-        "back-up, and with the log's lines audit.noted."
+        "Someone changed the database by hand, or it was rebuilt. Compare it with the newest "
+        "backup, and with the log (event audit.noted)."
     )
     return {"ok": False, "text": text, "fix": fix, **answer, "broken": asdict(checked.broken)}
 

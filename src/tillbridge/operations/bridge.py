@@ -112,7 +112,7 @@ class Bridge:
         """Return a sentence, with more where nobody runs who could tell the service now."""
         if self.is_running:
             return text
-        return text + " " + _("The bridge is not running: it is told when it runs.")
+        return text + " " + _("The bridge is not running. It applies this at its next start.")
 
 
 def vault_of(bridge: Bridge) -> "VaultOfSettings":

@@ -44,7 +44,7 @@ Item = Annotated[
     str,
     Argument(
         "ITEM",
-        _("The item's id in the community; or in the till, where one store alone has it."),
+        _("The item's id in the community, or in the till if only one store has it."),
         complete="community_items",
         audit="target",
     ),
@@ -56,13 +56,13 @@ async def items(
     _bridge: "Bridge",
     community: Community,
     *,
-    off: Annotated[bool, Argument(help=_("Only those that the community does not sell now."))] = (
+    off: Annotated[bool, Argument(help=_("Only items that the community does not offer now."))] = (
         False
     ),
 ) -> Answer:
-    """List the community's items: whether it sells them, and what this bridge says of them.
+    """List the community's items, and whether guests can order them.
 
-    An item is sold where both sides say so: its own store, and the community.
+    An item is on sale if both its own store and the community offer it.
 
     Example: tillbridge community items hall --off
     """
@@ -133,14 +133,16 @@ async def sync(
     _bridge: "Bridge",
     community: Community,
     *,
-    full: Annotated[bool, Argument(help=_("All of it, not only changes."), audit="full")] = False,
+    full: Annotated[
+        bool, Argument(help=_("Read all of it, not only changes."), audit="full")
+    ] = False,
 ) -> Answer:
     """Read the community's catalogue now.
 
     Example: tillbridge community sync hall --full
     """
     state = await (community.mirror.whole() if full else community.mirror.round())
-    text = _("The catalogue is mirrored: {items} items of {stores} stores.").format(
+    text = _("Catalogue read: {items} items of {stores} stores.").format(
         items=state["items"], stores=state["stores"]
     )
     return {"ok": True, "text": text, **state}
@@ -156,27 +158,29 @@ async def take_off(
         int | None,  # ms since the epoch
         Argument(
             "TIME",
-            _("Until when: 18:30, tomorrow, 2h, 2026-11-21T18:30. Else until restored."),
+            _("Until when: 18:30, tomorrow, 2h, 2026-11-21T18:30. Default: until you restore it."),
             audit="until_ms",
             resolve=until_of_community,
         ),
     ] = None,
 ) -> Answer:
-    """Take an item off sale in the community; its store's own storefront goes on selling it.
+    """Mark an item as sold out in the community; its own storefront still offers it.
 
-    Carts that hold it fail in the community from then on. Times are the store's local time.
+    Carts with this item then fail in the community. Times are the store's local time.
 
     Example: tillbridge community 86 hall B1 --until 18:30
     """
     if until is not None and until <= community.context.bridge.clock.now_ms():
-        raise ConfigError(_("That time is over."), fix=_("Give a time to come, or none at all."))
+        raise ConfigError(
+            _("This time has passed."), fix=_("Give a time in the future, or leave it out.")
+        )
     record = await _item(community, item)
     by = current_actor().name
     await community.overrides.set(record.record_id, available=False, until=until, by=by)
     text = (
-        _("{item} is off sale in the community until it is restored.")
+        _("{item} is sold out in the community until you restore it.")
         if until is None
-        else _("{item} is off sale in the community until {until}.")
+        else _("{item} is sold out in the community until {until}.")
     )
     end = "" if until is None else to_iso(until)
     return await _pushed(community, text.format(item=record.name or item, until=end))
@@ -184,7 +188,7 @@ async def take_off(
 
 @operation("communities.item_restore", role=Role.STAFF, command="community restore")
 async def restore(_bridge: "Bridge", community: Community, item: Item) -> Answer:
-    """Let the community sell an item again, and end its snooze.
+    """Put an item back on sale in the community.
 
     Example: tillbridge community restore hall B1
     """
@@ -192,7 +196,7 @@ async def restore(_bridge: "Bridge", community: Community, item: Item) -> Answer
     await community.overrides.set(
         record.record_id, available=True, until=None, by=current_actor().name
     )
-    text = _("{item} is on sale in the community again, as far as its store sells it.")
+    text = _("{item} is on sale in the community again, if its store offers it.")
     return await _pushed(community, text.format(item=record.name or item))
 
 
@@ -203,7 +207,7 @@ async def orders(
     *,
     limit: Annotated[int, Argument("N", _("How many, the newest first."), least=1, most=1000)] = 20,
 ) -> Answer:
-    """List the latest orders of the community, each with its parts; ours name their store.
+    """List the latest orders of the community, each with its parts in this bridge's stores.
 
     Example: tillbridge community orders hall --limit 5
     """
@@ -247,7 +251,7 @@ async def hours(_bridge: "Bridge", community: Community) -> Answer:
         "ok": True,
         "text": ""
         if listed
-        else _("No member store here names an hours file, or push_hours is off."),
+        else _("No store of this community has an hours file, or push_hours is off."),
         "stores": [
             {
                 "store": each.store,
@@ -267,13 +271,13 @@ async def push_hours(bridge: "Bridge", community: Community) -> Answer:
     pushed = [each["store"] for each in answer["stores"] if each["pushed_at"]]
     if not pushed:
         return {**answer, "ok": False, "text": answer["text"] or _("No store is connected yet.")}
-    text = _("The opening hours are pushed: {stores}.").format(stores=", ".join(pushed))
+    text = _("Opening hours sent: {stores}.").format(stores=", ".join(pushed))
     return {**answer, "text": text}
 
 
 @operation("communities.webhook_test", role=Role.TECHNICIAN, command="community webhook test")
 async def webhook_test(bridge: "Bridge", community: Community) -> Answer:
-    """Let the service send a test delivery, and tell whether it arrived.
+    """Ask the service for a test delivery, and check that it arrives.
 
     Example: tillbridge community webhook test hall
     """
@@ -284,12 +288,14 @@ async def webhook_test(bridge: "Bridge", community: Community) -> Answer:
         raise _no_subscription(community)
     name, attempt = community.context.name, tested.attempt
     if tested.ok:
-        return {"ok": True, "text": _("The test delivery arrived, and is on disk.")}
+        return {"ok": True, "text": _("The test delivery arrived.")}
     if attempt is None:
         text = _("The service has not tried to deliver the test within twelve seconds.")
-        fix = _("Look at: tillbridge community webhook deliveries {name}").format(name=name)
+        fix = _("See the deliveries: tillbridge community webhook deliveries {name}").format(
+            name=name
+        )
     elif attempt.succeeded:
-        text = _("Something answered the test delivery, but it was not this bridge.")
+        text = _("Another program answered the test delivery, not this bridge.")
         fix = bridge.later(_("Check public_url in [receiver]."))
     else:
         text = bridge.later(_("The test delivery failed. {what}"))
@@ -305,7 +311,7 @@ async def webhook_test(bridge: "Bridge", community: Community) -> Answer:
     command="community webhook deliveries",
 )
 async def webhook_deliveries(_bridge: "Bridge", community: Community) -> Answer:
-    """List the service's attempts to deliver, and what it was answered.
+    """List the service's latest deliveries and how they were answered.
 
     Example: tillbridge community webhook deliveries hall
     """
@@ -325,12 +331,12 @@ async def webhook_deliveries(_bridge: "Bridge", community: Community) -> Answer:
 
 @operation("communities.webhook_remake", role=Role.TECHNICIAN, command="community webhook remake")
 async def webhook_remake(_bridge: "Bridge", community: Community) -> Answer:
-    """Make a new subscription in place of the one there is, with a new signing secret.
+    """Renew the subscription, with a new signing secret.
 
     Example: tillbridge community webhook remake hall
     """
     await community.subscriber.remake()
-    return {"ok": True, "text": _("There is a new subscription, with a new signing secret.")}
+    return {"ok": True, "text": _("The subscription is renewed, with a new signing secret.")}
 
 
 async def _records(community: "CommunityFlow") -> "list[Record]":
@@ -354,7 +360,7 @@ async def _item(community: "CommunityFlow", item: str) -> "Record":
     if not found:
         raise BridgeError(
             _("The community has no item {item}.").format(item=item),
-            fix=_("See which there are with: tillbridge community items {name}").format(
+            fix=_("See all items: tillbridge community items {name}").format(
                 name=community.context.name
             ),
         )
@@ -374,7 +380,7 @@ async def _pushed(community: "CommunityFlow", text: str) -> Answer:
         await community.overrides.push()
     except ServiceError as failure:
         community.soon("words")
-        pending = _("It is noted, and the service is told as soon as it can be: {detail}")
+        pending = _("Saved. The bridge sends it as soon as it can: {detail}")
         return {"ok": True, "told": False, "text": f"{text} {pending.format(detail=failure.text)}"}
     # The catalogue shows it from now on; if it cannot be read just now, the next round does.
     with contextlib.suppress(ServiceError):
@@ -383,7 +389,7 @@ async def _pushed(community: "CommunityFlow", text: str) -> Answer:
 
 
 def _no_subscription(community: "CommunityFlow") -> BridgeError:
-    fix = _("The running bridge makes one; or run: tillbridge community webhook remake {name}")
+    fix = _("Start the bridge: it creates one. Or run: tillbridge community webhook remake {name}")
     return BridgeError(
         _("There is no subscription yet."), fix=fix.format(name=community.context.name)
     )

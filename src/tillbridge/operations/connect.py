@@ -62,7 +62,7 @@ async def signup(
             _("A signup needs {fields}.").format(
                 fields=", ".join(f"--{name}" for name in left_out)
             ),
-            fix=_("Give these options, or run it on a terminal, which asks."),
+            fix=_("Give these options, or run it in a terminal, where it asks."),
         )
     if faults := faults_of(form):
         raise ConfigError(f"--{faults[0].field}: {faults[0].text}", fix=faults[0].fix)
@@ -123,8 +123,8 @@ class Connections:
         known = self._begun.get(state)
         if known is None:
             raise BridgeError(
-                _("Nothing is known of this connection."),
-                fix=_("Begin again: tillbridge connect STORE"),
+                _("This sign-in is unknown or too old."),
+                fix=_("Start again: tillbridge connect STORE"),
             )
         return known.answer
 
@@ -191,8 +191,8 @@ async def _integrated(found: "StoreServices", connection: ConnectionRequest) -> 
     return {
         **answer,
         "fix": _(
-            "Its webhook secret cannot be read again, and until there is a new one orders are "
-            "refused. Get one with: tillbridge integration rotate-secret {store}"
+            "The bridge does not have its webhook secret and has to refuse orders. Get a new "
+            "one: tillbridge integration rotate-secret {store}"
         ).format(store=found.name),
         "rotate": True,
     }
@@ -202,15 +202,18 @@ def _sentence(done: "Integrated") -> str:
     """Return what came of it; of a store that is taken over the secret cannot be read again."""
     if not done.secret_known:
         return (
-            _("The store {store} was integrated elsewhere and is taken over; changed: {changed}.")
+            _(
+                "{store} was connected to another system and is now connected to this bridge. "
+                "Changed: {changed}."
+            )
             if done.changed
-            else _("The store {store} was integrated elsewhere and is taken over.")
+            else _("{store} was connected to another system and is now connected to this bridge.")
         )
     if done.created:
-        return _("The store {store} is connected.")
+        return _("{store} is connected.")
     if done.changed:
-        return _("The store {store} was connected already; changed: {changed}.")
-    return _("The store {store} is connected; nothing had to change.")
+        return _("{store} was connected already. Changed: {changed}.")
+    return _("{store} is connected. Nothing had to change.")
 
 
 def _choice(store: "Store") -> Answer:

@@ -58,7 +58,7 @@ async def result(bridge: "Bridge", run: str) -> Answer:
     """
     begun = _running(bridge).checkups.get(run)
     if begun is None:
-        raise BridgeError(_("Nothing is known of this examination."), fix=_("Begin it again."))
+        raise BridgeError(_("These diagnostics are unknown or too old."), fix=_("Run them again."))
     return begun[1].so_far()
 
 

@@ -51,7 +51,7 @@ class IntegrationView(TypedDict):
 
 @operation("integration.show", role=Role.LOOK, reads=True, command="integration show")
 async def show(bridge: "Bridge", store: Store) -> IntegrationView:
-    """Show the integration as the ordering service has it, beside as it is configured.
+    """Show a store's connection at the ordering service next to the configuration.
 
     Example: tillbridge integration show main
     """
@@ -89,7 +89,7 @@ async def show(bridge: "Bridge", store: Store) -> IntegrationView:
 
 @operation("integration.plan", role=Role.LOOK, reads=True, command="integration plan")
 async def plan(_bridge: "Bridge", store: Store) -> Answer:
-    """Show what differs from the configuration, and what applying it costs; nothing is changed.
+    """Show what differs from the configuration and what applying it does. Changes nothing.
 
     Example: tillbridge integration plan main
     """
@@ -98,10 +98,10 @@ async def plan(_bridge: "Bridge", store: Store) -> Answer:
 
 @operation("integration.apply", role=Role.TECHNICIAN, command="integration apply")
 async def apply(_bridge: "Bridge", store: Store) -> Answer:
-    """Bring the integration in line with the configuration; only what differs is sent.
+    """Apply the configuration to a store's connection. Sends only what differs.
 
-    The running bridge does this by itself (integration_changes). Another location, or a webhook
-    secret that is not known here, takes a new integration, and that asks before it begins.
+    The running bridge does this by itself (integration_changes). Another location, or an unknown
+    webhook secret, needs a new connection: the command asks before it begins.
 
     Example: tillbridge integration apply main
     """
@@ -114,50 +114,52 @@ async def apply(_bridge: "Bridge", store: Store) -> Answer:
     if done is None:
         return {"ok": False, "text": _waits(before), "changed": []}
     if done.created:
-        text = _("The store {store} is integrated anew, as configured.")
+        text = _("{store} is reconnected with the configured settings.")
     elif done.changed:
         text = _("Changed: {changed}.")
     else:
-        text = _("Nothing had to change: the service has it as configured.")
+        text = _("Nothing had to change: the connection matches the configuration.")
     return await _after(store, done, text)
 
 
 @operation("integration.rotate_secret", role=Role.TECHNICIAN, command="integration rotate-secret")
 async def rotate_secret(_bridge: "Bridge", store: Store) -> Answer:
-    """Get a new webhook secret; the old one is honoured for old_secret_s, and orders go on.
+    """Get a new webhook secret. Orders continue: the old one stays valid for old_secret_s.
 
     Example: tillbridge integration rotate-secret main
     """
     done = await store.integrator.rotate()
-    text = _("The webhook secret is new. Deliveries signed with the old one are still taken.")
+    text = _(
+        "The store has a new webhook secret. Orders signed with the old one are still accepted."
+    )
     return await _after(store, done, text)
 
 
 @operation("integration.remove", role=Role.TECHNICIAN, command="integration remove")
 async def remove(_bridge: "Bridge", store: Store) -> Answer:
-    """Take a store off this bridge, at the ordering service and here.
+    """Disconnect a store from this bridge, at the ordering service and here.
 
-    The bridge goes on with its other stores. tillbridge connect brings the store back.
+    Other stores are not affected. To bring the store back, use tillbridge connect.
 
     Example: tillbridge integration remove main
     """
     await store.integrator.remove()
     store.integrating.look()
     text = _(
-        "The store {store} is taken off this bridge: no orders arrive, and nothing is pushed. "
-        "Bring it back with: tillbridge connect {store}"
+        "{store} is disconnected: no orders arrive and no menu is sent. To bring it back: "
+        "tillbridge connect {store}"
     )
     return {"ok": True, "text": text.format(store=store.name)}
 
 
 @operation("integration.reintegrate", role=Role.TECHNICIAN, command="integration reintegrate")
 async def reintegrate(_bridge: "Bridge", store: Store) -> Answer:
-    """Remove the integration and make it anew; no new consent is needed while one lasts.
+    """Reconnect a store. Needs no new sign-in while the present one is valid.
 
     Example: tillbridge integration reintegrate main
     """
     done = await store.integrator.reintegrate()
-    return await _after(store, done, _("The store {store} is integrated anew."))
+    return await _after(store, done, _("{store} is reconnected."))
 
 
 async def _after(store: "StoreServices", done: "Integrated", text: str) -> Answer:
@@ -175,8 +177,8 @@ async def _after(store: "StoreServices", done: "Integrated", text: str) -> Answe
 
 def _waits(seen: "IntegrationSnapshot") -> str:
     return _(
-        "The ordering service has the integration as {state}: nothing can be applied before it "
-        "is active again. See who must do what with: tillbridge status"
+        "The store's connection is {state}: nothing can be applied until it is active again. "
+        "See what to do: tillbridge status"
     ).format(state=seen.plan.state)
 
 

@@ -34,7 +34,7 @@ class Board(TypedDict):
 
 @operation("item.86", role=Role.STAFF, command="item 86")
 async def take_off(bridge: "Bridge", store: Store, item: ItemId, *, until: Until = None) -> Answer:
-    """Take an item off sale, whatever the till says.
+    """Mark an item as sold out, whatever the till says.
 
     Times are the store's local time; "tomorrow" is its next midnight, "opening" the first opening
     of its next day.
@@ -47,15 +47,19 @@ async def take_off(bridge: "Bridge", store: Store, item: ItemId, *, until: Until
     if not await bridge.ledger.read(lambda connection: is_item(connection, store.name, item)):
         raise BridgeError(
             _("The menu has no item {item}.").format(item=item),
-            fix=_("Give its id in the till, which the export calls external_id."),
+            fix=_(
+                "Give its id in the till (external_id). To find it: tillbridge item find STORE TEXT"
+            ),
         )
     if until is not None and until <= now:
-        raise ConfigError(_("That time is over."), fix=_("Give a time to come, or none at all."))
+        raise ConfigError(
+            _("This time has passed."), fix=_("Give a time in the future, or leave it out.")
+        )
     await store.menu.take_off_sale(item, until=until, by=current_actor().who)
     text = (
-        _("{item} is off sale until it is restored.")
+        _("{item} is sold out until you restore it.")
         if until is None
-        else _("{item} is off sale until {until}.")
+        else _("{item} is sold out until {until}.")
     )
     end = "" if until is None else clock_time(until, now)
     name = await bridge.ledger.read(lambda connection: name_of_item(connection, store.name, item))
@@ -64,7 +68,7 @@ async def take_off(bridge: "Bridge", store: Store, item: ItemId, *, until: Until
 
 @operation("item.restore", role=Role.STAFF, command="item restore")
 async def restore(bridge: "Bridge", store: Store, item: ItemId) -> Answer:
-    """Lift the staff's word on an item: what the till says counts again.
+    """Put an item back on sale: the till decides again.
 
     Example: tillbridge item restore main B1
     """
@@ -73,14 +77,14 @@ async def restore(bridge: "Bridge", store: Store, item: ItemId) -> Answer:
     restored = await store.menu.restore(item)
     name = await bridge.ledger.read(lambda connection: name_of_item(connection, store.name, item))
     if not restored:
-        return {"ok": False, "text": _("{item} was not taken off sale here.").format(item=name)}
-    text = bridge.later(_("{item} is again as the till says."))
+        return {"ok": False, "text": _("{item} was not marked as sold out here.").format(item=name)}
+    text = bridge.later(_("{item} is back on sale, unless it is sold out in the till."))
     return {"ok": True, "text": text.format(item=name)}
 
 
 @operation("items.off", role=Role.LOOK, reads=True, command="item off")
 async def off(bridge: "Bridge", store: Store) -> Board:
-    """List what is off sale: since when, until when, by whom, and when the storefront had it.
+    """List sold-out items: since when, until when, by whom, and whether guests still see them.
 
     Example: tillbridge item off main
     """
@@ -98,7 +102,7 @@ async def find(
     store: Store,
     text: Annotated[str, Argument("TEXT", _("Part of a name, its initials, or an id."))],
 ) -> "FoundView":
-    """Find items of the menu by a few letters, with the id that item 86 takes.
+    """Find items by a few letters, with the id that item 86 needs.
 
     Example: tillbridge item find main pm
     """
@@ -129,5 +133,5 @@ def reached(item: "OffSale") -> str:
     if item["reached_ms"] is None:
         return _("Not hidden from guests yet")
     if item["reached_ms"] == 0:
-        return _("Hidden from guests already before")
+        return _("Hidden from guests earlier")
     return _("Hidden from guests after {span}").format(span=short_span(item["reached_ms"]))

@@ -24,7 +24,7 @@ _CODE = _("The problem's code, for example pos.offline.")
 
 @operation("problems.list", role=Role.LOOK, reads=True, command="problems list")
 async def open_problems(bridge: "Bridge") -> Answer:
-    """List the open problems, the worst first, with what to do about each.
+    """List the open problems, the worst first, and what to do about each.
 
     Example: tillbridge problems list
     """
@@ -74,9 +74,7 @@ async def acknowledge(
     *,
     store: Annotated[
         str | None,
-        Argument(
-            "STORE", _("Only where it is this store's problem."), complete="stores", audit="store"
-        ),
+        Argument("STORE", _("Only the problem of this store."), complete="stores", audit="store"),
     ] = None,
 ) -> Answer:
     """Acknowledge a problem: no more alerts about it; the page still shows it.
@@ -94,8 +92,8 @@ async def acknowledge(
     if not which:
         return {
             "ok": False,
-            "text": _("No problem {code} is open.").format(code=code),
-            "fix": _("See what is: tillbridge problems list"),
+            "text": _("The problem {code} is not open.").format(code=code),
+            "fix": _("See the open problems: tillbridge problems list"),
             "acknowledged": 0,
         }
 
@@ -131,7 +129,7 @@ def _kind(code: str) -> "ProblemKind":
             _("There is no problem with the code {code}.").format(code=code),
             fix=_("Did you mean {code}?").format(code=close)
             if close
-            else _("See which there are in docs/problems.md."),
+            else _("See all codes on the page under Help, or in docs/problems.md."),
         )
     return kind
 
@@ -141,9 +139,9 @@ def _kind(code: str) -> "ProblemKind":
 
 @operation("alerts.test", role=Role.TECHNICIAN, command="alerts test")
 async def send_test(bridge: "Bridge") -> Answer:
-    """Send a test by every way of telling people, and say what came of it.
+    """Send a test alert by every configured way, and show the results.
 
-    Ends with 1 where one of them does not work.
+    Exit code 1: one of them does not work.
 
     Example: tillbridge alerts test
     """
@@ -153,25 +151,25 @@ async def send_test(bridge: "Bridge") -> Answer:
     ways = channels_of(await _saved_alerts(bridge), bridge.base_dir, vault_of(bridge))
     if not ways:
         raise ConfigError(
-            _("No way of telling people is configured."),
+            _("No alerts are set up."),
             fix=_("Set one up on the page, under Settings, or in bridge.toml: docs/alerts.md."),
         )
     message = trial(bridge.clock.now_ms())
     results = [await _tried(way, message) for way in ways]
     failed = sum(not each["ok"] for each in results)
     text = ngettext(
-        "{n} of {all} ways does not work.", "{n} of {all} ways do not work.", failed
+        "{n} of {all} alerts could not be sent.", "{n} of {all} alerts could not be sent.", failed
     ).format(n=failed, all=len(results))
     return {
         "ok": not failed,
-        "text": text if failed else _("The test is sent: see whether it arrives."),
+        "text": text if failed else _("Test sent. Check that it has arrived."),
         "ways": results,
     }
 
 
 @operation("fleet.key", role=Role.TECHNICIAN, command="fleet key")
 async def fleet_key(bridge: "Bridge") -> Answer:
-    """Print this bridge's name and the public key of its reports.
+    """Print this bridge's name and the public key that signs its reports.
 
     It is a line for the list of keys of `tillbridge fleet show`; `minisign -P` takes the key too.
 

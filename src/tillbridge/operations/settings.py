@@ -197,7 +197,7 @@ async def back_up(bridge: "Bridge") -> Answer:
         ) from failure
     if damage := await asyncio.to_thread(find_damage, saved):
         raise LedgerError(
-            _("The back-up {path} is damaged: {damage}.").format(path=saved, damage=damage),
+            _("The backup {path} is damaged: {damage}.").format(path=saved, damage=damage),
             fix=_("Check the disk, then restart the bridge: it repairs a damaged ledger."),
         )
     text = _("Backed up: {file} ({kib} KiB).")

@@ -19,12 +19,12 @@ if TYPE_CHECKING:
     from tillbridge.stores.taxes import TaxFact
 
 # Whose wish it is, for colleagues: a note beside the audit trail, which knows who asked.
-By = Annotated[str | None, Argument("NAME", _("Who says so; else this machine's user."))]
+By = Annotated[str | None, Argument("NAME", _("Who does this. Default: this machine's user."))]
 
 
 @operation("store.show", role=Role.LOOK, reads=True, command="store show")
 async def show(_bridge: "Bridge", store: Store) -> Answer:
-    """Show whether a store takes orders, who says so, its hours today and its taxes.
+    """Show whether a store takes orders and why, today's hours and its taxes.
 
     Example: tillbridge store show main
     """
@@ -39,9 +39,9 @@ async def show(_bridge: "Bridge", store: Store) -> Answer:
 
 @operation("store.plan", role=Role.LOOK, reads=True, command="store plan")
 async def plan(_bridge: "Bridge", store: Store, *, full: Full = False) -> Answer:
-    """Show what of the store's settings would be sent, in words; nothing is sent.
+    """Show which settings would be sent. Sends nothing.
 
-    With --json also the body as the ordering service gets it.
+    With --json, also the data as the ordering service gets it.
 
     Example: tillbridge store plan main
     """
@@ -58,21 +58,21 @@ async def plan(_bridge: "Bridge", store: Store, *, full: Full = False) -> Answer
 
 @operation("store.push", role=Role.TECHNICIAN, command="store push")
 async def push(_bridge: "Bridge", store: ConnectedStore, *, full: Full = False) -> Answer:
-    """Send the store's settings that have changed, now; with --full all of them.
+    """Send the store's changed settings now; with --full, all of them.
 
     Example: tillbridge store push main --full
     """
     plan = await _flow(store).push(full=full)
     if not plan.part:
-        text = _("Nothing had to be sent: the service has what the files say.")
+        text = _("Nothing to send: the ordering service has these settings.")
     else:
         count = len(plan.part)
         text = ngettext("Sent {n} setting: {keys}.", "Sent {n} settings: {keys}.", count)
         text = text.format(n=count, keys=", ".join(sorted(plan.part)))
     if plan.unsaid:
-        text += " " + _("No longer said, and kept by the service: {keys}.").format(
-            keys=", ".join(plan.unsaid)
-        )
+        text += " " + _(
+            "Removed from the files, but still set at the ordering service: {keys}."
+        ).format(keys=", ".join(plan.unsaid))
     return {"ok": True, "text": text, "sent": sorted(plan.part), "unsaid": list(plan.unsaid)}
 
 
@@ -81,12 +81,12 @@ async def pause(
     bridge: "Bridge",
     store: ConnectedStore,
     *,
-    reason: Annotated[str, Argument("TEXT", _("Why, for whoever looks later."))] = "",
+    reason: Annotated[str, Argument("TEXT", _("The reason, for your colleagues."))] = "",
     until: Annotated[
         int | None,  # ms since the epoch
         Argument(
             "TIME",
-            _("Until when: 18:30, tomorrow, 2h, 2026-11-21T18:30. Else until resumed."),
+            _("Until when: 18:30, tomorrow, 2h, 2026-11-21T18:30. Default: until you resume it."),
             audit="until_ms",
             resolve=until_of_store,
         ),
@@ -181,8 +181,8 @@ async def busy_off(bridge: "Bridge", store: ConnectedStore, *, by: By = None) ->
 async def resume(_bridge: "Bridge", store: ConnectedStore, *, by: By = None) -> Answer:
     """Reopen a store, whoever paused it; against its schedule until that changes.
 
-    While the till is away the store stays closed, and opens by itself when the till is back.
-    A till that comes and goes keeps it closed for longer; this opens it at once.
+    While the till is offline the store stays closed, and opens by itself when the till is back.
+    If the bridge waits because the till comes and goes, this opens the store at once.
 
     Example: tillbridge store resume main
     """
@@ -200,9 +200,9 @@ async def resume(_bridge: "Bridge", store: ConnectedStore, *, by: By = None) -> 
 
 @operation("store.tax", role=Role.TECHNICIAN, reads=True, command="store tax")
 async def tax(_bridge: "Bridge", store: Store) -> Answer:
-    """Compare the taxes of the till's items and of the latest orders with the service's, now.
+    """Compare the taxes of the till, the ordering service and the latest orders now.
 
-    Ends with 1 where they differ.
+    Exit code 1: they differ.
 
     Example: tillbridge store tax main
     """
@@ -229,8 +229,8 @@ def _flow(found: "StoreServices") -> "SettingsFlow":
     flow = found.settings_flow
     if flow is None or not flow.files.paths():
         raise BridgeError(
-            _("The configuration names no file for {store}.").format(store=found.name),
-            fix=_("Set settings_file or hours_file in [stores.{store}]; see docs/store.md.").format(
+            _("The configuration has no settings file for {store}.").format(store=found.name),
+            fix=_("Set settings_file or hours_file in [stores.{store}] (docs/store.md).").format(
                 store=found.name
             ),
         )
@@ -243,19 +243,16 @@ def _resumed(closure: "StoreClosure") -> str:
     if closure.who is None:
         return _("The store is open: guests can order.")
     if closure.who is Who.POS_AWAY:
-        return _(
-            "Noted, but the till is away: the bridge keeps the store closed until it is back, "
-            "and opens it then by itself."
-        )
+        return _("Saved. The till is offline: the store opens by itself when the till is back.")
     if closure.who is Who.POS_CLOSED:
         return _(
-            "Noted, but the till takes no orders: {why} The store opens by itself when it does."
+            "Saved. The till is closed: {why} The store opens by itself when the till opens."
         ).format(why=closure.reason)
     return _("The store is still closed: {who}.").format(who=closure.who)
 
 
 def _not_sent(failure: ServiceError) -> Answer:
-    text = _("Noted, but the service could not be told yet: {detail} It is told by itself later.")
+    text = _("Saved, but not sent yet: {detail} The bridge sends it later.")
     return {"ok": False, "text": text.format(detail=failure.text), "fix": failure.fix}
 
 

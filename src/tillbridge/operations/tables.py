@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, TypedDict
 
 from tillbridge.core.actor import Role
 from tillbridge.core.errors import BridgeError
-from tillbridge.core.i18n import _, joined, ngettext
+from tillbridge.core.i18n import _, ngettext
 from tillbridge.core.operation import Answer, operation
 from tillbridge.model.instant import to_iso
 from tillbridge.operations.arguments import ConnectedStore, Store
@@ -32,7 +32,7 @@ class TableView(TypedDict):
 
 @operation("tables.list", role=Role.LOOK, reads=True, command="tables list")
 async def accepted_tables(_bridge: "Bridge", store: Store) -> Answer:
-    """List the tables that the ordering service has, with the addresses of their QR codes.
+    """List the tables at the ordering service, with the addresses of their QR codes.
 
     Example: tillbridge tables list main
     """
@@ -59,28 +59,27 @@ async def plan(_bridge: "Bridge", store: Store) -> "TablesPlanView":
 
 @operation("tables.push", role=Role.TECHNICIAN, command="tables push")
 async def push(_bridge: "Bridge", store: ConnectedStore) -> Answer:
-    """Push the floor plan now, changed or not; tables that are missing from it are deactivated.
+    """Send the floor plan now, changed or not. Tables that are missing from it are deactivated.
 
-    A change that is held stays held: release it with tables approve.
+    An update on hold stays on hold: publish it with tables approve.
 
     Example: tillbridge tables push main
     """
     plan = await _tables(store).push_again()
     if plan is None:
-        text = _("The floor plan cannot be read; see: tillbridge status")
+        text = _("The floor plan cannot be read. See why: tillbridge status")
         return {"ok": False, "text": text}
     if plan.waits:
         text = _(
-            "The floor plan waits for a person: {reasons}. Release it with: "
-            "tillbridge tables approve {store}"
-        ).format(reasons=joined("; ", plan.reasons), store=store.name)
+            "Floor plan update on hold: {reasons}. To publish it: tillbridge tables approve {store}"
+        ).format(reasons="; ".join(plan.reasons), store=store.name)
         return {"ok": False, "text": text}
     return {"ok": True, "text": _pushed(plan)}
 
 
 @operation("tables.approve", role=Role.TECHNICIAN, command="tables approve")
 async def approve(bridge: "Bridge", store: Store) -> Answer:
-    """Release the change of the floor plan that waits for a person.
+    """Publish the floor plan update that is on hold.
 
     Only that very change: if the export changes meanwhile, it is looked at anew.
 
@@ -88,8 +87,8 @@ async def approve(bridge: "Bridge", store: Store) -> Answer:
     """
     hold = await store.menu.tables.approve()
     if hold is None:
-        return {"ok": False, "text": _("No floor plan waits for approval.")}
-    text = bridge.later(_("The floor plan of {since} is released."))
+        return {"ok": False, "text": _("No floor plan update is on hold.")}
+    text = bridge.later(_("The floor plan of {since} is published."))
     return {"ok": True, "text": text.format(since=to_iso(hold.since))}
 
 
@@ -102,9 +101,9 @@ async def printed(_bridge: "Bridge", store: Store, codes: dict[str, str]) -> Ans
 
 def _tables(store: "StoreServices") -> "TableSync":
     if not store.menu.tables.pos_has_tables:
-        fix = _("Name the file of its tables in [stores.{store}.pos]; see docs/tables.md.")
+        fix = _("Set its tables' file in [stores.{store}.pos] (docs/tables.md).")
         raise BridgeError(
-            _("The till of {store}, as configured, tells no tables.").format(store=store.name),
+            _("The till of {store} is not set up to export tables.").format(store=store.name),
             fix=fix.format(store=store.name),
         )
     return store.menu.tables
@@ -126,6 +125,6 @@ def _listed(each: "AcceptedTable", printed: Mapping[str, str]) -> TableView:
 
 def _pushed(plan: "TablePlan") -> str:
     count = len(plan.wanted)
-    return ngettext(
-        "The floor plan is pushed: {n} table.", "The floor plan is pushed: {n} tables.", count
-    ).format(n=count)
+    return ngettext("Floor plan sent: {n} table.", "Floor plan sent: {n} tables.", count).format(
+        n=count
+    )

@@ -172,7 +172,7 @@ def _consent_over(failure: ServiceError) -> ConsentLost:
         code=failure.code,
         status=failure.status,
         operation=failure.operation,
-        fix=_("Ask the merchant to consent again: tillbridge connect STORE"),
+        fix=_("Sign in again: tillbridge connect STORE"),
     )
 
 

@@ -37,7 +37,7 @@ def saved_user(
     if not _NAME.fullmatch(name):
         raise ConfigError(
             _("This cannot be a user's name."),
-            fix=_("Use letters, digits and . _ @ - for a name."),
+            fix=_("Use only letters, digits and . _ @ - in a name."),
             field="name",
         )
     if role not in ROLES:

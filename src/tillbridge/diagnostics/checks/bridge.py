@@ -57,8 +57,8 @@ async def check_bridge(subject: Subject) -> Finding:
     """Look at what only the bridge itself can know."""
     if subject.hung:
         return failed(
-            _("The bridge is there, but does not answer."),
-            _("Look at its log (tillbridge logs), then stop it and start it again."),
+            _("The bridge is running but does not answer."),
+            _("Restart the bridge. Its log may say why: tillbridge logs"),
         )
     if not subject.running:
         return await _not_running(subject)
@@ -88,21 +88,23 @@ def lag_verdict(lag_s: float, waiting: int, waited_s: float) -> Finding:
     details = {"lag_ms": round(lag_s * 1000), "waiting": waiting, "oldest_s": round(waited_s)}
     if lag_s > _SLOW_LOOP_S:
         return warning(
-            _("The bridge is slow: it took {seconds} seconds to come back to itself.").format(
+            _("The bridge is slow: it took {seconds} seconds to respond.").format(
                 seconds=f"{lag_s:.1f}"
             ),
-            _("See what else uses this machine's processor and disk."),
+            _("Check what else uses this machine's processor and disk."),
             **details,
         )
     if waited_s > _OLD_ORDER_S:
         return failed(
-            _("{n} orders wait for the till, the oldest for {minutes} minutes.").format(
+            _("{n} orders are waiting for the till, the oldest for {minutes} minutes.").format(
                 n=waiting, minutes=int(waited_s // 60)
             ),
-            _("Look at the till, and at: tillbridge orders list"),
+            _("Check the till. See the orders: tillbridge orders list"),
             **details,
         )
-    return ok(_("The bridge runs; {n} orders wait for the till.").format(n=waiting), **details)
+    return ok(
+        _("The bridge is running. Orders waiting for the till: {n}.").format(n=waiting), **details
+    )
 
 
 async def _lag_s() -> float:
@@ -134,28 +136,28 @@ def ports_verdict(ports: list[Port], *, running: bool) -> Finding:
     """Return what the ports mean: taken by the bridge, by another program, or free."""
     details = {port.name: port.trouble or "listening" for port in ports}
     if not ports:
-        return skipped(_("The bridge takes any free ports."))
+        return skipped(_("The bridge uses any free ports."))
     if running:
         silent = [port for port in ports if port.trouble]
         if silent:
             return failed(
-                _("Nothing answers at {listen}, where [{name}] listens ({trouble}).").format(
+                _("Nothing answers at {listen}, the address of [{name}] ({trouble}).").format(
                     listen=silent[0].listen, name=silent[0].name, trouble=silent[0].trouble
                 ),
-                _("Check that no firewall on this machine closes the port; restart the bridge."),
+                _("Check this machine's firewall, then restart the bridge."),
                 **details,
             )
-        return ok(_("The bridge listens where it should."), **details)
+        return ok(_("The bridge listens on its ports."), **details)
     taken = [port for port in ports if not port.trouble]
     if taken:
         return failed(
-            _("{listen}, which [{name}] wants, is taken{holder}.").format(
+            _("{listen}, the address of [{name}], is already in use{holder}.").format(
                 listen=taken[0].listen, name=taken[0].name, holder=taken[0].holder
             ),
             taken[0].fix,
             **details,
         )
-    return ok(_("The ports that the bridge wants are free."), **details)
+    return ok(_("The bridge's ports are free."), **details)
 
 
 def _port(name: str, listen: str) -> Port:
@@ -175,26 +177,26 @@ async def check_channel(channel: "Channel | HeartbeatProbe") -> Finding:
     try:
         await channel.probe()
     except BridgeError as failure:
-        text = _("Nobody would hear of problems by {way}: {detail}")
+        text = _("Alerts by {way} cannot be sent: {detail}")
         if channel.name == "heartbeat":
-            text = _("The heartbeat would not be heard: {detail}")
+            text = _("The heartbeat cannot be sent: {detail}")
         return failed(text.format(way=channel.name, detail=failure.text), failure.fix, **details)
     return ok(_PROBED.get(channel.name, _PROBED["webhook"]).format(way=channel.name), **details)
 
 
 _PROBED = {
-    "email": _("The mail server lets the bridge in; nothing was sent."),
-    "webhook": _("The webhook's server can be reached; nothing was sent."),
-    "apprise": _("apprise is there and knows every address; nothing was sent."),
-    "heartbeat": _("The heartbeat's server can be reached; it was not asked."),
+    "email": _("The mail server accepts the bridge's login. No mail was sent."),
+    "webhook": _("The webhook's server can be reached. Nothing was sent."),
+    "apprise": _("apprise is installed and knows every address. Nothing was sent."),
+    "heartbeat": _("The heartbeat's server can be reached. No heartbeat was sent."),
 }
 
 
 async def check_no_alerts() -> Finding:
     """Report that no alerts are configured."""
     return skipped(
-        _("Nobody is told of problems: no alerts are configured."),
-        _("Add [alerts.email] or [alerts.webhook]: docs/alerts.md."),
+        _("Not set up: nobody is notified of problems."),
+        _("Set up alerts: add [alerts.email] or [alerts.webhook] (docs/alerts.md)."),
     )
 
 
@@ -231,7 +233,7 @@ def versions_verdict(found: Mapping[str, str], python: tuple[int, int], month: s
     ends = _PYTHON_ENDS.get(python)
     if ends is not None and month > ends:
         return warning(
-            _("Python {version} gets no security fixes since {ends}.").format(
+            _("Python {version} has had no security fixes since {ends}.").format(
                 version=found["python"], ends=ends
             ),
             _("Install the bridge with a newer Python."),
@@ -246,7 +248,7 @@ async def check_time_sync() -> Finding:
     """Ask systemd whether the clock is set by itself."""
     program = shutil.which("timedatectl")
     if program is None:
-        return skipped(_("There is no timedatectl here to ask about the clock."))
+        return skipped(_("Not checked: this machine has no timedatectl."))
     process = await asyncio.create_subprocess_exec(
         program,
         "show",
@@ -268,17 +270,17 @@ def time_sync_verdict(shown: str) -> Finding:
     """Return what `timedatectl show` means."""
     properties = dict(line.split("=", 1) for line in shown.splitlines() if "=" in line)
     if properties.get("NTPSynchronized") == "yes":
-        return ok(_("The clock is set by itself."), **properties)
+        return ok(_("The clock is set automatically."), **properties)
     if not properties:
-        return skipped(_("timedatectl cannot say how the clock is set."))
+        return skipped(_("timedatectl does not know how the clock is set."))
     if properties.get("NTP") == "yes":
         return warning(
-            _("The clock should be set by itself, but has not been yet."),
-            _("Check that the machine may ask a time server (UDP port 123)."),
+            _("The clock should be set automatically, but has not been yet."),
+            _("Check that the firewall allows time servers (UDP port 123)."),
             **properties,
         )
     return warning(
-        _("The clock is not set by itself."), _("Run: timedatectl set-ntp true"), **properties
+        _("The clock is not set automatically."), _("Run: timedatectl set-ntp true"), **properties
     )
 
 
@@ -290,15 +292,15 @@ async def check_service_manager(subject: Subject) -> Finding:
 def manager_verdict(environment: Mapping[str, str], *, running: bool) -> Finding:
     """Return what the environment of the daemon tells of its manager."""
     if not running:
-        return skipped(_("Only a running bridge knows who started it."))
+        return skipped(_("Not checked: the bridge is not running."))
     if "INVOCATION_ID" not in environment and "NOTIFY_SOCKET" not in environment:
         return skipped(
-            _("No service manager has started this bridge: nobody starts it again if it ends."),
-            _("For good, run it as a service of the system."),
+            _("If the bridge stops, nothing starts it again: it does not run as a service."),
+            _("Install it as a service: sudo tillbridge service install"),
         )
     watchdog = environment.get("WATCHDOG_USEC", "")
     seconds = int(watchdog) / 1e6 if watchdog.isdigit() else None
-    return ok(_("systemd watches over the bridge."), watchdog_s=seconds)
+    return ok(_("systemd restarts the bridge if it stops."), watchdog_s=seconds)
 
 
 async def check_secret_files(subject: Subject) -> Finding:
@@ -322,12 +324,12 @@ def open_files(paths: Iterable[Path]) -> Iterable[tuple[str, int]]:
 def secret_files_verdict(found: list[tuple[str, int]]) -> Finding:
     """Return what the files' rights mean."""
     if os.name != "posix":
-        return skipped(_("Rights of files are not looked at on this system."))
+        return skipped(_("Not checked: file permissions on this system."))
     if not found:
-        return ok(_("Files with secrets can be read by the bridge's user alone."))
+        return ok(_("Only the bridge's user can read the files with secrets."))
     shown = ", ".join(f"{path} ({mode:o})" for path, mode in found[:4])
     return warning(
-        _("Other users may read or change what must stay secret: {files}.").format(files=shown),
+        _("Other users can read or change files with secrets: {files}.").format(files=shown),
         _("Run: chmod go= {files}").format(files=" ".join(path for path, _mode in found[:4])),
         files=[path for path, _mode in found],
     )

@@ -78,50 +78,53 @@ def ledger_verdict(facts: LedgerFacts, *, running: bool) -> Finding:
     }
     if not facts.exists:
         return skipped(
-            _("There is no ledger yet; the bridge makes it when it first runs."),
-            _("If it ran before: check data_dir in [bridge]."),
+            _("There is no database yet: the bridge creates it at its first start."),
+            _("If the bridge has run before, check data_dir in [bridge]."),
         )
     if facts.failure or facts.sound is False:
         faults = facts.failure or "; ".join(facts.faults[:2])
         return failed(
-            _("The ledger is damaged or cannot be read: {detail}").format(detail=faults),
-            _("Restart the bridge: it sets a damaged ledger aside and saves what can be saved."),
+            _("The database is damaged or cannot be read: {detail}").format(detail=faults),
+            _(
+                "Restart the bridge: it saves the damaged file, creates a new one and recovers "
+                "what it can."
+            ),
             **details,
         )
     if not facts.writable:
         finding = failed(
-            _("The ledger cannot be written: new orders are refused."),
-            _("Free disk space, mend the disk, or give the file to the bridge's user."),
+            _("The bridge cannot save: it refuses new orders."),
+            _("Free disk space, repair the disk, or give the bridge's user write permission."),
             **details,
         )
         return coded(finding, "ledger.unwritable")
     if facts.schema > facts.newest:
         return failed(
-            _("The ledger was written by a newer tillbridge (schema {schema}).").format(
+            _("The database belongs to a newer tillbridge (schema {schema}).").format(
                 schema=facts.schema
             ),
-            _("Install that version again, or put a back-up of before in place."),
+            _("Install that version again, or restore a backup from before the update."),
             **details,
         )
     if facts.schema < facts.newest:
         if running:
             return failed(
-                _("The ledger's schema is {schema}, not {newest}.").format(
+                _("The database's schema is {schema}, not {newest}.").format(
                     schema=facts.schema, newest=facts.newest
                 ),
-                _("Restart the bridge: it brings the ledger up to date."),
+                _("Restart the bridge: it updates the database."),
                 **details,
             )
-        return ok(_("The ledger is sound; it is brought up to date at the next start."), **details)
+        return ok(_("The database is intact. The next start updates it."), **details)
     if facts.wal_size > _LONG_WAL:
         return warning(
-            _("The ledger's write-ahead log has grown to {mib} MiB.").format(
+            _("The database's write-ahead log has grown to {mib} MiB.").format(
                 mib=facts.wal_size // 2**20
             ),
-            _("Something keeps the ledger open for reading; restart the bridge."),
+            _("Another program keeps the database open. Close it, or restart the bridge."),
             **details,
         )
-    return ok(_("The ledger is sound ({mib} MiB).").format(mib=details["size_mib"]), **details)
+    return ok(_("The database is intact ({mib} MiB).").format(mib=details["size_mib"]), **details)
 
 
 def _opened(path: Path) -> sqlite3.Connection:
@@ -219,21 +222,23 @@ def disk_verdict(disk: Disk) -> Finding:
     }
     if disk.read_only:
         return failed(
-            _("The disk of {path} is read-only: new orders are refused.").format(path=disk.path),
-            _("Check the disk (systems mount a failing one read-only), then mount it writable."),
+            _("The disk of {path} is read-only: the bridge refuses new orders.").format(
+                path=disk.path
+            ),
+            _("Check the disk: systems mount a failing one read-only. Then mount it writable."),
             **details,
         )
     if not disk.may_write:
         return failed(
             _("This user may not write to {path}.").format(path=disk.path),
-            _("Give it to the bridge's user, or run this command as that user."),
+            _("Give the bridge's user write permission, or run this command as that user."),
             **details,
         )
     if low := _low(disk.path, disk.free, disk.total):
         return of_problem(low, **details)
     if disk.kind in _NETWORK or disk.path.startswith("\\\\"):
         return warning(
-            _("{path} is on a network share ({kind}), where a ledger can be damaged.").format(
+            _("{path} is on a network share ({kind}), which can damage a database.").format(
                 path=disk.path, kind=disk.kind or "UNC"
             ),
             _("Move data_dir in [bridge] to a disk of this machine."),
@@ -242,7 +247,7 @@ def disk_verdict(disk: Disk) -> Finding:
     if disk.used_by_us > _LARGE:
         return warning(
             _("The data folder has grown to {mib} MiB.").format(mib=disk.used_by_us // _MIB),
-            _("Look into {path}: old files in backups/ may go.").format(path=disk.path),
+            _("Look into {path}: you can delete old files in backups/.").format(path=disk.path),
             **details,
         )
     return ok(_("{gib} GiB are free.").format(gib=round(disk.free / 2**30, 1)), **details)

@@ -114,8 +114,8 @@ def judge(evidence: Evidence) -> Judgement:
         return _reachable(
             "reached_outside",
             _(
-                "The internet reaches this bridge; only from inside this network the public "
-                "address does not answer (no hairpin NAT)."
+                "The internet reaches this bridge. Only devices in this network cannot use the "
+                "public address (no hairpin NAT)."
             ),
         )
     if local and not evidence.service_is_local:
@@ -128,34 +128,34 @@ def judge(evidence: Evidence) -> Judgement:
         return _reachable(
             "hairpin",
             _(
-                "The public address does not answer from inside this network (no hairpin "
-                "NAT), but a delivery came through {minutes} minutes ago."
+                "Devices in this network cannot use the public address (no hairpin NAT), but a "
+                "delivery arrived {minutes} minutes ago."
             ).format(minutes=int(evidence.delivery_s // 60)),
         )
     return Judgement(
         None,
         "unclear",
         _(
-            "The public address does not answer from here: {text} Whether it is dead, or this "
-            "router only does not lead its own network back (hairpin NAT), cannot be told "
-            "from inside."
+            "The public address does not answer from here: {text} It may still work from the "
+            "internet, if this router does not support hairpin NAT."
         ).format(text=unreachable.text),
         _(
-            "Open the address + /webhooks/healthz with a phone that is not in this network. "
-            "For good: name a prober in [diagnostics] outside_probe_url (docs/diagnostics.md)."
+            "Open the address + /webhooks/healthz on a phone that is not in this network. To "
+            "check it automatically, set outside_probe_url in [diagnostics] "
+            "(docs/diagnostics.md)."
         ),
     )
 
 
 def _not_public(host: str) -> Judgement:
     fix = _(
-        "Set public_url in [receiver] to the address under which the internet reaches this "
-        "machine; tillbridge reach shows ways to get one."
+        "Set public_url in [receiver] to this machine's address on the internet. To see four "
+        "ways to get one: tillbridge reach"
     )
     if is_loopback(host):
-        text = _("public_url leads to this machine alone, which the service cannot reach.")
+        text = _("The ordering service cannot reach public_url: it leads to this machine only.")
         return _dead("this_machine_only", text, fix)
-    text = _("public_url is an address of this network alone, which the service cannot reach.")
+    text = _("The ordering service cannot reach public_url: it is an address of this network only.")
     return _dead("local_address", text, fix)
 
 
@@ -179,7 +179,7 @@ def _no_answer(evidence: Evidence) -> Judgement:
         "no_name": (
             "name_unknown",
             _("The name {host} is not known in the DNS."),
-            _("Check public_url, and the name's entry at its provider."),
+            _("Check the spelling of public_url, and the name's DNS entry at its provider."),
         ),
         "dns_timeout": (
             "dns_trouble",
@@ -188,13 +188,13 @@ def _no_answer(evidence: Evidence) -> Judgement:
         ),
         "tls": (
             "certificate",
-            _("The certificate of {host} is not accepted ({detail}); the service refuses it too."),
-            _("Renew it, or let the tunnel or proxy serve a public certificate for this name."),
+            _("The certificate of {host} is not valid ({detail}); the service refuses it too."),
+            _("Renew it, or use a tunnel or proxy with a public certificate for this name."),
         ),
         "refused": (
             "refused",
-            _("{host} refuses connections: nothing listens there."),
-            _("Check the port that the router forwards, and that tunnel or proxy is running."),
+            _("{host} refuses connections: no program listens there."),
+            _("Check the port that the router forwards, and that the tunnel or proxy is running."),
         ),
         "timeout": (
             "silent",
@@ -203,7 +203,7 @@ def _no_answer(evidence: Evidence) -> Judgement:
         ),
         "no_route": (
             "no_route",
-            _("There is no way to {host} from here ({detail})."),
+            _("This machine cannot reach {host} ({detail})."),
             _("Check the internet connection."),
         ),
     }
@@ -211,13 +211,13 @@ def _no_answer(evidence: Evidence) -> Judgement:
         seen.trouble,
         (
             "cut_off",
-            _("{host} takes the connection and cuts it off ({detail})."),
-            _("Check what listens there: the tunnel, the proxy, the scheme in public_url."),
+            _("{host} accepts the connection and closes it ({detail})."),
+            _("Check the tunnel, the proxy, and whether public_url should begin with https://."),
         ),
     )
     if provider and seen.trouble in {"refused", "timeout", "reset", "no_http", "no_name"}:
         cause, text = "tunnel_down", _("The tunnel is down: {provider} does not lead here.")
-        fix = _("Start the tunnel's program on this machine; see: tillbridge reach")
+        fix = _("Start the tunnel's program on this machine. For its commands: tillbridge reach")
     return _dead(cause, text.format(host=host, detail=seen.detail, provider=provider), fix)
 
 
@@ -227,10 +227,10 @@ def _answered(evidence: Evidence) -> Judgement:
     if _TUNNEL_DEAD.search(seen.body) or seen.status == 530:
         return _dead(
             "tunnel_down",
-            _("The tunnel is down: {provider} answers in its stead.").format(
+            _("The tunnel is down: {provider} answers instead of the bridge.").format(
                 provider=provider or _("its provider")
             ),
-            _("Start the tunnel's program on this machine; see: tillbridge reach"),
+            _("Start the tunnel's program on this machine. For its commands: tillbridge reach"),
         )
     if seen.status in {502, 503, 521, 523} and not _mark(seen):
         text = (
@@ -241,15 +241,21 @@ def _answered(evidence: Evidence) -> Judgement:
         return _dead(
             "bridge_behind_proxy",
             text.format(host=host, status=seen.status),
-            _("Let it lead to the address of listen in [receiver]; see: tillbridge reach"),
+            _(
+                "Let it forward to the address of listen in [receiver]. For the steps: "
+                "tillbridge reach"
+            ),
         )
     if seen.status in {504, 522, 524}:
         return _dead(
             "proxy_timeout",
-            _("A proxy answers for {host}, but this machine does not answer it in time.").format(
-                host=host
+            _(
+                "A proxy answers for {host}, but does not get an answer from this machine in time."
+            ).format(host=host),
+            _(
+                "Check the connection from the proxy to this machine: port forwarding, "
+                "firewall, line."
             ),
-            _("Check the way from the proxy to here: port forwarding, firewall, line."),
         )
     if _OTHER_PROOF.search(seen.body):
         return _dead(
@@ -259,14 +265,14 @@ def _answered(evidence: Evidence) -> Judgement:
         )
     return _dead(
         "wrong_target",
-        _("Something that is not this bridge answers at {host} ({status}{server}).").format(
+        _("Another program answers at {host} ({status}{server}).").format(
             host=host,
             status=seen.status,
             server=f", {seen.headers['server'][:40]}" if seen.headers.get("server") else "",
         ),
         _(
-            "Let tunnel, proxy or router lead /webhooks/ to listen of [receiver]; see: "
-            "tillbridge reach"
+            "Forward /webhooks/ in the tunnel, proxy or router to listen of [receiver]. For "
+            "the steps: tillbridge reach"
         ),
     )
 
@@ -362,8 +368,8 @@ def public_verdict(judgement: Judgement, evidence: Evidence) -> Finding:
     }
     if not evidence.running and judgement.cause in {"other_bridge", "wrong_target"}:
         return skipped(
-            _("The public address answers, but no bridge runs here that could be told apart."),
-            _("Start the bridge and run this again."),
+            _("The public address answers, but no bridge is running here to compare it with."),
+            _("Start the bridge, then run this again."),
             **details,
         )
     level = {True: Level.OK, False: Level.FAILED, None: Level.WARNING}[judgement.reachable]
@@ -385,7 +391,7 @@ def names_verdict(found: Lookup, role: Role) -> Finding:
             _("The name {host} is not known in the DNS ({detail}).").format(
                 host=host, detail=found.detail
             ),
-            _("Check the spelling of {setting}, and the name's entry at its provider.").format(
+            _("Check the spelling of {setting}, and the name's DNS entry at its provider.").format(
                 setting=setting
             ),
             **details,
@@ -395,25 +401,24 @@ def names_verdict(found: Lookup, role: Role) -> Finding:
             _("The name {host} cannot be looked up: no DNS server answers ({detail}).").format(
                 host=host, detail=found.detail
             ),
-            _("Check the internet connection, and the DNS servers this machine asks."),
+            _("Check the internet connection and this machine's DNS servers."),
             **details,
         )
     if is_literal(host):
-        return ok(_("{host} is an address; nothing has to be looked up.").format(host=host))
+        return ok(_("{host} is an address and needs no DNS.").format(host=host))
     shown = ", ".join(found.addresses[:4])
     if not any_public(found.addresses) and not is_local_name(host):
         text = _("{host} is {addresses} here: an address of this network (split DNS).").format(
             host=host, addresses=shown
         )
         if role == "service":
-            fix = _("If that is not meant, something answers in the service's stead: check the DNS")
+            fix = _(
+                "If that is not intended, something else answers for the service: check the DNS"
+            )
             return warning(text, f"{fix}.", **details)
         return warning(
             text,
-            _(
-                "From here the way of the internet cannot be seen. Check from outside that the "
-                "name has its public address there."
-            ),
+            _("Not visible from here: check from outside that the name has its public address."),
             **details,
         )
     mixed = any(not is_public(each) for each in found.addresses) and any_public(found.addresses)

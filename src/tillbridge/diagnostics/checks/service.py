@@ -75,20 +75,23 @@ def answer_verdict(seen: Exchange) -> Finding:
         )
     if seen.status >= 500:
         return failed(
-            _("The ordering service answers, but is out of order ({status}).").format(
+            _("The ordering service has a failure of its own ({status}).").format(
                 status=seen.status
             ),
-            _("Wait; if it lasts, ask the service's support. Orders that arrive are kept."),
+            _(
+                "Wait. If it lasts, ask the ordering service's support. Orders that arrive "
+                "reach the till."
+            ),
             **details,
         )
     if 300 <= seen.status < 400 or not _is_envelope(seen.body):
         return failed(
+            _("Something other than the ordering service answers at base_url ({status}).").format(
+                status=seen.status
+            ),
             _(
-                "Something that is not the ordering service answers under base_url ({status})."
-            ).format(status=seen.status),
-            _(
-                "Check base_url; look whether this network wants a sign-in in the browser first "
-                "(captive portal), or a proxy stands between."
+                "Check base_url. Check also whether this network asks for a sign-in in the "
+                "browser (captive portal) or uses a proxy."
             ),
             **details,
         )
@@ -102,12 +105,12 @@ def clock_verdict(seen: Exchange) -> Finding:
     off_s = _skew_of(seen)
     if off_s is None:
         if seen.trouble:
-            return skipped(_("The service cannot be asked for its time."))
-        return skipped(_("The service does not tell its time."))
+            return skipped(_("Not checked: the ordering service cannot be asked for its time."))
+        return skipped(_("Not checked: the ordering service does not send its time."))
     details = {"skew_s": round(off_s, 1), "rtt_ms": round(seen.rtt_s * 1000)}
     wrong = clock_problems(off_s)
     if not wrong:
-        return ok(_("This machine's clock agrees with the service's."), **details)
+        return ok(_("This machine's clock is right."), **details)
     return of_problem(wrong[0], **details)
 
 
@@ -118,14 +121,13 @@ def clock_problems(off_s: float) -> list[Found]:
     if off_s > 0:
         off = _("{span} behind").format(span=_span(off_s))
         effect = _(
-            "Times on the page are wrong, tokens are used after their end, and certificates may "
-            "look as if they did not count yet."
+            "Times on the page are wrong, and valid certificates may look as if they were from "
+            "the future."
         )
     else:
         off = _("{span} ahead of").format(span=_span(-off_s))
         effect = _(
-            "Times on the page are wrong, and the consent, tokens and certificates may look "
-            "expired."
+            "Times on the page are wrong, and the sign-in and certificates may look expired."
         )
     return [Found(CLOCK_WRONG, detail={"off": off, "effect": effect})]
 

@@ -31,7 +31,10 @@ async def check_consent(subject: Subject, store: StoreSubject) -> Finding:
     if subject.no_secret:
         return failed(
             _("The app's secret cannot be read: {detail}").format(detail=subject.no_secret),
-            _("Put the client_secret where the configuration says; see: tillbridge config check"),
+            _(
+                "Put the client secret in the place that the configuration names. To see it: "
+                "tillbridge config check"
+            ),
         )
     tokens = await store.tokens.tokens()
     if tokens is None:
@@ -50,7 +53,7 @@ def consent_verdict(
     store: str, failure: ServiceError | None, days: float, warn_days: float
 ) -> Finding:
     """Return what is known of the consent; `days` are left by the calendar."""
-    again = _("Ask the merchant to consent again: tillbridge connect {store}").format(store=store)
+    again = _("Sign in again: tillbridge connect {store}").format(store=store)
     details = {"days_left": round(days, 1)}
     if isinstance(failure, ConsentLost):
         lost = problem_of(failure) or "consent.expired"
@@ -58,15 +61,16 @@ def consent_verdict(
     if failure is not None and failure.status in {401, 403}:
         return failed(
             _("The service refuses this bridge's token: {text}").format(text=failure.text),
-            _("Check that base_url and client_id are of one environment. Else: {again}").format(
-                again=again
-            ),
+            _(
+                "Check that base_url and client_id belong to the same environment. If they do: "
+                "{again}"
+            ).format(again=again),
             **details,
             code=failure.code,
         )
     if failure is not None:
         return failed(
-            _("The token could not be tried: {text}").format(text=failure.text),
+            _("The access token could not be checked: {text}").format(text=failure.text),
             failure.fix or _("Check the internet connection."),
             **details,
             code=failure.code,
@@ -92,15 +96,19 @@ async def check_integration(subject: Subject, store: StoreSubject) -> Finding:
     try:
         now = await store.client.integration(store.store_id)
     except ConsentLost:
-        return skipped(_("Without the merchant's consent the integration cannot be read."), fix)
+        return skipped(_("Not checked: the store has to be connected first."), fix)
     except ServiceError as failure:
         if failure.code == NOT_INTEGRATED:
             return failed(
-                _("The service has no active integration of this store: no orders arrive."), fix
+                _(
+                    "The ordering service has no connection from this store to this bridge: no "
+                    "orders arrive."
+                ),
+                fix,
             )
         return failed(
-            _("The integration could not be read: {text}").format(text=failure.text),
-            failure.fix or _("Look at the other checks first."),
+            _("The store's connection could not be checked: {text}").format(text=failure.text),
+            failure.fix or _("Fix the other checks first."),
             code=failure.code,
         )
     url = f"{subject.loaded.settings.receiver.public_url}/webhooks/{store.name}"
@@ -127,21 +135,21 @@ def integration_verdict(
     fix = _("Run: tillbridge connect {store}").format(store=store)
     if now.status not in {None, "active"}:
         return failed(
-            _("The integration is {status}: no orders arrive.").format(status=now.status),
+            _("The store's connection is {status}: no orders arrive.").format(status=now.status),
             fix,
             **details,
         )
     if now.webhook_url is not None and now.webhook_url.rstrip("/") != webhook_url:
         return failed(
-            _("The service delivers to {theirs}, but this bridge receives at {ours}.").format(
-                theirs=now.webhook_url, ours=webhook_url
-            ),
+            _(
+                "The ordering service delivers to {theirs}, but this bridge receives at {ours}."
+            ).format(theirs=now.webhook_url, ours=webhook_url),
             _("If public_url is right, run: tillbridge connect {store}").format(store=store),
             **details,
         )
     if now.external_store_id not in {None, location_id}:
         return failed(
-            _("The store is integrated as location {theirs}; location_id says {ours}.").format(
+            _("The store is connected as location {theirs}, but location_id is {ours}.").format(
                 theirs=now.external_store_id, ours=location_id
             ),
             _("Correct location_id, or run: tillbridge connect {store} --reintegrate").format(
@@ -151,13 +159,13 @@ def integration_verdict(
         )
     if now.menu_sync_direction not in {None, direction}:
         return warning(
-            _("Menus go {theirs} at the service; menu_sync_direction says {ours}.").format(
-                theirs=now.menu_sync_direction, ours=direction
-            ),
+            _(
+                "The ordering service syncs menus {theirs}, but menu_sync_direction is {ours}."
+            ).format(theirs=now.menu_sync_direction, ours=direction),
             fix,
             **details,
         )
-    return ok(_("The store is integrated, and deliveries go to this bridge."), **details)
+    return ok(_("The store is connected, and its orders go to this bridge."), **details)
 
 
 async def check_till(store: StoreSubject, part: str) -> Finding:
@@ -165,8 +173,8 @@ async def check_till(store: StoreSubject, part: str) -> Finding:
     runner = store.tills.get(part)
     if runner is None:
         return failed(
-            _("The adapter cannot be opened: {detail}").format(detail=store.tills_failure),
-            _("Correct [stores.{store}.{part}]; see: tillbridge config check").format(
+            _("The adapter cannot start: {detail}").format(detail=store.tills_failure),
+            _("Correct [stores.{store}.{part}]. To check it: tillbridge config check").format(
                 store=store.name, part=part
             ),
         )
@@ -193,7 +201,7 @@ async def check_menu(store: StoreSubject) -> Finding:
         return unreadable("menu", failure)
     details = {"items": len(read.items), "bad_rows": len(read.bad_rows)}
     if not read.items:
-        return unreadable("menu", ExportUnreadable(_("It holds no items.")))
+        return unreadable("menu", ExportUnreadable(_("It has no items.")))
     if wrong := bad_rows_detail(read.bad_rows):
         return of_problem(Found("export.bad_rows", "menu", wrong), **details)
     return ok(
@@ -216,15 +224,15 @@ def verdict(adapter: str, health: Health, *, asked: bool, part: str = "pos") -> 
     details = {"adapter": adapter, "online": health.online, "reports_health": asked}
     if not health.online:
         code = "fallback.offline" if part == "fallback" else "pos.offline"
-        detail = {"detail": health.detail or _("it does not say why")}
+        detail = {"detail": health.detail or _("no reason given")}
         remedy = {"remedy": health.fix} if health.fix else {}
         found = of_problem(Found(code, detail={**detail, **remedy}), **details)
         return replace(found, level=Level.FAILED)
     if not asked:
         return ok(
-            _("The adapter {adapter} works; it does not tell whether the till is on.").format(
+            _("The adapter {adapter} works. It cannot see whether the till is on.").format(
                 adapter=adapter
             ),
             **details,
         )
-    return ok(_("The till is there ({adapter}).").format(adapter=adapter), **details)
+    return ok(_("The till answers ({adapter}).").format(adapter=adapter), **details)

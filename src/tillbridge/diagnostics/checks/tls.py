@@ -128,12 +128,12 @@ def verdict(seen: Handshake, role: Role, now_ms: int) -> Finding:
         return _plain(seen, role)
     if seen.trouble:
         return failed(
-            _("No encrypted connection to {host} comes about ({detail}).").format(
+            _("No encrypted connection to {host} could be made ({detail}).").format(
                 host=seen.host, detail=seen.trouble
             ),
             _("Check the internet connection, the firewall, and the port in the address."),
         )
-    issuer = ", ".join(seen.issuer) or _("nobody named")
+    issuer = ", ".join(seen.issuer) or _("an unnamed authority")
     details = {
         "host": seen.host,
         "issuer": list(seen.issuer),
@@ -148,8 +148,8 @@ def verdict(seen: Handshake, role: Role, now_ms: int) -> Finding:
         finding = warning if seen.trusted else failed
         return finding(
             _(
-                "Something between here and {host} opens the encryption: its certificate is "
-                "signed by {issuer}."
+                "A firewall or virus scanner opens the encryption to {host}: its certificate "
+                "is signed by {issuer}."
             ).format(host=seen.host, issuer=issuer),
             _exception(seen.host, role),
             **details,
@@ -160,14 +160,14 @@ def verdict(seen: Handshake, role: Role, now_ms: int) -> Finding:
     if seen.ends_ms < now_ms or seen.from_ms > now_ms:
         return failed(
             _("The certificate of {host} is not valid today.").format(host=seen.host),
-            _("Check this machine's date and time first; if they are right, it must be renewed."),
+            _("Check this machine's date and time. If they are right, renew the certificate."),
             **details,
         )
     if role == "service" and not is_local_name(seen.host):
         return failed(
             _(
-                "The certificate of {host} is not trusted ({detail}); it is signed by {issuer}. "
-                "Probably something between here and the service opens the encryption."
+                "The certificate of {host} is not trusted ({detail}); it is signed by "
+                "{issuer}. A firewall or virus scanner probably opens the encryption."
             ).format(host=seen.host, detail=seen.refusal, issuer=issuer),
             _exception(seen.host, role),
             **details,
@@ -176,7 +176,7 @@ def verdict(seen: Handshake, role: Role, now_ms: int) -> Finding:
         _("The certificate of {host} is not trusted ({detail}); it is signed by {issuer}.").format(
             host=seen.host, detail=seen.refusal, issuer=issuer
         ),
-        _("Use a certificate of a public authority, or let a tunnel serve one: tillbridge reach")
+        _("Use a certificate of a public authority, or a tunnel with one: tillbridge reach")
         if role == "public"
         else _("Add the authority to this machine's store of trusted certificates."),
         **details,
@@ -186,8 +186,10 @@ def verdict(seen: Handshake, role: Role, now_ms: int) -> Finding:
 def _trusted(seen: Handshake, issuer: str, days: int, details: dict[str, object]) -> Finding:
     if days < _SOON_DAYS:
         return warning(
-            _("The certificate of {host} ends in {days} days.").format(host=seen.host, days=days),
-            _("Whoever runs {host} has to renew it; mostly that happens by itself.").format(
+            _("The certificate of {host} expires in {days} days.").format(
+                host=seen.host, days=days
+            ),
+            _("The operator of {host} has to renew it; usually that is automatic.").format(
                 host=seen.host
             ),
             **details,
@@ -195,17 +197,17 @@ def _trusted(seen: Handshake, issuer: str, days: int, details: dict[str, object]
     if not _PUBLIC.search(issuer) and not is_local_name(seen.host):
         return warning(
             _(
-                "{host} is trusted here, but signed by {issuer}, which is no public authority "
-                "that is known: perhaps something between here and there opens the encryption."
+                "The certificate of {host} is signed by {issuer}, not by a known public "
+                "authority: a firewall or virus scanner may open the encryption."
             ).format(host=seen.host, issuer=issuer),
             _(
-                "If the machine's owner did not mean that: ask for an exception for {host} in the "
-                "firewall or virus scanner."
+                "If that is not intended, add an exception for {host} to the firewall or virus "
+                "scanner."
             ).format(host=seen.host),
             **details,
         )
     return ok(
-        _("{host} is trusted; its certificate is of {issuer} and good for {days} days.").format(
+        _("The certificate of {host} is valid for {days} days ({issuer}).").format(
             host=seen.host, issuer=issuer, days=days
         ),
         **details,
@@ -214,24 +216,22 @@ def _trusted(seen: Handshake, issuer: str, days: int, details: dict[str, object]
 
 def _exception(host: str, role: Role) -> str:
     if role == "service":
-        return _(
-            "Look at the firewall or virus scanner, and ask for an exception for {host} in it."
-        ).format(host=host)
+        return _("Add an exception for {host} to the firewall or virus scanner.").format(host=host)
     return _(
-        "From outside it may look otherwise. Ask for an exception for {host} in the firewall or "
-        "virus scanner, so that it can be seen from here."
+        "It may look different from outside. Add an exception for {host} to the firewall or "
+        "virus scanner, so that it can be checked from here."
     ).format(host=host)
 
 
 def _plain(seen: Handshake, role: Role) -> Finding:
     if is_loopback(seen.host):
         return ok(
-            _("{host} is this machine: no encryption is needed.").format(host=seen.host), plain=True
+            _("{host} is this machine and needs no encryption.").format(host=seen.host), plain=True
         )
     if role == "public":
         return warning(
-            _("public_url is plain http: whoever sits on the way can read the orders."),
-            _("Let a tunnel or proxy serve https; see: tillbridge reach"),
+            _("public_url uses http: others on the way can read the orders."),
+            _("Use a tunnel or proxy with https. For the steps: tillbridge reach"),
             plain=True,
         )
-    return skipped(_("base_url is plain http: nothing is encrypted."), plain=True)
+    return skipped(_("base_url uses http: the connection is not encrypted."), plain=True)
