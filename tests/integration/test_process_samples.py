@@ -66,4 +66,4 @@ def test_a_process_toml_that_is_wrong_is_told(text: str, says: str, tmp_path: Pa
 def test_the_adapter_itself_has_nothing_to_check(tmp_path: Path) -> None:
     code, _out, err = tillbridge("check", "process", cwd=tmp_path)
     assert code == 2
-    assert "in which process.toml is" in err
+    assert "the one with process.toml" in err
