@@ -42,7 +42,7 @@ async def test_a_till_that_goes_away_is_told_until_somebody_takes_note(world: Wo
         code, out, err = await world.connect()
         assert code == 0, out + err
         await until(
-            "consent.missing is over", lambda: any("Over" in each for each in mail.subjects())
+            "consent.missing is over", lambda: any("Resolved" in each for each in mail.subjects())
         )
         mail.letters.clear()
 

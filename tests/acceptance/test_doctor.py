@@ -128,7 +128,7 @@ async def test_a_missing_consent_is_named(world: World) -> None:
 
 async def test_a_revoked_consent_is_named(shop: World) -> None:
     await shop.control("tokens/revoke", {})
-    await breaks(shop, "consent", "consent", "tillbridge connect main")
+    await breaks(shop, "consent", "may no longer act", "tillbridge connect main")
 
 
 async def test_a_webhook_url_that_is_not_ours_is_named(shop: World) -> None:
@@ -186,7 +186,7 @@ async def test_a_start_whose_port_is_taken_is_told_everywhere_and_by_whom(world:
             assert all(f"process {os.getpid()}" in each for each in told), told
     await world.bridge.start()
     _code, status, _err = await world.bridge.run("status")
-    assert "did not start" not in status
+    assert "could not start" not in status
 
 
 async def test_what_is_open_is_told_by_doctor_too(shop: World) -> None:
@@ -206,7 +206,7 @@ async def test_what_is_open_is_told_by_doctor_too(shop: World) -> None:
 async def test_a_secret_that_cannot_be_read_is_named(shop: World) -> None:
     await shop.bridge.kill()
     reconfigure(shop, '{ env = "BRIDGE_SECRET" }', '{ env = "NO_SUCH_VARIABLE" }')
-    await breaks(shop, "consent", "NO_SUCH_VARIABLE", "client_secret")
+    await breaks(shop, "consent", "NO_SUCH_VARIABLE", "client secret")
 
 
 async def test_a_daemon_that_hangs_is_named(shop: World) -> None:

@@ -61,6 +61,6 @@ def test_an_empty_file_begins_a_bridge_that_every_command_finds(user: OrdinaryUs
                 "Address already in use by", "taken by"
             )
         assert "bridge.not_started" in user.run("logs", folder="second").stdout
-        assert "did not start" in user.run("status", folder="second").stdout
+        assert "could not start" in user.run("status", folder="second").stdout
     assert sorted(each.name for each in user.home.iterdir()) == ["bridge.toml", "data", "second"]
     assert "the bridge is not running" in user.run("status").stdout

@@ -78,7 +78,7 @@ async def test_other_machines_sign_in_and_commands_need_not(world: World) -> Non
     assert entries[1]["role"] == "technician"
     code, out, _err = await world.bridge.run("audit", "verify")
     assert code == 0
-    assert "whole" in out
+    assert "complete" in out
     log = world.bridge.log_path.read_text("utf-8")
     assert PASSWORD not in log
     assert "argon2id" not in log
@@ -118,7 +118,7 @@ async def test_the_page_is_live_with_what_the_service_sends(shop: World) -> None
         async with session.get(url) as answer:
             page = await answer.text()
     assert "1 order" in page
-    assert "a delivery arrived" in page
+    assert "a delivery came" in page
 
 
 @pytest.mark.parametrize("role", ["look", "staff", "technician"])

@@ -179,7 +179,7 @@ async def test_a_persons_pause_survives_a_restart_and_a_till_that_comes_back(wor
     await world.problem("store.paused")
     # Opened while the till is away: said so, and not lost.
     told = await asked(world, "resume", "main", code=1)
-    assert "the till is away" in told["text"]
+    assert "The till is offline" in told["text"]
     await is_at_service(world, "inactive")
     await asked(world, "pause", "main", "--by", "anna")
 
