@@ -66,7 +66,7 @@ async def test_taking_note_of_a_problem_says_who_sees_to_it(
     }  # fmt: skip
     harness.control.facts = replace(harness.control.facts, facts={"problems_acknowledged": [noted]})
     await page.reload()
-    await expect(card).to_contain_text("acknowledged by anna")
+    await expect(card).to_contain_text("anna is handling this")
     await expect(card.get_by_role("button", name="Acknowledge")).to_have_count(0)
     await page.close()
 

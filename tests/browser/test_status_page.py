@@ -134,7 +134,7 @@ async def test_a_bridge_that_is_gone_is_told(browser: Browser, harness: PageHarn
     await expect(page).to_have_title(re.compile(r"No answer since \d\d:\d\d:\d\d"))
     await expect(page.locator("#icon")).to_have_attribute("href", re.compile("icon-dead.svg"))
     grey = "element => getComputedStyle(element).filter"
-    assert "grayscale" in await page.locator("#day").evaluate(grey), "what was known is no more"
+    assert "grayscale" in await page.locator("#chart").evaluate(grey), "what was known is no more"
     assert await page.locator("#verdict").evaluate(grey) == "none"
     await page.close()
 
@@ -196,7 +196,7 @@ async def test_everything_is_read_and_done_with_scripts_off(
     page = await browser.new_page(java_script_enabled=False)
     await page.goto(harness.url)
     await expect(page.get_by_role("heading", level=1)).to_have_text("Needs help now")
-    await expect(page.get_by_role("img", name="Orders by the hour")).to_be_visible()
+    await expect(page.get_by_role("list", name="Orders by hour")).to_be_visible()
     await page.get_by_role("link", name="Review the change").click()
     await page.get_by_role("button", name="Release it").click()
     await expect(page.locator(".flash")).to_contain_text("Did approve.")

@@ -1,16 +1,19 @@
-"""The last 24 hours as the ledger tells them."""
+"""What happened lately as the ledger tells it."""
 
 from functools import partial
 from pathlib import Path
 from typing import Any
+
+from sqlalchemy import update
+from sqlmodel import col
 
 from tests.support.ledger_harness import StoppedClock, delivery, opened
 from tests.support.problem_reports import report_open, report_over
 from tillbridge.daemon.checks import record_downtime
 from tillbridge.ledger.day import HOUR_MS, read_day
 from tillbridge.ledger.facts import put_fact
-from tillbridge.ledger.models import OrderRow, TicketState
-from tillbridge.ledger.orders import insert_order
+from tillbridge.ledger.models import Delivery, OrderRow, TicketState
+from tillbridge.ledger.orders import insert_order, record
 from tillbridge.ledger.problems import ProblemTracker, past_problems
 from tillbridge.ledger.prune import CutOffs, prune
 from tillbridge.model.order import OrderState
@@ -31,21 +34,23 @@ def order(order_id: str, hours_ago: float, **changed: object) -> OrderRow:
     return OrderRow(**{**fields, **changed})
 
 
-async def test_orders_are_counted_by_the_hour(tmp_path: Path) -> None:
+async def test_the_last_ticket_and_the_usual_time_of_a_delivery_are_told(tmp_path: Path) -> None:
     async with opened(tmp_path) as ledger:
-        for row in (
-            order("a", 0.5, written_at=NOW - 1000),
-            order("b", 0.6),
-            order("c", 23.5),
-            order("too old", 24.5),
-            order("cancelled", 5.5, desired_state=OrderState.CANCELLED),
-            order("refused", 5.5, ticket=TicketState.REFUSED),
-        ):
-            await ledger.write(partial(insert_order, row=row))
+        await ledger.write(partial(insert_order, row=order("a", 0.5, written_at=NOW - 1000)))
+        await ledger.write(partial(insert_order, row=order("b", 0.6, written_at=NOW - 2000)))
+        assert (await ledger.read(lambda db: read_day(db, NOW))).handled_ms is None
+        for took_ms in (40, 5, 900, None):
+            at = None if took_ms is None else NOW + took_ms
+            sent = delivery(received_at=NOW, handled_at=at)
+            await ledger.write(partial(record, deliveries=[sent]))
+            await ledger.write(
+                lambda db, at=at: db.execute(
+                    update(Delivery).where(col(Delivery.handled_at).is_(None)).values(handled_at=at)
+                )
+            )
         day = await ledger.read(lambda db: read_day(db, NOW))
-    assert [each.orders for each in day.hours] == [1, *[0] * 22, 2]
-    assert [each.failed for each in day.hours] == [*[0] * 18, 2, *[0] * 5]
     assert day.last_ticket == {"main": NOW - 1000}
+    assert day.handled_ms == 40
 
 
 async def test_waiting_orders_come_oldest_first(tmp_path: Path) -> None:

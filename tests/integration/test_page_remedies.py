@@ -1,11 +1,15 @@
 """What the overview offers against a problem: buttons in its words, to those who may press them."""
 
 import html
+import re
+from collections import Counter
 from dataclasses import replace
+from datetime import UTC
 
 from tests.support.page_harness import page_harness, users
+from tests.support.page_sample import busy
 from tillbridge.core.problems import OpenProblem
-from tillbridge.ledger.figures import Figures, StoreFigures
+from tillbridge.ledger.figures import OrderCourse, StoreFigures, sales_of
 from tillbridge.web.authenticator import AccessRules
 
 DIFFERS = OpenProblem("integration.differs", "main", "", 1, {"detail": "webhook_url"})
@@ -22,7 +26,7 @@ async def test_beside_a_button_stand_words_and_no_command() -> None:
         assert "Review the difference, then apply the configuration." in page
         assert COMMAND not in page
         assert 'href="/stores/main/integration/apply"' in page
-        assert '<a class="button" href="/reach">How orders get in</a>' in page
+        assert '<a class="button primary" href="/reach">Check the public address</a>' in page
 
 
 async def test_who_may_not_press_it_reads_the_command() -> None:
@@ -64,11 +68,26 @@ async def test_what_is_over_once_it_is_acknowledged_says_so() -> None:
         assert page.count(">Acknowledge</button>") == 2
 
 
-async def test_of_a_cancelled_order_nobody_says_that_it_is_in_the_till() -> None:
+async def test_cancelled_orders_are_told_with_their_causes() -> None:
     async with page_harness() as harness:
-        assert "every order is in the till" in (await harness.get("/")).text
-        lost = StoreFigures({"24h": Figures(orders=2, lost=2), "7d": Figures(orders=2, lost=2)})
-        harness.control.facts = replace(harness.control.facts, figures={"main": lost})
+        now = harness.control.now_ms
+        lost = OrderCourse(now - 1000, cancelled=True, reason_code="POS_OFFLINE")
+        well = OrderCourse(now - 1000, now - 900, amount=1250, currency="EUR")
+        figures = StoreFigures(sales=sales_of([lost, lost, well], UTC, now))
+        harness.control.facts = replace(harness.control.facts, figures={"main": figures})
         page = (await harness.get("/")).text
-        assert "every order is in the till" not in page
-        assert "2 were cancelled or not written within a day" in page
+        assert "till offline 2" in page
+        assert "12.50" in page
+        assert page.count("2 cancelled") == 1
+
+
+async def test_nothing_is_said_twice() -> None:
+    """Every sentence of the page stands there once, whatever is open."""
+    async with page_harness() as harness:
+        busy(harness.control, "unplugged")
+        page = (await harness.get("/")).text
+    main = page[page.index("<main") : page.index("</main>")]
+    main = re.sub(r"<(details|a)\b.*?</\1>", "", main, flags=re.DOTALL)
+    texts = [" ".join(html.unescape(each).split()) for each in re.split(r"<[^>]+>", main)]
+    sentences = Counter(each for each in texts if len(each.split()) > 3)
+    assert {each: n for each, n in sentences.items() if n > 1} == {}

@@ -4,6 +4,7 @@ Texts from outside say `PLANT`; see tests/support/hostile.py.
 """
 
 from dataclasses import replace
+from datetime import UTC
 from pathlib import Path
 
 from tests.support.fake_control import FakeControl
@@ -12,8 +13,8 @@ from tests.support.fake_setup import beside_a_bridge, everything_open
 from tests.support.hostile import PLANT
 from tillbridge.core.problems import PROBLEMS, OpenProblem
 from tillbridge.diagnostics.reach import Place, Seen, guidance
-from tillbridge.ledger.day import HOUR_MS, Day, Hour, WaitingOrder
-from tillbridge.ledger.figures import SPANS, Figures, StoreFigures, Times
+from tillbridge.ledger.day import DAYS, HOUR_MS, Day, WaitingOrder
+from tillbridge.ledger.figures import SPANS, Figures, OrderCourse, StoreFigures, Times, sales_of
 from tillbridge.ledger.models import Delivery, LogEntry, OrderRow, PastProblem, TicketState
 from tillbridge.ledger.snapshot import Held, StoreSnapshot
 from tillbridge.model.instant import day_of, to_iso
@@ -66,7 +67,8 @@ def busy(control: FakeControl, text: str = PLANT) -> None:
         communities={"hall": "com_1"},
         started_at=now - 72 * HOUR_MS,
         pos_seen={"main": now - 4 * _MINUTE},
-        figures={"main": _figures()},
+        figures={"main": figures(now)},
+        pos_took_ms={"main": 3},
     )
     control.day = _day(now, text)
     control.tables.rows = [
@@ -106,11 +108,7 @@ def busy(control: FakeControl, text: str = PLANT) -> None:
 
 
 def _day(now: int, text: str) -> Day:
-    day = Day(now - 24 * HOUR_MS)
-    for place, count in enumerate(
-        [0, 0, 1, 0, 0, 0, 0, 0, 2, 5, 9, 14, 12, 6, 3, 4, 8, 15, 22, 18, 11, 5, 2, 1]
-    ):
-        day.hours[place] = Hour(count, 2 if place in {12, 18} else 0)
+    day = Day(now - DAYS * 24 * HOUR_MS, handled_ms=11)
     day.past.append(
         PastProblem(
             code="service.unreachable",
@@ -465,9 +463,39 @@ def crowded(control: FakeControl, text: str = PLANT) -> None:
     ]
 
 
-def _figures() -> StoreFigures:
+# Orders of an evening that ends now, by the hour, and those of the days before.
+_BY_THE_HOUR = (0, 0, 1, 0, 0, 0, 0, 0, 2, 5, 9, 14, 12, 6, 3, 4, 8, 15, 22, 18, 11, 5, 2, 1)
+_BY_THE_DAY = (118, 92, 0, 101, 124, 163, 181)
+
+
+def figures(now: int) -> StoreFigures:
+    """The figures of a store that has sold for more than a week."""
     week = Figures(812, Times(0.64, 1.9, 4.2, 811), Times(0.98, 65.4, 90.0, 811), 4, 1)
-    return StoreFigures(dict.fromkeys(SPANS, week))
+    courses = [
+        _course(now - (len(_BY_THE_HOUR) - hour) * HOUR_MS + number, number + hour)
+        for hour, count in enumerate(_BY_THE_HOUR)
+        for number in range(count)
+    ]
+    courses += [
+        _course(now - (len(_BY_THE_DAY) - day + 1) * 24 * HOUR_MS + 60_000 * number, number)
+        for day, count in enumerate(_BY_THE_DAY)
+        for number in range(count)
+    ]
+    sales = sales_of(courses, UTC, now, now - 90 * 24 * HOUR_MS)
+    return StoreFigures(dict.fromkeys(SPANS, week), sales, off_sale=3)
+
+
+def _course(received_at: int, number: int) -> OrderCourse:
+    lost = number % 19 == 18
+    return OrderCourse(
+        received_at,
+        None if lost else received_at + 640,
+        None if lost else received_at + 980,
+        cancelled=lost,
+        reason_code=("POS_OFFLINE", "ITEM_OUT_OF_STOCK")[number % 2] if lost else None,
+        amount=1450 + 135 * (number % 11),
+        currency="EUR",
+    )
 
 
 def fill_diagnostics(control: FakeControl, text: str = PLANT) -> None:

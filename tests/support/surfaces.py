@@ -19,7 +19,7 @@ from tillbridge.diagnostics.checkup import Checkup
 from tillbridge.ledger.snapshot import ACKNOWLEDGED, acknowledgement
 from tillbridge.status.views import StatusDocument
 
-HEADINGS = {"All is well": "ok", "Needs a look": "warning", "Needs help now": "down"}
+HEADINGS = {"All is well": "ok", "Needs attention": "warning", "Needs help now": "down"}
 
 
 @dataclass(frozen=True)

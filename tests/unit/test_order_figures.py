@@ -182,16 +182,12 @@ def day(**changed: Any) -> TodayView:  # noqa: ANN401 -- (as above)
     return cast("TodayView", {**empty, **changed})
 
 
-def money(amount: int | None, currency: str) -> str:
-    return f"{amount} {currency}"
-
-
 def test_a_day_is_told_in_one_line_beside_last_weeks() -> None:
     then = {"orders": 1, "revenue": {"EUR": 900}}
-    assert today_line(day(), money) == "0 orders"
+    assert today_line(day()) == "0 orders"
     assert (
-        today_line(day(orders=2, revenue={"USD": 5, "EUR": 7}, last_week=then), money)
-        == "2 orders, 7 EUR, 5 USD; last week by this time 1 order, 900 EUR"
+        today_line(day(orders=2, revenue={"USD": 500, "EUR": 700}, last_week=then))
+        == "2 orders, €7.00, $5.00; last week by this time 1 order, €9.00"
     )
 
 

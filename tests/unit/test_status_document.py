@@ -106,6 +106,7 @@ def test_a_store_the_ledger_does_not_know_yet_is_shown_empty() -> None:
         "since": None,
         "detail": "",
         "last_seen_at": None,
+        "latency_ms": None,
         "adapters": [],
     }
     assert told["service"]["consent_days_left"] is None

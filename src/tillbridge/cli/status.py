@@ -121,23 +121,14 @@ def _today_lines(store: "StoreView") -> Iterator[tuple[str, str]]:
     from tillbridge.status import sentences
 
     today = store["orders"]["today"]
-    yield _("today"), sentences.today_line(today, _money)
-    if times := ", ".join(sentences.medians(today)):
+    yield _("today"), sentences.today_line(today)
+    if times := ", ".join(map(str, sentences.medians(today))):
         yield _("median"), times
     if count := sentences.cancelled(today):
         yield (
             _("cancelled"),
             _("{n} today ({causes})").format(n=count, causes=sentences.causes(today)),
         )
-
-
-def _money(amount: int | None, currency: str) -> str:
-    from tillbridge.model.money import to_major
-
-    try:
-        return f"{to_major(amount or 0, currency)} {currency}"
-    except (ArithmeticError, LookupError, ValueError):
-        return f"{amount} {currency}".strip()
 
 
 def _menu(menu: "MenuView") -> str:

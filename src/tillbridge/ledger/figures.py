@@ -212,6 +212,7 @@ class Sales:
     to_accept_s: float | None = None
     hours: tuple[Tally, ...] = ()
     days: tuple[Tally, ...] = ()
+    zone: tzinfo | None = None
 
     def to_json(self) -> TodayView:
         """Return today as the status document has it."""
@@ -258,6 +259,7 @@ def sales_of(
         to_accept_s=_median(figures.to_accept),
         hours=tuple(tally(*span) for span in _spans(hours)),
         days=tuple(tally(*span) for span in _spans(days)),
+        zone=zone,
     )
 
 
@@ -339,13 +341,17 @@ def take_figures(
     connection: "Connection", now_ms: int, zones: Zones = NO_ZONES
 ) -> dict[str, StoreFigures]:
     """Return the same for a running daemon: of the stores of `zones`, and of those with orders."""
-    return _read(connection.exec_driver_sql, now_ms, zones)
+
+    def query(*asked: Any) -> Iterable[Any]:  # noqa: ANN401 -- as the driver takes them
+        return connection.exec_driver_sql(*asked).fetchall()  # one by one costs several times that
+
+    return _read(query, now_ms, zones)
 
 
 def _read(query: _Query, now_ms: int, zones: Zones) -> dict[str, StoreFigures]:
     after = (now_ms - _READ_MS,)
     first = next((at for (at,) in query(_FIRST)), None)
-    off_sale = {store: count for store, count in query(_OFF_SALE, (now_ms, now_ms))}  # noqa: C416 -- a cursor's keys() are its columns
+    off_sale = dict(query(_OFF_SALE, (now_ms, now_ms)))
     courses: dict[tuple[str, str], OrderCourse] = {}
     for (
         store,
@@ -369,7 +375,7 @@ def _read(query: _Query, now_ms: int, zones: Zones) -> dict[str, StoreFigures]:
         )
     for store, order_id, at, event, detail in query(_LOG_ENTRIES, after):
         if (course := courses.get((store, order_id))) is not None:
-            _apply(course, at, event, json.loads(detail))
+            _apply(course, at, event, detail)
     by_store: dict[str, list[OrderCourse]] = {name: [] for name in zones}
     for (store, _order), course in courses.items():
         by_store.setdefault(store, []).append(course)
@@ -386,16 +392,18 @@ def _read(query: _Query, now_ms: int, zones: Zones) -> dict[str, StoreFigures]:
     }
 
 
-def _apply(course: OrderCourse, at: int, event: str, detail: Mapping[str, Any]) -> None:
+def _apply(course: OrderCourse, at: int, event: str, detail: str) -> None:
     match event:
         case "order.accepted":
             course.accepted_at = course.accepted_at or at
         case "ticket.rejected":
             course.rejected = True
         case "order.to_cancel":
-            course.by_person |= bool(detail.get("by"))  # who asked for it; "" for the bridge
+            course.by_person |= bool(
+                json.loads(detail).get("by")
+            )  # who asked for it; "" for the bridge
         case "order.withdrawn":
-            course.by_person |= detail.get("how") == "left_to_person"
+            course.by_person |= json.loads(detail).get("how") == "left_to_person"
         case _:
             course.by_person = True
 

@@ -101,6 +101,7 @@ async def _facts(bridge: "Bridge") -> "BridgeFacts":
     snapshot = await bridge.ledger.read(take_snapshot)
     stores = bridge.settings.stores
     seen = {name: found.orders.pos_seen_at for name, found in bridge.stores.items()}
+    took = {name: found.orders.pos_took_ms for name, found in bridge.stores.items()}
     return BridgeFacts(
         version=tillbridge.__version__,
         running=bridge.is_running,
@@ -122,6 +123,7 @@ async def _facts(bridge: "Bridge") -> "BridgeFacts":
             for name, each in stores.items()
         },
         pos_seen={name: at for name, at in seen.items() if at is not None},
+        pos_took_ms={name: ms for name, ms in took.items() if ms is not None},
         communities={name: each.community_id for name, each in bridge.settings.communities.items()},
     )
 

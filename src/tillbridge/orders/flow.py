@@ -95,6 +95,11 @@ class OrdersFlow:
         return self._presence.seen_at
 
     @property
+    def pos_took_ms(self) -> int | None:
+        """How long the POS took to say that it is there; None: as above."""
+        return self._presence.took_ms
+
+    @property
     def behind_since(self) -> float | None:
         """Since when (monotonic, s) the inbox holds what is not processed; None: nothing waits."""
         return self._intake.behind_since

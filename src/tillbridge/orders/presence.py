@@ -41,6 +41,7 @@ class PosPresence:
         self.on_there: Callable[[], None] = lambda: None
         self.probe_ok = True  # the last probe was: only then is there a point in trying to write
         self.seen_at: int | None = None  # when the POS was last there (ms); None: not since start
+        self.took_ms: int | None = None  # the last probe that found it there
         self._writes_ok = True
         self._refused = Health(online=False)  # what the last write that failed said
         self._reported: Health | None = None
@@ -61,9 +62,11 @@ class PosPresence:
 
     async def probe(self) -> None:
         """Ask the POS whether it is there, and report what has changed."""
+        began = self._orders.clock.monotonic()
         health = await self._pos.health()
         self.probe_ok = health.online
         if health.online:
+            self.took_ms = round((self._orders.clock.monotonic() - began) * 1000)
             self.seen_at = self._orders.clock.now_ms()
             self._writes_ok = self._writes_ok or not self.anything_to_write()
         await self._report(health)

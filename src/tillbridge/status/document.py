@@ -73,8 +73,9 @@ class BridgeFacts:
     knows of them. `communities` names the configured ones, each with its id; the ledger has them
     among the stores, by their keys. `pid` and `started_at` count only while the bridge is running,
     `stopped_at` only while it is not. `facts` are those of the bridge itself; `pos_seen` tells, by
-    store, when the till was last found there; `figures`, by store, how well its orders go;
-    `tills`, by store, its adapters: `name`, `level`, and `part` where it has one of two.
+    store, when the till was last found there, `pos_took_ms` how long that took; `figures`, by
+    store, how well its orders go; `tills`, by store, its adapters: `name`, `level`, and `part`
+    where it has one of two.
     `failed_start` is the last start, where that failed; `last_delivery_at` of any store.
     """
 
@@ -88,6 +89,7 @@ class BridgeFacts:
     stopped_at: int | None = None
     facts: Mapping[str, Any] = field(default_factory=dict)
     pos_seen: Mapping[str, int] = field(default_factory=dict)
+    pos_took_ms: Mapping[str, int] = field(default_factory=dict)
     communities: Mapping[str, str] = field(default_factory=dict)
     figures: Mapping[str, StoreFigures] = field(default_factory=dict)
     tills: Mapping[str, Sequence[Mapping[str, str]]] = field(default_factory=dict)
@@ -153,7 +155,7 @@ def document(facts: BridgeFacts, now_ms: int) -> StatusDocument:
                 store,
                 facts.adapters[name],
                 now_ms,
-                facts.pos_seen.get(name),
+                (facts.pos_seen.get(name), facts.pos_took_ms.get(name)),
                 facts.figures.get(name) or StoreFigures(),
                 facts.tills.get(name, ()),
                 Evidence(facts.facts.get("addresses"), name),
@@ -295,7 +297,7 @@ def _store(
     store: StoreSnapshot,
     adapter: str,
     now_ms: int,
-    pos_seen: int | None,
+    pos_seen: tuple[int | None, int | None],  # when, and how long it took (ms)
     figures: StoreFigures,
     tills: Sequence[Mapping[str, str]],
     evidence: Evidence,
@@ -314,7 +316,8 @@ def _store(
             "online": health.get("online"),
             "since": _iso(health.get("since_ms")),
             "detail": health.get("detail") or "",
-            "last_seen_at": _iso(pos_seen),
+            "last_seen_at": _iso(pos_seen[0]),
+            "latency_ms": pos_seen[1],
             "adapters": [dict(each) for each in tills],
         },
         "menu": {
@@ -397,6 +400,7 @@ def _service(
         "secret_since": _iso(secret.get("since_ms")),
         "old_secret_until": _iso(old_until) if (old_until or 0) > now_ms else None,
         "last_contact_at": _iso(evidence.of_service(contact.get("ok_at"))),
+        "latency_ms": contact.get("took_ms"),
         "consent": consent_is,
         "consent_expires_at": _iso(expires),
         "consent_days_left": 0.0 if consent_is in {"ended", "withdrawn"} else left,

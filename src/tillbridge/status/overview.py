@@ -1,27 +1,31 @@
-"""The overview as data: the status document with the chain, the day and what waits. Pure."""
+"""The overview as data: the status document with the chain, the charts and what waits. Pure."""
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
+from datetime import tzinfo
 from typing import Any, TypedDict
 
-from tillbridge.core.i18n import _, ngettext
+from tillbridge.core.i18n import N_, _, ngettext
 from tillbridge.core.problems import OpenProblem
 from tillbridge.ledger.day import Day, WaitingOrder
+from tillbridge.ledger.figures import Tally, sales_of
 from tillbridge.model.instant import to_iso
 from tillbridge.status.document import BridgeFacts, Evidence
 from tillbridge.status.views import StatusDocument, StoreView
 
-# While one of these is open, no order can go that way: the strip shows it.
-_SPANS = (
-    "bridge.stopped",
-    "integration.missing",
-    "ledger.unwritable",
-    "pos.offline",
-    "receiver.certificate_expired",
-    "service.unreachable",
-    "store.paused",
-)
-_SPAN_STARTS = ("reach.", "public_address.")
+# While one of these is open, no order can go that way; what the page calls it.
+OUTAGES: Mapping[str, str] = {
+    "bridge.stopped": N_("Bridge not running"),
+    "integration.missing": N_("Store not connected"),
+    "ledger.unwritable": N_("Orders could not be saved"),
+    "pos.offline": N_("Till offline"),
+    "receiver.certificate_expired": N_("Certificate expired"),
+    "service.unreachable": N_("Ordering service unreachable"),
+    "store.paused": N_("Ordering paused"),
+    "reach.": N_("Public address unreachable"),
+    "public_address.": N_("Public address unreachable"),
+}
 # Problems that sit at a link of the chain, by the beginning of their codes.
 _LINKS = {
     "service": ("service.", "consent.", "integration."),
@@ -29,17 +33,60 @@ _LINKS = {
     "bridge": ("bridge.", "ledger."),
     "pos": ("pos.", "adapter."),
 }
+# A link's name, and its state in words: while it works, needs a look, is down, is not known yet.
+LINKS: Mapping[str, tuple[str, Mapping[str, str]]] = {
+    "service": (
+        N_("Ordering service"),
+        {
+            "ok": N_("Connected"),
+            "warning": N_("Needs attention"),
+            "down": N_("Not connected"),
+            "unknown": N_("Connecting"),
+        },
+    ),
+    "address": (
+        N_("Public address"),
+        {
+            "ok": N_("Reachable"),
+            "warning": N_("Needs attention"),
+            "down": N_("Unreachable"),
+            "unknown": N_("Ready for the first order"),
+        },
+    ),
+    "bridge": (
+        N_("Bridge"),
+        {
+            "ok": N_("Running"),
+            "warning": N_("Needs attention"),
+            "down": N_("Not working"),
+            "unknown": N_("Starting"),
+        },
+    ),
+    "pos": (
+        N_("Till"),
+        {
+            "ok": N_("Online"),
+            "warning": N_("Needs attention"),
+            "down": N_("Offline"),
+            "unknown": N_("Connecting"),
+        },
+    ),
+}
 
 
 class ChainLink(TypedDict):
-    """A link between service and till: `what` happened last, `at` when; the problems' `codes`."""
+    """A link between service and till.
+
+    `state` is ok, warning, down or unknown, `since` when it has been so (None: not known), `at`
+    when it was last seen to work; `latency_ms` how long it took then; `codes` those of its
+    problems.
+    """
 
     key: str
-    name: str
+    state: str
+    since: str | None
     at: str | None
-    what: str
-    note: str
-    state: str  # ok, warning, down, unknown
+    latency_ms: int | None
     codes: list[str]
 
 
@@ -53,21 +100,31 @@ class Span(TypedDict):
     ended: bool
 
 
-class DayView(TypedDict):
-    """The last 24 hours `from_ms` on; `hours` have `orders` and `failed`."""
+class Bar(TypedDict):
+    """An hour or a day from `from_ms` on, of all stores; revenue in minor units by currency."""
 
     from_ms: int
-    hours: list[dict[str, int]]
-    spans: list[Span]
-    failed_pushes: dict[str, int]
+    orders: int
+    cancelled: int
+    revenue: dict[str, int]
+
+
+class Charts(TypedDict):
+    """The last hours and days, in the time zone of the first store; `until_ms` ends the last."""
+
+    hours: list[Bar]
+    days: list[Bar]
+    outages: list[Span]
+    until_ms: int
+    zone: tzinfo | None
 
 
 class Overview(StatusDocument):
-    """The status; what it is made of by store; `waiting` orders of `ledger.day`, and `why`."""
+    """The status; the chain by store; `waiting` orders of `ledger.day`, and `why`."""
 
     chain: dict[str, list[ChainLink]]
     waiting: list[dict[str, Any]]
-    day: DayView
+    charts: Charts
 
 
 def overview(document: StatusDocument, facts: BridgeFacts, day: Day, now_ms: int) -> Overview:
@@ -79,12 +136,7 @@ def overview(document: StatusDocument, facts: BridgeFacts, day: Day, now_ms: int
             for name, store in document["stores"].items()
         },
         "waiting": [{**asdict(each), "why": _why(each, document)} for each in day.waiting],
-        "day": {
-            "from_ms": day.from_ms,
-            "hours": [asdict(each) for each in day.hours],
-            "spans": _spans(facts.problems, day, now_ms),
-            "failed_pushes": day.failed_pushes,
-        },
+        "charts": _charts(facts, day, now_ms),
     }
 
 
@@ -99,51 +151,67 @@ def _why(order: WaitingOrder, document: StatusDocument) -> str:
     return _("on its way")
 
 
+# -- the chain
+
+
 def _chain(
     name: str, store: StoreView, document: StatusDocument, facts: BridgeFacts, day: Day
 ) -> list[ChainLink]:
-    links = [
-        ChainLink(key=key, name=title, at=at, what=what, note=note, state="unknown", codes=[])
-        for key, title, at, what, note in _last_seen(name, store, facts, day)
+    return [
+        _link(link, store, [p for p in document["problems"] if p["store"] in {"", name}], name, day)
+        for link in _last_seen(name, store, facts, day)
     ]
-    for link in links:
-        if link["at"] is not None:
-            link["state"] = "ok"
-        if link["key"] == "pos" and store["pos"]["online"] is False:
-            link["state"] = "down"
-        for problem in document["problems"]:
-            if problem["store"] in {"", name} and problem["code"].startswith(_LINKS[link["key"]]):
-                is_down = "down" in {problem["severity"], link["state"]}
-                link["state"] = "down" if is_down else "warning"
-                link["codes"].append(problem["code"])
-    return links
 
 
-def _last_seen(
-    name: str, store: StoreView, facts: BridgeFacts, day: Day
-) -> Iterator[tuple[str, str, str | None, str, str]]:
-    """Yield each link: its key and name, when it was last seen to work, by what; and a note."""
+def _link(
+    link: ChainLink, store: StoreView, problems: Sequence[Any], name: str, day: Day
+) -> ChainLink:
+    """Fill in how a link is, by the problems that are open there, and since when."""
+    key = link["key"]
+    here = [each for each in problems if each["code"].startswith(_LINKS[key])]
+    link["codes"] = [each["code"] for each in here]
+    is_down = any(each["severity"] == "down" for each in here)
+    is_down |= key == "pos" and store["pos"]["online"] is False
+    if is_down or here:
+        link["state"] = "down" if is_down else "warning"
+        link["since"] = min((each["since"] for each in here), default=store["pos"]["since"])
+    elif link["at"] is not None:
+        link["state"] = "ok"
+        over = [
+            each.until
+            for each in day.past
+            if each.store in {"", name} and each.code.startswith(_LINKS[key])
+        ]
+        known = [to_iso(max(over))] if over else []
+        link["since"] = max([*known, *filter(None, [link["since"]])], default=None)
+    else:
+        link["since"] = None
+    return link
+
+
+def _last_seen(name: str, store: StoreView, facts: BridgeFacts, day: Day) -> Iterator[ChainLink]:
+    """Yield each link as it was seen last; `since` is the earliest it can have worked."""
     evidence = Evidence(facts.facts.get("addresses"), name)
     reached = evidence.of_public_address(_address(facts, name))
     delivered = evidence.of_delivery(day.last_delivery.get(name))
-    started = facts.started_at if facts.running else None
-    adapter = store["pos"]["adapter"]
-    yield "service", _("Service"), store["service"]["last_contact_at"], _("answered"), ""
-    yield (
-        "address",
-        _("Public address"),
-        _later(reached, delivered),
-        _("reached") if reached is not None else _("a delivery came"),
-        "" if delivered or reached is not None else _("no delivery has come yet"),
-    )
-    yield "bridge", _("Bridge"), to_iso(started), _("started"), ""
-    yield (
-        "pos",
-        _("Till"),
-        _later(facts.pos_seen.get(name), day.last_ticket.get(name)),
-        _("answered"),
-        _("adapter {name}").format(name=adapter) if adapter else "",
-    )
+    started = to_iso(facts.started_at if facts.running else None)
+    service, pos = store["service"], store["pos"]
+    seen = _later(facts.pos_seen.get(name), day.last_ticket.get(name))
+    links: list[tuple[str, str | None, str | None, int | None]] = [
+        ("service", service["last_contact_at"], service["connected_at"], service["latency_ms"]),
+        ("address", _later(reached, delivered), None, None),
+        ("bridge", started, started, day.handled_ms),
+        ("pos", seen, pos["since"], pos["latency_ms"]),
+    ]
+    for key, at, since, latency_ms in links:
+        yield {
+            "key": key,
+            "state": "unknown",
+            "since": since,
+            "at": at,
+            "latency_ms": latency_ms,
+            "codes": [],
+        }
 
 
 def _address(facts: BridgeFacts, store: str) -> Mapping[str, Any]:
@@ -158,11 +226,52 @@ def _later(*instants: int | None) -> str | None:
     return to_iso(max((at for at in instants if at is not None), default=None))
 
 
-def _spans(problems: Sequence[OpenProblem], day: Day, now_ms: int) -> list[Span]:
+# -- the charts
+
+
+def _charts(facts: BridgeFacts, day: Day, now_ms: int) -> Charts:
+    counted = (each.sales for name in facts.adapters if (each := facts.figures.get(name)))
+    sales = [each for each in counted if each] or [sales_of((), None, now_ms)]
+    return {
+        "hours": _together([each.hours for each in sales]),
+        "days": _together([each.days for each in sales]),
+        "outages": _outages(facts.problems, day, now_ms),
+        "until_ms": now_ms,
+        "zone": sales[0].zone,
+    }
+
+
+def _together(rows: Sequence[Sequence[Tally]]) -> list[Bar]:
+    """Return the bars of several stores as those of one; a day is each store's own."""
+    bars: list[Bar] = []
+    for tallies in zip(*rows, strict=True):
+        revenue: Counter[str] = Counter()
+        for each in tallies:
+            revenue.update(each.revenue)
+        bars.append(
+            {
+                "from_ms": tallies[0].from_ms,
+                "orders": sum(each.orders for each in tallies),
+                "cancelled": sum(each.cancelled for each in tallies),
+                "revenue": dict(revenue),
+            }
+        )
+    return bars
+
+
+def outage_kind(code: str) -> str:
+    """Return the key of `OUTAGES` for a problem's code; "" where orders go their way."""
+    if code in OUTAGES:
+        return code
+    start = code.partition(".")[0] + "."
+    return start if start in OUTAGES else ""
+
+
+def _outages(problems: Sequence[OpenProblem], day: Day, now_ms: int) -> list[Span]:
     spans = [(each.code, each.store, each.since, each.until, True) for each in day.past]
     spans += [(each.code, each.store, each.since, now_ms, False) for each in problems]
     return [
-        {"code": code, "store": store, "since": since, "until": until, "ended": ended}
+        {"code": kind, "store": store, "since": since, "until": until, "ended": ended}
         for code, store, since, until, ended in sorted(spans, key=lambda each: (each[2], each[0]))
-        if code in _SPANS or code.startswith(_SPAN_STARTS)
+        if (kind := outage_kind(code))
     ]

@@ -1,12 +1,11 @@
 """What the status says of a store's day, in words: for the page and for `tillbridge status`."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 
+from tillbridge.core.formats import money
 from tillbridge.core.i18n import N_, _, ngettext
 from tillbridge.core.spans import short_span
 from tillbridge.ledger.figures import TodayView
-
-Money = Callable[[int | None, str], str]
 
 # Why an order was cancelled, by its reason code; "" where the service gave none.
 CAUSES: Mapping[str, str] = {
@@ -24,7 +23,7 @@ def causes(today: TodayView) -> str:
     """Return why orders were cancelled today, the commonest first: `till offline 2, sold out 1`."""
     counted = sorted(today["cancelled"].items(), key=lambda each: (-each[1], each[0]))
     return ", ".join(
-        _("{cause} {n}").format(cause=_(CAUSES.get(code, CAUSES["OTHER"])), n=count)
+        str(_("{cause} {n}").format(cause=_(CAUSES.get(code, CAUSES["OTHER"])), n=count))
         for code, count in counted
     )
 
@@ -34,9 +33,9 @@ def cancelled(today: TodayView) -> int:
     return sum(today["cancelled"].values())
 
 
-def amounts(revenue: Mapping[str, int], money: Money) -> str:
+def amounts(revenue: Mapping[str, int]) -> str:
     """Return what was sold, by currency; "" where nobody knows it."""
-    return ", ".join(money(amount, currency) for currency, amount in sorted(revenue.items()))
+    return ", ".join(str(money(amount, currency)) for currency, amount in sorted(revenue.items()))
 
 
 def medians(today: TodayView) -> Iterator[str]:
@@ -51,14 +50,14 @@ def medians(today: TodayView) -> Iterator[str]:
         )
 
 
-def today_line(today: TodayView, money: Money) -> str:
+def today_line(today: TodayView) -> str:
     """Return the day in one line: `12 orders, $180.50; last week by now 10 orders, $150.00`."""
-    sold = _sold(today["orders"], amounts(today["revenue"], money))
+    sold = _sold(today["orders"], amounts(today["revenue"]))
     then = today["last_week"]
     if then is None:
         return sold
     return _("{sold}; last week by this time {then}").format(
-        sold=sold, then=_sold(then["orders"], amounts(then["revenue"], money))
+        sold=sold, then=_sold(then["orders"], amounts(then["revenue"]))
     )
 
 

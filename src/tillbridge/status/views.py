@@ -66,6 +66,7 @@ class ServiceView(TypedDict):
     secret_since: str | None
     old_secret_until: str | None
     last_contact_at: str | None
+    latency_ms: int | None
     consent: str
     consent_expires_at: str | None
     consent_days_left: float | None
@@ -81,6 +82,7 @@ class PosView(TypedDict):
     since: str | None
     detail: str
     last_seen_at: str | None
+    latency_ms: int | None
     adapters: list[dict[str, str]]
 
 

@@ -186,7 +186,7 @@ class LinkMonitor:
         self._reach.called(contact)
         if contact.ok:
             self._called_at = self._bridge.clock.monotonic()
-            self._note_contact()
+            self._note_contact(contact)
         self._report(contact)
         guarded, failure = is_guarded(contact.operation), contact.failure
         if guarded and failure is not None and failure.code == NOT_INTEGRATED:
@@ -218,18 +218,20 @@ class LinkMonitor:
         elif contact.failure is None:
             problems.report(Scope(self._store, disproved_by(contact.operation)), ())
 
-    def _note_contact(self) -> None:
+    def _note_contact(self, contact: Contact) -> None:
         now = self._bridge.clock.now_ms()
         recent = self._noted_ms is not None and 0 <= now - self._noted_ms < _NOTE_EVERY_MS
         if recent or (self._noting is not None and not self._noting.done()):
             return
         self._noted_ms = now
-        self._noting = asyncio.get_running_loop().create_task(self._note(now))
+        self._noting = asyncio.get_running_loop().create_task(
+            self._note(now, round(contact.took_s * 1000))
+        )
 
-    async def _note(self, now: int) -> None:
+    async def _note(self, now: int, took_ms: int) -> None:
         try:
             await self._bridge.ledger.put_fact(
-                self._store, "service_contact", {"ok_at": now}, at=now
+                self._store, "service_contact", {"ok_at": now, "took_ms": took_ms}, at=now
             )
         except LedgerError:
             self._noted_ms = None  # it is reported that the ledger cannot be written

@@ -2,38 +2,39 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import datetime
 
-from tillbridge.core.i18n import _
+from tillbridge.core.i18n import N_, _
 from tillbridge.core.problems import PROBLEMS
-from tillbridge.status.overview import DayView, Overview, Span
+from tillbridge.status import sentences
+from tillbridge.status.overview import LINKS, Overview
 from tillbridge.status.views import ProblemView
 from tillbridge.web.site.book import Done, Filled, Page, Question, Visit, performs, subject
+from tillbridge.web.site.charts import drawn
 from tillbridge.web.site.store import blocks
 
 # The page that tells more and its link, by the code or its beginning (the longest counts).
 PAGES: Mapping[str, tuple[str, str]] = {
-    "adapter.": ("/diagnostics/logs", _("Read the log")),
-    "bridge.not_set_up": ("/setup", _("Set it up")),
-    "export.": ("/stores/{store}/menu/difference", _("Which rows")),
-    "fallback.offline": ("/diagnostics", _("Examine every link")),
-    "menu.": ("/menu", _("The menu")),
-    "order.": ("/orders/{order}", _("The order")),
-    "order.unreadable": ("/orders", _("The orders")),
-    "order.untold": ("/orders", _("The orders")),
-    "order.cancelled": ("/orders", _("The orders")),
-    "order.other_currency": ("/setup", _("Change the currency")),
-    "service.refused": ("/orders/{order}", _("The order")),
-    "pos.offline": ("/diagnostics", _("Examine every link")),
-    "clock.wrong": ("/diagnostics", _("Examine every link")),
-    "disk.low": ("/diagnostics", _("Examine every link")),
-    "public_address.": ("/reach", _("How orders get in")),
-    "receiver.certificate": ("/reach", _("How orders get in")),
-    "service.bad_client": ("/setup", _("Change the sign-in")),
-    "service.unreachable": ("/diagnostics", _("Examine every link")),
-    "store.": ("/store", _("The store")),
-    "tables.": ("/tables", _("The tables")),
-    "tax.": ("/store", _("The store")),
+    "adapter.": ("/diagnostics/logs", N_("Read the log")),
+    "bridge.not_set_up": ("/setup", N_("Set up")),
+    "export.": ("/stores/{store}/menu/difference", N_("Show the rows")),
+    "fallback.offline": ("/diagnostics", N_("Run diagnostics")),
+    "menu.": ("/menu", N_("Open the menu")),
+    "order.": ("/orders/{order}", N_("Show the order")),
+    "order.unreadable": ("/orders", N_("Show the orders")),
+    "order.untold": ("/orders", N_("Show the orders")),
+    "order.cancelled": ("/orders", N_("Show the orders")),
+    "order.other_currency": ("/setup", N_("Change the currency")),
+    "service.refused": ("/orders/{order}", N_("Show the order")),
+    "pos.offline": ("/diagnostics", N_("Run diagnostics")),
+    "clock.wrong": ("/diagnostics", N_("Run diagnostics")),
+    "disk.low": ("/diagnostics", N_("Run diagnostics")),
+    "public_address.": ("/reach", N_("Check the public address")),
+    "receiver.certificate": ("/reach", N_("Check the public address")),
+    "service.bad_client": ("/setup", N_("Change the sign-in")),
+    "service.unreachable": ("/diagnostics", N_("Run diagnostics")),
+    "store.": ("/store", N_("Store settings")),
+    "tables.": ("/tables", N_("Show the tables")),
+    "tax.": ("/store", N_("Store settings")),
 }
 
 
@@ -59,7 +60,7 @@ def page_of(problem: ProblemView) -> Remedy | None:
     if found is None or (found == "export." and problem["subject"] != "menu"):
         return None
     path, text = PAGES[found]
-    return _filled(path, problem, text)
+    return _filled(path, problem, _(text))
 
 
 def _filled(path: str, problem: ProblemView, text: str = "") -> Remedy | None:
@@ -68,51 +69,13 @@ def _filled(path: str, problem: ProblemView, text: str = "") -> Remedy | None:
     return Remedy(path, needed, text) if all(needed.values()) else None
 
 
-HOURS = 24
-WIDTH, HEIGHT, LANE = 960, 96, 12  # of the drawing, in its own units
-_BAR = WIDTH / HOURS
-_HOUR_MS = 3_600_000
-
-
-def drawn(day: DayView) -> Filled:
-    """Return the drawing of a day (`overview()`'s `day`): its bars by the hour, oldest first.
-
-    `spans` are the times without a link, drawn in the lane below the bars.
-    """
-    begin, hours = int(day["from_ms"]), day["hours"]
-    most = max([1, *(each["orders"] + each["failed"] for each in hours)])
-    spans = [{**each, **_span(each, begin)} for each in day["spans"]]
-    return {
-        "bars": [_bar(place, each, most, begin) for place, each in enumerate(hours)],
-        "spans": [each for each in spans if each["width"] > 0],
-        "orders": sum(each["orders"] for each in hours),
-        "failed": sum(each["failed"] for each in hours),
-    }
-
-
-def _bar(place: int, hour: Mapping[str, int], most: int, begin: int) -> Filled:
-    """Return an hour as it is drawn, with its numbers; `hour` is this machine's time."""
-    height = HEIGHT - LANE - 4
-    good, bad = (round(height * hour[kind] / most, 1) for kind in ("orders", "failed"))
-    at = datetime.fromtimestamp((begin + place * _HOUR_MS) / 1000).astimezone()
-    return {
-        **hour,
-        "hour": at.strftime("%H:%M"),
-        "x": round(place * _BAR + 2, 1),
-        "width": round(_BAR - 4, 1),
-        "orders_y": round(height - good, 1),
-        "orders_height": good,
-        "failed_y": round(height - good - bad, 1),
-        "failed_height": bad,
-    }
-
-
-def _span(span: Span, begin: int) -> Filled:
-    """Return where a time without a link is drawn; without a width where it is of another day."""
-    scale = WIDTH / (HOURS * _HOUR_MS)
-    left, right = (min(max(0.0, (span[end] - begin) * scale), WIDTH) for end in ("since", "until"))
-    width = 0.0 if right <= 0 or left >= WIDTH else max(right - left, 2.0)
-    return {"x": round(left, 1), "width": round(width, 1)}
+# Where a link of the chain leads.
+LINK_PAGES: Mapping[str, str] = {
+    "service": "/store",
+    "address": "/reach",
+    "bridge": "/diagnostics/logs",
+    "pos": "/diagnostics",
+}
 
 
 async def _fill(visit: Visit) -> Filled:
@@ -122,7 +85,13 @@ async def _fill(visit: Visit) -> Filled:
         "kinds": PROBLEMS,
         "remedies_of": remedies_of,
         "page_of": page_of,
-        "strip": drawn(found["day"]),
+        "chart": drawn(found["charts"], visit.one_of("span", {"week"}) or "day"),
+        "links": LINKS,
+        "link_pages": LINK_PAGES,
+        "names": {
+            name: store["service"]["store_name"] or name for name, store in found["stores"].items()
+        },
+        "sentences": sentences,
         "community_blocks": blocks(found),
     }
 
