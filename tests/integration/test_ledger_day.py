@@ -4,7 +4,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from sqlalchemy import update
+from sqlalchemy import Connection, Executable, update
 from sqlmodel import col
 
 from tests.support.ledger_harness import StoppedClock, delivery, opened
@@ -43,11 +43,8 @@ async def test_the_last_ticket_and_the_usual_time_of_a_delivery_are_told(tmp_pat
             at = None if took_ms is None else NOW + took_ms
             sent = delivery(received_at=NOW, handled_at=at)
             await ledger.write(partial(record, deliveries=[sent]))
-            await ledger.write(
-                lambda db, at=at: db.execute(
-                    update(Delivery).where(col(Delivery.handled_at).is_(None)).values(handled_at=at)
-                )
-            )
+            handled = update(Delivery).where(col(Delivery.handled_at).is_(None))
+            await ledger.write(partial(_run, statement=handled.values(handled_at=at)))
         day = await ledger.read(lambda db: read_day(db, NOW))
     assert day.last_ticket == {"main": NOW - 1000}
     assert day.handled_ms == 40
@@ -110,3 +107,7 @@ async def test_the_time_without_a_bridge_is_a_gap(tmp_path: Path) -> None:
         ("bridge.stopped", HOUR_MS),
         ("bridge.stopped", 60_000),
     ]
+
+
+def _run(db: Connection, statement: Executable) -> None:
+    db.execute(statement)
