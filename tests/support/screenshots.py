@@ -20,6 +20,7 @@ from tests.support.page_sample import busy, fill_menu, fill_orders
 from tests.support.small_png import small_png
 from tillbridge.core.clock import Clock
 from tillbridge.ledger.snapshot import Held
+from tillbridge.model.instant import to_iso
 
 TEXT = "no heartbeat for 60 seconds"
 
@@ -91,6 +92,7 @@ def fill(control: FakeControl) -> None:
     fill_orders(control, "A-104")
     tell_one_evening(control)
     tell_one_menu(control, held)
+    tell_what_was_done(control)
     control.menu.planned |= {
         "held": [held],
         "lines": ["- Pizza Margherita 9.50", "- Pizza Funghi 10.50", "~ Cola 2.50 to 2.80"],
@@ -148,7 +150,48 @@ def tell_one_evening(control: FakeControl) -> None:
 
 def menu(line: dict[str, Any]) -> dict[str, Any]:
     """Return what the menu had of a line: what the line says."""
-    return {"name": line["name"], "price": line["unit_price"], "on_sale": True}
+    return {"name": line["name"], "size": "", "price": line["unit_price"], "on_sale": True}
+
+
+def tell_what_was_done(control: FakeControl) -> None:
+    """Put an evening of several people into the trail, and plain results into the diagnostics."""
+    done = (
+        ("page:anna", "problems.acknowledge", "pos.offline", ""),
+        ("page:kitchen", "item.86", "p3", "Tiramisu"),
+        ("page:anna", "order.retry", "ord_A-104", "A-104"),
+        ("bridge", "menu.push", "", ""),
+        ("page:marco", "order.cancel", "ord_A-101", "A-101"),
+        ("page:marco", "page.signed_in", "", ""),
+        ("page:kitchen", "item.restore", "p7", "Lasagne"),
+        ("command:root", "config.change", "", ""),
+    )
+    control.audit.entries = [
+        {
+            "id": len(done) - number,
+            "at": to_iso(control.now_ms - number * 7 * 60_000),
+            "who": who,
+            "role": "" if who == "bridge" else "staff",
+            "action": action,
+            "store": "main",
+            "target": target,
+            "target_name": name,
+            "detail": {"ok": True},
+            "hash": "",
+        }
+        for number, (who, action, target, name) in enumerate(done)
+    ]
+    texts = (
+        "The bridge runs.",
+        "The ordering service answers: 84 ms.",
+        "The sign-in expires in 33 hours.",
+        f"The till does not answer: {TEXT}.",
+        "3 GB are free.",
+    )
+    for result, text in zip(control.diagnostics.report["results"], texts, strict=True):
+        result["text"] = text
+        result["level"] = "ok" if result["level"] == "skipped" else result["level"]
+        if result["level"] == "failed":
+            result["fix"] = "Check that the till is on and connected."
 
 
 def tell_one_menu(control: FakeControl, held: str) -> None:

@@ -7,7 +7,7 @@ from typing import Any, TypedDict
 from pydantic_core import to_jsonable_python
 
 from tillbridge.core.formats import number
-from tillbridge.core.i18n import _, ngettext
+from tillbridge.core.i18n import _, joined, ngettext
 from tillbridge.core.spans import short_span
 from tillbridge.menu.diff import Diff, ItemChange
 from tillbridge.model.catalogue import BadRow, Catalogue, Item, MenuSummary, Priced
@@ -208,7 +208,7 @@ class _ItemLines:
         change = self.changes.changed[external_id]
         fields = [name for name in sorted(change.fields) if name in FIELD_LABELS]
         lines = filter(None, [self._field(change, name) for name in fields])
-        what = "; ".join(lines) or _("sent again")
+        what = joined("; ", lines) or _("sent again")
         return f"~ {_title(change.before)}: {what}"
 
     def _field(self, change: ItemChange, name: str) -> str:
@@ -379,7 +379,7 @@ def _pushed(kind: str, summary: Mapping[str, Any]) -> str:
     if kind == "patch":
         fields = [FIELD_LABELS.get(each, str(each)) for each in summary.get("fields", ())]
         name = summary.get("name") or summary.get("item", "?")
-        return _("{name}: {fields}").format(name=name, fields=", ".join(fields))
+        return _("{name}: {fields}").format(name=name, fields=joined(", ", fields))
     if kind == "batch":
         return _("{add} new, {update} changed, {delete} removed").format(**numbers)
     return kind

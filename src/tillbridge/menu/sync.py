@@ -12,6 +12,7 @@ from typing import Any
 from sqlalchemy import Connection
 
 from tillbridge.core.clock import Clock
+from tillbridge.core.i18n import joined
 from tillbridge.core.log import get_logger
 from tillbridge.ledger import menu, pushes
 from tillbridge.ledger.facts import drop_fact, get_fact, put_fact
@@ -427,7 +428,7 @@ async def record_hold(ctx: MenuContext, assessment: Assessment) -> None:
         await ctx.write(pushes.put_hold, assessment.digest, reasons, summary, at=at)
         log.warning("menu.held", store=ctx.store, reasons=list(reasons))
     dismissed = await ctx.read(pushes.is_dismissed, assessment.digest)
-    ctx.report("menu.held", None if dismissed else {"detail": "; ".join(reasons)})
+    ctx.report("menu.held", None if dismissed else {"detail": joined("; ", reasons)})
 
 
 def record_end(

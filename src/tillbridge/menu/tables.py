@@ -21,7 +21,7 @@ from sqlalchemy import Connection
 
 from tillbridge.adapter import BadRow, TablesReading
 from tillbridge.core.errors import Conflict, Refused
-from tillbridge.core.i18n import _
+from tillbridge.core.i18n import _, joined
 from tillbridge.core.log import get_logger
 from tillbridge.ledger.facts import drop_fact, get_fact, put_fact
 from tillbridge.ledger.models import AcceptedTable
@@ -266,7 +266,7 @@ class TableSync(SyncLane[TablePlan]):
                 waiting = TableHold(plan.digest, at if hold is None else hold.since, plan.reasons)
                 await ctx.write(put_fact, HOLD, waiting, at=at)
                 log.warning("tables.held", store=ctx.store, reasons=list(plan.reasons))
-            ctx.report("tables.held", {"detail": "; ".join(plan.reasons)})
+            ctx.report("tables.held", {"detail": joined("; ", plan.reasons)})
         elif not plan.reasons:
             ctx.report("tables.held")
             if hold is not None:

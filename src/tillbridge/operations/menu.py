@@ -3,7 +3,7 @@
 from typing import TYPE_CHECKING, Annotated
 
 from tillbridge.core.actor import Role, current_actor
-from tillbridge.core.i18n import _
+from tillbridge.core.i18n import _, joined
 from tillbridge.core.operation import Answer, Argument, operation
 from tillbridge.model.instant import to_iso
 from tillbridge.operations.arguments import ConnectedStore, Full, Moment, Store
@@ -66,7 +66,7 @@ async def approve(bridge: "Bridge", store: Store) -> Answer:
     if hold is None:
         return {"ok": False, "text": _("No menu change waits for approval.")}
     counts = hold.summary.get("counts", {})
-    what = ", ".join(text for _kind, text in counted(counts)) or _("no item changes")
+    what = joined(", ", [text for _kind, text in counted(counts)]) or _("no item changes")
     text = bridge.later(_("The menu change of {since} is released: it {what}."))
     return {
         "ok": True,

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, TypedDict
 
 from tillbridge.core.actor import Role
 from tillbridge.core.errors import BridgeError
-from tillbridge.core.i18n import _, ngettext
+from tillbridge.core.i18n import _, joined, ngettext
 from tillbridge.core.operation import Answer, operation
 from tillbridge.model.instant import to_iso
 from tillbridge.operations.arguments import ConnectedStore, Store
@@ -72,7 +72,7 @@ async def push(_bridge: "Bridge", store: ConnectedStore) -> Answer:
     if plan.waits:
         text = _(
             "Floor plan update on hold: {reasons}. To publish it: tillbridge tables approve {store}"
-        ).format(reasons="; ".join(plan.reasons), store=store.name)
+        ).format(reasons=joined("; ", plan.reasons), store=store.name)
         return {"ok": False, "text": text}
     return {"ok": True, "text": _pushed(plan)}
 

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from tillbridge.adapter import Advice, Health, PosFailure, PosOffline
 from tillbridge.core.context import StoreContext
+from tillbridge.core.i18n import joined
 from tillbridge.core.log import get_logger
 from tillbridge.core.problems import Found
 from tillbridge.core.worker import Worker
@@ -81,8 +82,8 @@ class PosPresence:
         if health.advice != self._advice:
             self._advice = health.advice
             detail = {
-                "detail": " ".join(each.text for each in health.advice),
-                "remedy": " ".join(each.fix for each in health.advice),
+                "detail": joined(" ", [each.text for each in health.advice]),
+                "remedy": joined(" ", [each.fix for each in health.advice]),
             }
             found = [Found("pos.setup", detail=detail)] if health.advice else []
             self._orders.report("pos.setup", *found)

@@ -209,7 +209,7 @@ def problems_of(row: OrderRow) -> list[Found]:
         calls = sorted(row.refused)
         found["service.refused"] = {
             "operation": ", ".join(_CALLS.get(each, each) for each in calls),
-            "detail": "; ".join(dict.fromkeys(row.refused[each] for each in calls)),
+            "detail": joined("; ", dict.fromkeys(row.refused[each] for each in calls)),
         }
     for code, what in row.unseen.items():
         if code in OF_ONE:

@@ -7,7 +7,7 @@ from typing import Any
 
 from tillbridge.core.compatibility import compatibility
 from tillbridge.core.formats import clock_time
-from tillbridge.core.i18n import _, ngettext
+from tillbridge.core.i18n import _, joined, ngettext
 from tillbridge.core.problems import PROBLEMS, OpenProblem, Severity
 from tillbridge.core.spans import waiting
 from tillbridge.ledger.figures import StoreFigures, sales_of
@@ -220,7 +220,7 @@ def _verdict(
     orders = waiting(count, (now_ms - min(since)) / 1000 if since else None)
     if not problems:
         effect = _all_well(stores, now_ms)
-        text = " ".join(filter(None, [effect, orders]))
+        text = joined(" ", filter(None, [effect, orders]))
         return {"level": "ok", "text": text, "handled": False, "effect": effect}
     worst = problems[0]
     # What says that no order comes is wrong once one has come since.
@@ -239,7 +239,7 @@ def _verdict(
         text = _("{who} is handling this: {text}").format(who=by["by"], text=text)
     more = len(problems) - 1
     others = ngettext("(And {n} more problem.)", "(And {n} more problems.)", more).format(n=more)
-    text = " ".join(filter(None, [text, others if more else "", orders]))
+    text = joined(" ", filter(None, [text, others if more else "", orders]))
     effect = ""
     if _blocks_orders(worst) and not came:
         at = clock_time(worst.since, now_ms)
@@ -267,7 +267,8 @@ def _nothing_arrives(problem: OpenProblem, now_ms: int) -> str:
     text = _sentence(problem)
     if not _blocks_orders(problem):
         return text
-    reason = _NOTHING_ARRIVES.get(problem.code, text[:1].lower() + text[1:].rstrip("."))
+    shown = str(text)
+    reason = _NOTHING_ARRIVES.get(problem.code, shown[:1].lower() + shown[1:].rstrip("."))
     return _("No orders can arrive since {time}: {reason}.").format(
         time=clock_time(problem.since, now_ms), reason=reason
     )
@@ -275,7 +276,7 @@ def _nothing_arrives(problem: OpenProblem, now_ms: int) -> str:
 
 def _sentence(problem: OpenProblem) -> str:
     # What lists several things does so on lines of their own, which are the problem's to tell.
-    first = problem.text.partition("\n")[0].rstrip(": ")
+    first = str(problem.text).partition("\n")[0].rstrip(": ")
     return first if first.endswith((".", "!", "?")) else f"{first}."
 
 

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping
 
 from tillbridge.core.formats import money
-from tillbridge.core.i18n import N_, _, ngettext
+from tillbridge.core.i18n import N_, _, joined, ngettext
 from tillbridge.core.spans import short_span
 from tillbridge.ledger.figures import TodayView
 
@@ -22,9 +22,12 @@ CAUSES: Mapping[str, str] = {
 def causes(today: TodayView) -> str:
     """Return why orders were cancelled today, the commonest first: `till offline 2, sold out 1`."""
     counted = sorted(today["cancelled"].items(), key=lambda each: (-each[1], each[0]))
-    return ", ".join(
-        str(_("{cause} {n}").format(cause=_(CAUSES.get(code, CAUSES["OTHER"])), n=count))
-        for code, count in counted
+    return joined(
+        ", ",
+        [
+            _("{cause} {n}").format(cause=_(CAUSES.get(code, CAUSES["OTHER"])), n=count)
+            for code, count in counted
+        ],
     )
 
 
@@ -35,7 +38,7 @@ def cancelled(today: TodayView) -> int:
 
 def amounts(revenue: Mapping[str, int]) -> str:
     """Return what was sold, by currency; "" where nobody knows it."""
-    return ", ".join(str(money(amount, currency)) for currency, amount in sorted(revenue.items()))
+    return joined(", ", [money(amount, currency) for currency, amount in sorted(revenue.items())])
 
 
 def medians(today: TodayView) -> Iterator[str]:

@@ -9,6 +9,7 @@ from collections.abc import Awaitable, Callable, Collection
 
 from tillbridge.core.context import StoreContext
 from tillbridge.core.errors import BridgeError, ConsentLost, LedgerError, ServiceError
+from tillbridge.core.i18n import joined
 from tillbridge.core.log import get_logger
 from tillbridge.core.problems import Found, Scope
 from tillbridge.core.worker import Worker
@@ -220,6 +221,6 @@ class IntegrationReconciler:
         self._problems.report(Scope(self._store, _STATES), found)
 
     def _report_differences(self, code: str, differences: Collection[Difference]) -> None:
-        detail = "; ".join(each.line for each in differences)
+        detail = joined("; ", [each.line for each in differences])
         found = [Found(code, detail={"detail": detail})] if differences else []
         self._problems.report(Scope.of(code, self._store), found)

@@ -11,7 +11,7 @@ from aiohttp import web
 from tillbridge.core import formats
 from tillbridge.core.actor import Role
 from tillbridge.core.formats import day_words, local_second, money
-from tillbridge.core.i18n import N_, _
+from tillbridge.core.i18n import N_, _, joined
 from tillbridge.ledger.orders import STATES
 from tillbridge.model.instant import ONE_DAY, from_iso
 from tillbridge.model.money import to_major
@@ -443,7 +443,7 @@ def _then(line: OrderedLine, currency: str) -> str:
         found.append(_("at {price}").format(price=money(menu["price"], currency)))
     if not menu["on_sale"]:
         found.append(_("sold out"))
-    return _("On the menu then: {what}").format(what=", ".join(found)) if found else ""
+    return _("On the menu then: {what}").format(what=joined(", ", found)) if found else ""
 
 
 SUBJECT = subject(

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from tillbridge.core.i18n import N_, _
+from tillbridge.core.i18n import N_, _, joined
 from tillbridge.model.community import FINAL
 from tillbridge.stores.integration_plan import Kind, costs_of
 from tillbridge.web.site.book import Done, Field, Filled, Page, Question, Visit, performs, subject
@@ -139,7 +139,7 @@ async def _tax(visit: Visit) -> Done:
     if not answer["differences"]:
         return Done(_("The taxes agree."))
     return Done(
-        " ".join(answer["differences"][:5]),
+        joined(" ", answer["differences"][:5]),
         ok=False,
         fix=_("Correct them in the till or at the service, whichever is wrong."),
     )

@@ -1,0 +1,88 @@
+"""Nothing that a person reads on the page stays English: every page in a language of marks.
+
+In it each text is its English between ⟦ and ⟧. What stands outside of them on a page is a value (a
+name, an id, an amount), or a text that nobody can translate.
+"""
+
+import gettext
+import re
+from collections.abc import AsyncIterator
+from html.parser import HTMLParser
+
+import pytest
+
+from tests.support.every_page import addresses
+from tests.support.page_harness import PageHarness, page_harness
+from tests.support.page_sample import busy
+from tillbridge.core import i18n
+
+_SILENT = {"script", "style", "code", "pre", "svg", "time", "option", "kbd", "samp"}
+_READ = {"title", "placeholder", "alt", "aria-label", "data-label"}
+_WORD = re.compile(r"[A-Za-z]{3}")
+# What the samples hold, and names: of the program, of formats, of papers, of events, of times.
+_VALUES = re.compile(
+    r"H ?ARMLESS2?|P-1|Cola|Water|Drinks|Kitchen|1 link is broken|Connect again|The bridge runs"
+    r"|3 GB are free|It is made anew|are free:|price(?= 4)|Title|Meaning|Look at|Type|By itself"
+    r"|Cause|Whole|preparing|ready|tillbridge|JSON|HTTP|main|hall|folder|A4Letter|EUR|USD|Gastronomy"
+    r"|[\w.-]+@[\w.]+|https?://\S*|\w+=\S+|[a-z]+\.[a-z_]+|vor \d+ Tagen|\bmin\b"
+    r"|^(?:info|warning|error|external_id|name|price|category|stock|bridge)$|bridge|other|^order\.$|page:|staff"
+)
+
+
+class _Marks(gettext.NullTranslations):
+    def gettext(self, message: str) -> str:
+        return f"⟦{message}⟧"
+
+    def ngettext(self, msgid1: str, msgid2: str, n: int) -> str:
+        return f"⟦{msgid1 if n == 1 else msgid2}⟧"
+
+
+class _Reader(HTMLParser):
+    """Gathers what is read of a page: its text in one piece, and some attributes."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.silent = 0
+        self.text = ""
+        self.attributes: list[str] = []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.silent += tag in _SILENT
+        self.attributes += [value for name, value in attrs if name in _READ and value]
+
+    def handle_endtag(self, tag: str) -> None:
+        self.silent -= tag in _SILENT
+
+    def handle_data(self, data: str) -> None:
+        self.text += "" if self.silent else data
+
+
+def _outside(text: str) -> str:
+    """Return what stands outside of the marks, which may stand in each other."""
+    while text != (text := re.sub("⟦[^⟦⟧]*⟧", "", text)):
+        pass
+    return "\n".join(_VALUES.sub("", line.strip()) for line in text.splitlines())
+
+
+@pytest.fixture
+async def harness(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[PageHarness]:
+    monkeypatch.setattr(i18n, "catalogue", lambda language: _Marks())
+    monkeypatch.setattr(i18n, "languages", lambda: ("en", "de"))
+    i18n._of_header.cache_clear()
+    async with page_harness() as made:
+        busy(made.control)
+        yield made
+    i18n._of_header.cache_clear()
+
+
+@pytest.mark.parametrize("address", addresses())
+async def test_all_that_is_read_on_a_page_can_be_translated(
+    harness: PageHarness, address: str
+) -> None:
+    page = await harness.get(address, **{"Accept-Language": "de"})
+    found = _Reader()
+    found.feed(page.text)
+    lines = [line.strip() for line in _outside(found.text).splitlines()]
+    english = [line for line in lines if _WORD.search(line)]
+    english += [each for each in map(_outside, found.attributes) if _WORD.search(each)]
+    assert english == []
