@@ -92,7 +92,7 @@ async def test_what_is_typed_or_focused_outlives_a_refresh(
 ) -> None:
     page = await browser.new_page()
     await page.goto(harness.url)
-    button = page.get_by_role("link", name="Review the change")
+    button = page.get_by_role("link", name="Review change")
     await button.focus()
     harness.control.facts = replace(
         harness.control.facts, version="9.9.9", problems=harness.control.facts.problems[1:]
@@ -109,12 +109,13 @@ async def test_what_is_opened_stays_open_when_the_page_refreshes(
     crowded(harness.control, "Pizza")
     page = await browser.new_page()
     await page.goto(harness.url + "/menu")
-    shut, opened = (page.locator(".diff").nth(place) for place in (0, 5))
+    shut, opened = (page.locator(".ids").nth(place) for place in (0, 5))
+    await shut.locator("summary").click()
     await shut.locator("summary").click()
     await opened.locator("summary").click()
-    harness.control.menu.shown["accepted"] = 77
+    harness.control.menu.page["groups"][0]["items"][0]["name"] = "Calzone"
     await change(harness)
-    await expect(page.locator("main")).to_contain_text("77 items")
+    await expect(page.locator("#dishes")).to_contain_text("Calzone")
     assert await shut.get_attribute("open") is None
     assert await opened.get_attribute("open") == ""
     await expect(opened.locator("summary")).to_be_focused()
@@ -197,8 +198,9 @@ async def test_everything_is_read_and_done_with_scripts_off(
     await page.goto(harness.url)
     await expect(page.get_by_role("heading", level=1)).to_have_text("Needs help now")
     await expect(page.get_by_role("list", name="Orders by hour")).to_be_visible()
-    await page.get_by_role("link", name="Review the change").click()
-    await page.get_by_role("button", name="Release it").click()
+    await page.get_by_role("link", name="Review change").click()
+    await page.get_by_role("link", name="Publish this change").click()
+    await page.get_by_role("button", name="Publish this change").click()
     await expect(page.locator(".flash")).to_contain_text("Did approve.")
     assert harness.control.asked[-1] == ("approve", "main")
     await page.close()
@@ -215,22 +217,22 @@ async def test_an_action_is_done_by_keyboard_alone(browser: Browser, harness: Pa
         reached = await page.evaluate("document.activeElement.textContent.trim()")
         ring = await page.evaluate("getComputedStyle(document.activeElement).outlineStyle")
         assert ring == "solid", reached
-        if reached == "Review the change":
+        if reached == "Keep the storefront as it is":
             break
-    assert reached == "Review the change"
+    assert reached == "Keep the storefront as it is"
     await page.keyboard.press("Enter")
     await page.get_by_role("link", name="Go back").focus()
     await page.keyboard.press("Enter")
     await expect(page.get_by_role("link", name=reached)).to_be_focused()
     await page.keyboard.press("Enter")
-    release = page.get_by_role("button", name="Release it")
+    release = page.get_by_role("button", name=reached)
     await expect(release).to_be_visible()
     for _ in range(20):
         await page.keyboard.press("Tab")
         if await release.evaluate("each => each === document.activeElement"):
             break
     await page.keyboard.press("Enter")
-    await expect(page.locator(".flash")).to_contain_text("Did approve.")
+    await expect(page.locator(".flash")).to_contain_text("Did dismiss.")
     await expect(page.locator(".flash")).to_be_focused()
     assert "said=" not in page.url
     await page.reload()

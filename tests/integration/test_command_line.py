@@ -229,7 +229,7 @@ async def test_a_plan_is_shown_as_a_difference(program: Program, bridge: FakeCon
     ran = await program("menu", "plan", "main")
     assert ran.code == 0
     assert ran.out.splitlines() == [
-        "This change waits for a person (release it with: tillbridge menu approve):",
+        "This change is on hold (publish it with: tillbridge menu approve):",
         "  ! Too many prices moved.",
         "  + B1 Burger [31m, 4.50",
         "  ~ B3 Cola: price 2.00 -> 2.50",

@@ -19,6 +19,7 @@ from tests.support.ledger_harness import opened
 from tillbridge.cli.say import progress
 from tillbridge.ledger.models import MenuItem, OrderRow
 from tillbridge.ledger.problems import open_problem
+from tillbridge.ledger.pushes import put_hold
 
 NOW = 1_800_000_000_000
 ESCAPE = "\x1b["
@@ -112,8 +113,9 @@ def run(config: Path, *arguments: str, **env: str) -> subprocess.CompletedProces
     return fork_server.run(*command, env={**os.environ, **env}, within_s=60)
 
 
-def on_terminal(config: Path, *arguments: str, **env: str) -> str:
+def on_terminal(config: Path, *arguments: str, typed: bytes = b"", **env: str) -> str:
     master, slave = pty.openpty()
+    os.write(master, typed)
     with subprocess.Popen(
         [sys.executable, "-m", "tillbridge", "--config", str(config), *arguments],
         stdin=slave,
@@ -290,6 +292,57 @@ def test_a_command_that_takes_long_says_so_once_in_a_pipe(monkeypatch: pytest.Mo
         while not told.getvalue() and time.monotonic() < deadline:
             time.sleep(0.01)
     assert told.getvalue() == "Pushing ...\n"
+
+
+@pytest.fixture
+async def held(shop: Path) -> Path:
+    counts = {"removed": 2960, "added": 0, "changed": 1}
+    async with opened(shop.parent / "data") as ledger:
+        await ledger.write(
+            lambda connection: put_hold(
+                connection,
+                "main",
+                "d",
+                ["2,960 of 3,000 items removed"],
+                {"counts": counts},
+                at=NOW,
+            )
+        )
+    return shop
+
+
+def test_a_terminal_is_told_what_is_published_and_asked(held: Path) -> None:
+    told = on_terminal(held, "menu", "approve", "main", typed=b"n\n")
+    assert "2,960 items removed" in told
+    assert "1 item changed" in told
+    assert "Continue?" in told
+    assert "Publishing" not in told
+    told = on_terminal(held, "menu", "approve", "main", "--yes")
+    assert "Continue?" not in told
+    assert "Publishing: 2,960 items removed, 1 item changed." in told
+
+
+def test_a_script_that_publishes_is_not_asked(held: Path) -> None:
+    done = run(held, "menu", "approve", "main")
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.startswith("Publishing: 2,960 items removed, 1 item changed.")
+    assert "Continue?" not in done.stderr
+
+
+def test_a_bar_shows_how_far_a_menu_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Terminal(io.StringIO):
+        def isatty(self) -> bool:
+            return True
+
+    monkeypatch.setattr("tillbridge.cli.say.AFTER_S", 0.01)
+    told = Terminal()
+    monkeypatch.setattr(sys, "stderr", told)
+    with progress(how_far=lambda: ("Updating the storefront", 1200, 3000)):
+        deadline = time.monotonic() + 10
+        while "1200/3000" not in told.getvalue() and time.monotonic() < deadline:
+            time.sleep(0.01)
+    assert "Updating the storefront" in told.getvalue()
+    assert "1200/3000" in told.getvalue()
 
 
 def test_a_command_that_is_quick_says_nothing(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -11,6 +11,7 @@ from tests.support.catalogues import dishes, without
 from tests.support.full_menus import LOSSES, doubled, full_menu, mutated
 from tillbridge.ledger.facts import get_fact
 from tillbridge.ledger.pushes import get_hold
+from tillbridge.menu.review import WORST
 from tillbridge.menu.sync import FIRST_IMPORT
 from tillbridge.model.catalogue import Availability, BadRow
 from tillbridge.model.export_facts import ExportFacts, FileEncoding, LeftOut
@@ -29,11 +30,11 @@ async def test_a_first_menu_is_summed_up_and_goes_out(tmp_path: Path) -> None:
         report = await harness.flow.plan_only()
         assert report["first_import_lines"] == [
             "12 items, 0 sizes, 2 categories; 0 choices with 0 options",
-            "cheapest: Dish 2 2.00 USD; dearest: Dish 12 12.00 USD",
+            "Cheapest: Dish 2 2.00 USD. Most expensive: Dish 12 12.00 USD.",
             "1 is free: Dish 1",
-            "menu.csv is read as utf-8",
-            "left out, without a price: Staff meal",
-            "left out, no dish: Gift card",
+            "menu.csv uses the encoding utf-8",
+            "Not sold online, without a price: Staff meal",
+            "Not sold online, not a dish: Gift card",
         ]
         assert report["first_import"]
         assert report["first_import"]["items"] == 12
@@ -47,7 +48,9 @@ async def test_a_first_menu_waits_for_a_person_once(tmp_path: Path) -> None:
     async with catalogue_harness(tmp_path) as harness:
         harness.flow = harness.rebuild(approve_first=True)
         assert await sync(harness, dishes(12)) == []
-        assert "12 items that nobody has seen yet" in str(harness.tracker.opened["menu.held", ""])
+        assert "first menu of this storefront: 12 items to check" in str(
+            harness.tracker.opened["menu.held", ""]
+        )
         hold = await harness.flow.approve()
         assert hold is not None
         assert hold.summary["counts"]["added"] == 12
@@ -66,10 +69,13 @@ async def test_what_guests_would_miss_is_held_on_its_way(tmp_path: Path, code: s
         assert await sync(harness, after) == []
         hold = await harness.ask(get_hold)
         assert hold is not None
-        assert hold.summary["suspects_count"] == 12
-        assert hold.summary["suspects"][0].startswith("~ Dish 0: ")
+        review = await harness.flow.review(1)
+        assert review["reasons"] == hold.reasons
+        assert [each["kind"] for each in review["worst"]] == ["changed"] * WORST
+        assert review["worst_more"] == 12 - WORST
         assert await sync(harness, before) == []
         assert not harness.tracker.opened
+        assert await harness.flow.differing() is None
 
 
 async def test_the_same_dishes_under_new_ids_are_held_though_a_row_without_id_keeps_the_old(
@@ -82,7 +88,7 @@ async def test_the_same_dishes_under_new_ids_are_held_though_a_row_without_id_ke
         only_new = {key: item for key, item in twice.items.items() if key.startswith("new-")}
         row = BadRow("menu.csv, row 7", "it has no id", "Give it one.")
         assert await sync(harness, replace(before, items=only_new, bad_rows=(row,))) == []
-        assert "it adds 30 items that are on the menu already" in str(
+        assert "30 new items are already on the menu under other ids" in str(
             harness.tracker.opened["menu.held", ""]
         )
 

@@ -258,9 +258,9 @@ async def test_a_button_that_one_may_not_press_is_not_shown(harness: PageHarness
     held = OpenProblem("menu.held", "main", "menu", 0, {"detail": "much is gone"})
     harness.control.facts = replace(harness.control.facts, problems=(held,))
     await harness.sign_in("sam")
-    assert "/stores/main/menu/approve" not in (await harness.get("/")).text
+    assert "/stores/main/menu/dismiss" not in (await harness.get("/")).text
     await harness.sign_in("tea")
-    assert "/stores/main/menu/approve" in (await harness.get("/")).text
+    assert "/stores/main/menu/dismiss" in (await harness.get("/")).text
 
 
 async def test_a_tunnel_is_welcome_where_passwords_are_asked_for(harness: PageHarness) -> None:

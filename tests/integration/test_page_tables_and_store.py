@@ -22,14 +22,14 @@ async def test_a_zone_without_codes_says_what_to_do() -> None:
         busy(harness.control, "Terrace")
         answer = await harness.get("/stores/main/tables/sheet?zone=Cellar")
         assert answer.status >= 400
-        assert "Push the floor plan" in answer.text
+        assert "Update the tables first" in answer.text
 
 
 async def test_printed_codes_are_noted_after_a_question() -> None:
     async with page_harness() as harness:
         busy(harness.control, "Terrace")
         question = await harness.get("/stores/main/tables/printed")
-        assert "counts as printed" in question.text
+        assert "will count as printed" in question.text
         done = await harness.post("/stores/main/tables/printed", {})
         assert done.status == 303
         assert ("tables printed", "main", {"t1": "c1"}) in harness.control.asked

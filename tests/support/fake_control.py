@@ -14,6 +14,7 @@ from tillbridge.ledger.day import Day
 from tillbridge.ledger.models import OrderRow
 from tillbridge.ledger.search import fold, rank_of
 from tillbridge.ledger.snapshot import StoreSnapshot
+from tillbridge.menu.review import NOTHING, review_view
 from tillbridge.model.instant import to_iso
 from tillbridge.model.order import OrderState
 from tillbridge.orders.timeline import timeline
@@ -414,9 +415,34 @@ class FakeMenu:
             "refused_count": 0,
             "first_import": None,
         }
+        self.page: Answer = {
+            "categories": [],
+            "category": "",
+            "item": "",
+            "groups": [],
+            "count": 0,
+            "page": 1,
+            "pages": 1,
+            "items": 0,
+            "sizes": 0,
+            "differing": 0,
+            "held": False,
+            "currency": "EUR",
+        }
+        self.differing = NOTHING
+        self.under_way: Answer = {"phase": "", "since": None, "done": 0, "total": 0}
 
     async def show(self, store: str) -> Answer:
         return self.shown
+
+    async def browse(self, store: str, **asked: object) -> Answer:
+        return self.page
+
+    async def review(self, store: str, *, page: int = 1, read: bool = True) -> Answer:
+        return {**review_view(self.differing, page, "EUR")}
+
+    async def progress(self, store: str) -> Answer:
+        return self.under_way
 
     async def items(
         self, store: str, *, text: str = "", page: int = 1, at: str | None = None
@@ -433,7 +459,7 @@ class FakeMenu:
         }
 
     async def history(self, store: str, *, before: int | None = None) -> Answer:
-        return {"pushes": self.pushes, "more": False}
+        return {"pushes": self.pushes, "more": False, "currency": "EUR"}
 
     async def plan(self, store: str) -> Answer:
         self._told("plan", store)
@@ -588,6 +614,9 @@ PERFORMED: dict[str, Callable[..., Awaitable[Answer]]] = {
     ),
     "order.done": lambda control, order, how: control.orders.done(order, how=how),
     "menu.show": lambda control, **given: control.menu.show(**given),
+    "menu.browse": lambda control, **given: control.menu.browse(**given),
+    "menu.review": lambda control, **given: control.menu.review(**given),
+    "menu.progress": lambda control, **given: control.menu.progress(**given),
     "menu.plan": lambda control, **given: control.menu.plan(**given),
     "menu.push": lambda control, **given: control.menu.push(**given),
     "menu.approve": lambda control, **given: control.menu.approve(**given),

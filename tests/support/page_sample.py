@@ -11,12 +11,14 @@ from tests.support.fake_control import FakeControl
 from tests.support.fake_settings import full_settings
 from tests.support.fake_setup import beside_a_bridge, everything_open
 from tests.support.hostile import PLANT
+from tests.support.sample_menu import differing, menu_page
 from tillbridge.core.problems import PROBLEMS, OpenProblem
 from tillbridge.diagnostics.reach import Place, Seen, guidance
 from tillbridge.ledger.day import DAYS, HOUR_MS, Day, WaitingOrder
 from tillbridge.ledger.figures import SPANS, Figures, OrderCourse, StoreFigures, Times, sales_of
 from tillbridge.ledger.models import Delivery, LogEntry, OrderRow, PastProblem, TicketState
 from tillbridge.ledger.snapshot import Held, StoreSnapshot
+from tillbridge.menu.browse import PER_PAGE
 from tillbridge.model.instant import day_of, to_iso
 from tillbridge.model.order import OrderState, ReasonCode
 from tillbridge.orders.timeline import timeline
@@ -371,12 +373,6 @@ def fill_menu(control: FakeControl, text: str = PLANT) -> None:
             "since": to_iso(now - HOUR_MS),
             "reasons": [text],
             "counts": {"removed": 31, "added": 0, "changed": 2},
-            "suspects": [f"~ {text}: price 4.50 -> 450.00", f"- {text}, 4.50"],
-            "suspects_count": 31,
-            "categories": [
-                {"name": text, "removed": [text, text], "added": [], "changed": []},
-                {"name": "Drinks", "removed": [], "added": [text], "changed": [text]},
-            ],
             "approved": False,
             "dismissed": None,
         },
@@ -384,6 +380,8 @@ def fill_menu(control: FakeControl, text: str = PLANT) -> None:
         "refused_count": 1,
         "first_import": {"at": to_iso(now - HOUR_MS), "lines": [text, "2 are free: Water"]},
     }
+    control.menu.differing = differing(text, reasons=(text,))
+    control.menu.page = menu_page(control.menu.differing, text)
     push = {"state": "success", "took_ms": 840, "message": "", "job_id": None}
     control.menu.pushes = [
         {
@@ -398,7 +396,12 @@ def fill_menu(control: FakeControl, text: str = PLANT) -> None:
             "id": 3,
             "kind": "patch",
             "state": "failed",
-            "summary": {"item": text, "fields": ["price"]},
+            "summary": {
+                "item": text,
+                "details": [
+                    {"kind": "changed", "name": text, "fields": ["price"], "was": 950, "price": 990}
+                ],
+            },
             "message": text,
             "started_at": to_iso(now - HOUR_MS),
         },
@@ -446,10 +449,10 @@ def crowded(control: FakeControl, text: str = PLANT) -> None:
     ]
     control.menu.rows = [{**control.menu.rows[n % 3], "external_id": f"p{n}"} for n in range(50)]
     control.menu.pushes = [{**control.menu.pushes[n % 4], "id": n} for n in range(30)]
-    hold = control.menu.shown["hold"]
-    hold["categories"] = [
-        {**hold["categories"][0], "name": f"{text} {n}", "removed": [text] * 20} for n in range(30)
-    ]
+    control.menu.differing = differing(text, reasons=(text,), count=3000)
+    control.menu.page = menu_page(control.menu.differing, text, count=PER_PAGE)
+    control.menu.page |= {"pages": 556, "items": 20_000, "sizes": 20_000}
+    control.menu.under_way |= {"phase": "sending", "since": to_iso(now), "done": 9, "total": 3000}
     control.setup.shown = beside_a_bridge(text)
     control.menu.shown["refused"] = control.menu.shown["refused"] * 50
     control.menu.shown["refused_count"] = 1000

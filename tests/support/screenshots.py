@@ -17,9 +17,13 @@ from tests.support.fake_control import FakeControl
 from tests.support.fake_setup import on_the_way
 from tests.support.page_harness import page_harness
 from tests.support.page_sample import busy, fill_menu, fill_orders
+from tests.support.sample_menu import DISHES, HEADINGS, menu_page
 from tests.support.small_png import small_png
 from tillbridge.core.clock import Clock
 from tillbridge.ledger.snapshot import Held
+from tillbridge.menu.diff import diff
+from tillbridge.menu.review import Differing
+from tillbridge.model.catalogue import Catalogue, Category, Item, Variant
 from tillbridge.model.instant import to_iso
 
 TEXT = "no heartbeat for 60 seconds"
@@ -42,6 +46,7 @@ PICTURES = (
     Picture("board.png", "/86?q=pi", 1200),
     Picture("board-phone-dark.png", "/86?q=pi", 360, dark=True),
     Picture("menu-hold.png", "/menu", 1200),
+    Picture("menu-review.png", "/stores/main/menu/difference", 1200),
     Picture("order.png", "/orders/ord_8f2c", 1200),
     Picture("setup.png", "/setup", 1200),
     Picture("diagnostics.png", "/diagnostics", 1200),
@@ -49,33 +54,12 @@ PICTURES = (
 )
 
 
-# The 31 items that a bad export has lost.
-GONE = {
-    "Pizza": [
-        f"Pizza {kind}"
-        for kind in (
-            "Margherita,Funghi,Quattro Formaggi,Diavola,Napoli,Capricciosa,Quattro Stagioni,"
-            "Prosciutto,Salami,Tonno,Vegetariana,Hawaii,Marinara,Rucola"
-        ).split(",")
-    ],
-    "Pasta": [
-        *("Spaghetti al Pomodoro", "Spaghetti Carbonara", "Spaghetti Aglio e Olio"),
-        *("Penne all'Arrabbiata", "Lasagne", "Tagliatelle al Ragù", "Gnocchi al Pesto"),
-        *("Ravioli", "Cannelloni"),
-    ],
-    "Desserts": [
-        *("Tiramisu", "Panna Cotta", "Tartufo", "Affogato", "Cannoli", "Gelato", "Zabaione"),
-        "Crema Catalana",
-    ],
-}
-
-
 def fill(control: FakeControl) -> None:
     """Tell what the pictures show."""
     control.now_ms = Clock().now_ms()
     busy(control, TEXT)
     control.setup.shown = on_the_way()
-    held = "removes 31 of 80 items, among them all of Pizza"
+    held = "31 of 80 items removed, including all of Pizza"
     pos, _order, menu, consent = control.facts.problems
     store = control.facts.stores["main"]
     assert store.held is not None
@@ -93,10 +77,6 @@ def fill(control: FakeControl) -> None:
     tell_one_evening(control)
     tell_one_menu(control, held)
     tell_what_was_done(control)
-    control.menu.planned |= {
-        "held": [held],
-        "lines": ["- Pizza Margherita 9.50", "- Pizza Funghi 10.50", "~ Cola 2.50 to 2.80"],
-    }
 
 
 def tell_one_evening(control: FakeControl) -> None:
@@ -197,22 +177,48 @@ def tell_what_was_done(control: FakeControl) -> None:
 def tell_one_menu(control: FakeControl, held: str) -> None:
     """Fill the page of the menu with a till that has lost its pizzas."""
     fill_menu(control, "p17")
-    hold = control.menu.shown["hold"]
-    hold["reasons"] = [held]
-    hold["categories"] = [
-        {"name": name, "removed": gone, "added": [], "changed": []} for name, gone in GONE.items()
-    ]
-    hold["categories"] += [
-        {"name": "Drinks", "removed": [], "added": [], "changed": ["Cola", "Fanta"]},
-    ]
+    control.menu.shown["hold"]["reasons"] = [held]
+    control.menu.differing = trattoria(held)
+    control.menu.page = menu_page(control.menu.differing, "Extras", count=40)
     control.menu.shown["refused"] = [
         {"external_id": "p17", "name": "Tiramisu", "reason": "price must be positive"}
     ]
     control.menu.pushes[1]["message"] = "price must be positive"
     control.menu.rows = [
         {**row, "name": name, "variant": "", "external_id": f"p{number}"}
-        for number, (row, name) in enumerate(zip(control.menu.rows, GONE["Pizza"], strict=False))
+        for number, (row, name) in enumerate(zip(control.menu.rows, DISHES, strict=False))
     ]
+
+
+def trattoria(reason: str) -> Differing:
+    """Return a change that loses a few dishes, and slips a decimal point."""
+    heads = {f"c{n}": Category(f"c{n}", head) for n, head in enumerate(HEADINGS)}
+    before = [
+        Item(
+            f"p{number}",
+            name,
+            890 + 50 * number,
+            description="Fresh every day",
+            categories=(f"c{number * len(heads) // len(DISHES)}",),
+            variants=(
+                Variant(f"p{number}-s", "Regular", 890),
+                Variant(f"p{number}-l", "Large", 1290),
+            )
+            if number < 3
+            else (),
+        )
+        for number, name in enumerate(DISHES)
+    ]
+    after = [
+        replace(each, price=128_000) if each.name == "Lasagne" else each
+        for each in before
+        if each.categories != ("c3",)
+    ]
+    after[9] = replace(after[9], price=after[9].price + 30)
+    after.append(Item("new", "Espresso", 250, categories=("c2",)))
+    names = Catalogue(categories=heads)
+    changes = diff(Catalogue.of(before), Catalogue.of(after))
+    return Differing(changes, names, names, (reason,), ("p6",), Clock().now_ms())
 
 
 async def take(browser: Browser, url: str, picture: Picture, folder: Path) -> None:

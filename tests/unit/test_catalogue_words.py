@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from tillbridge.menu.describe import sentences, summary_of
+from tillbridge.menu.describe import sentences
 from tillbridge.menu.diff import diff
 from tillbridge.model.catalogue import (
     AddOnGroup,
@@ -31,19 +31,8 @@ def test_names_stand_in_the_order_of_the_alphabet() -> None:
     before = catalogue(*(dish(f"p{place}", name) for place, name in enumerate(names)))
     changes = diff(before, catalogue())
     expected = ["diavola", "Funghi", "Margherita", "Napoli"]
-    by_category = summary_of(changes, before, catalogue(), "USD")["by_category"]
-    assert by_category == {"Pizza": {"removed": expected}}
     lines = list(sentences(changes, before, catalogue(), "USD"))
     assert lines == [f"- {name}, 9.50" for name in expected]
-
-
-def test_a_price_that_changes_is_told_with_both_prices() -> None:
-    before = catalogue(dish("p1", "Napoli"), dish("p2", "Funghi"))
-    after = catalogue(dish("p1", "Napoli", 9500), dish("p2", "Pizza Funghi"))
-    summary = summary_of(diff(before, after), before, after, "USD")
-    assert summary["by_category"] == {
-        "Pizza": {"changed": ["Napoli: 9.50, now 95.00", "Pizza Funghi"]}
-    }
 
 
 def test_what_made_a_plan_wait_stands_first_with_names_and_prices() -> None:
@@ -53,8 +42,6 @@ def test_what_made_a_plan_wait_stands_first_with_names_and_prices() -> None:
         dish("p29", "Dish 29", 95_000),
     )
     changes = diff(before, after)
-    summary = summary_of(changes, before, after, "USD", ("p29",))
-    assert summary["suspects"] == ["~ Dish 29: price 9.50 -> 950.00"]
     lines = list(sentences(changes, before, after, "USD", ("p29",)))
     assert lines[:2] == ["~ Dish 29: price 9.50 -> 950.00", "~ Dish 00: price 9.50 -> 9.51"]
     assert len(lines) == 30

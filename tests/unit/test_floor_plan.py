@@ -117,7 +117,7 @@ def test_more_than_half_of_the_tables_and_more_than_five_wait(
 def test_the_reason_names_the_tables() -> None:
     plan = planned(hall(6), hall(20))
     (reason,) = plan.reasons
-    assert reason.startswith("it takes away 14 of 20 tables (Table 7, Table 8, ")
+    assert reason.startswith("14 of 20 tables removed (Table 7, Table 8, ")
     assert reason.endswith(", Table 14 and 6 more)")
 
 

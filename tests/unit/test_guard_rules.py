@@ -103,7 +103,7 @@ def test_headings_that_lose_their_items_to_another_are_held() -> None:
     moved = mutated(before, lambda item: replace(item, categories=("c0",)), list(before.items))
     finding = found(before, moved)["headings_emptied"]
     assert finding.text == (
-        "it empties 9 of 10 categories (Heading 1, Heading 2, Heading 3 and 6 more)"
+        "9 of 10 categories left empty (Heading 1, Heading 2, Heading 3 and 6 more)"
     )
     one = [key for key, item in before.items.items() if item.categories == ("c1",)]
     assert not found(before, mutated(before, lambda i: replace(i, categories=("c0",)), one))
@@ -141,9 +141,7 @@ def test_a_first_menu_is_held_for_a_person_who_wants_to_see_it() -> None:
     assert findings(changes, totals, RULES) == ()
     asks_first = replace(RULES, menu=MenuSettings(approve_first=True))
     (finding,) = findings(changes, totals, asks_first)
-    assert (
-        finding.text == "it is the first menu of this storefront: 30 items that nobody has seen yet"
-    )
+    assert finding.text == "the first menu of this storefront: 30 items to check"
     later = diff(menu, mutated(menu, LOSSES["renamed"], ["p1"]))
     assert not findings(later, totals_of(menu, later), asks_first)
 
@@ -153,9 +151,7 @@ def test_a_file_that_lost_its_line_end_is_held_if_anything_changes() -> None:
     fewer = replace(before, items={k: v for k, v in before.items.items() if k != "p29"})
     ended, cut = Source(ends_with_newline=True), Source(ends_with_newline=False)
     finding = found(before, fewer, accepted_from=ended, read_from=cut)["cut_off"]
-    assert finding.text == (
-        "the export ends without a line end, as one that was cut off does (Dish 29)"
-    )
+    assert finding.text == ("the export looks cut off: its last line does not end (Dish 29)")
     assert not found(before, before, accepted_from=ended, read_from=cut)
     assert not found(before, fewer, accepted_from=cut, read_from=cut)
     assert not found(before, fewer, accepted_from=ended, read_from=ended)
@@ -170,13 +166,13 @@ def test_a_file_that_is_no_utf_8_any_more_is_held() -> None:
     latin = Source(encodings={"menu.csv": western})
     finding = found(before, after, accepted_from=utf, read_from=latin)["encoding"]
     assert finding.text == (
-        "menu.csv was in UTF-8, and is read as cp1252 now: line 17, byte 412 does not fit"
+        "menu.csv used to be UTF-8 and is now read as cp1252: line 17, byte 412 does not fit"
     )
     named = Source(encodings={"menu.csv": replace(western, chosen=True)})
     assert not found(before, after, accepted_from=utf, read_from=named)
     twice = Source(encodings={"menu.csv": FileEncoding("utf-8", encoded_twice=True)})
     finding = found(before, after, accepted_from=utf, read_from=twice)["encoding"]
-    assert finding.text == "menu.csv was in UTF-8, and was encoded a second time since"
+    assert finding.text == "menu.csv used to be UTF-8 and has since been encoded a second time"
     assert not found(before, after, accepted_from=twice, read_from=twice)
     assert not found(before, after, accepted_from=latin, read_from=latin)
     assert not found(before, after, accepted_from=latin, read_from=utf)

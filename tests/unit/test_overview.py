@@ -282,7 +282,7 @@ def test_a_remedy_is_offered_with_what_it_needs() -> None:
             ("/orders/{order}/done", {"order": "ord_7"}),
         ],
         "menu.held": [
-            ("/stores/{store}/menu/approve", {"store": "main"}),
+            ("/stores/{store}/menu/difference", {"store": "main"}),
             ("/stores/{store}/menu/dismiss", {"store": "main"}),
         ],
         "consent.ending": [("/stores/{store}/connect", {"store": "main"})],

@@ -57,8 +57,8 @@ def test_every_line_of_the_navigation_has_a_path_of_its_own() -> None:
     assert len({line.path for line in NAVIGATION}) == len(NAVIGATION)
 
 
-def test_every_remedy_is_an_action() -> None:
-    paths = {action.path for action in ACTIONS}
+def test_every_remedy_is_an_action_or_leads_to_one() -> None:
+    paths = {action.path for action in ACTIONS} | {page.path for page in PAGES_THERE}
     for kind in PROBLEMS.values():
         assert set(kind.buttons) <= paths
     assert {path for path, _text in PAGES.values()} <= {page.path for page in PAGES_THERE}

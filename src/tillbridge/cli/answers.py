@@ -80,7 +80,7 @@ def _menu_plan(answer: "PlanView", _given: Arguments) -> Lines:
         "This would be pushed, in {n} call:", "This would be pushed, in {n} calls:", calls
     )
     texts = {
-        "held": _("This change waits for a person (release it with: tillbridge menu approve):"),
+        "held": _("This change is on hold (publish it with: tillbridge menu approve):"),
         "nothing": _("Nothing to push: the service has the menu as the till has it."),
         "pushed": pushed.format(n=calls),
     }
@@ -126,15 +126,16 @@ def _marked(mark: str, lines: Iterable[str], *, level: str = "warning") -> Lines
 
 
 def _pushes(answer: "PushesPage", given: Arguments) -> Lines:
-    from tillbridge.menu.describe import push_columns
+    from tillbridge.menu.history import push_columns
 
+    currency = answer["currency"]
     return answer_table(
         "pushes",
         _("Nothing was ever pushed."),
         (_("WHEN"), _at("started_at")),
-        (_("WHAT"), lambda each: push_columns(each)[0]),
-        (_("RESULT"), lambda each: push_columns(each)[1]),
-        (_("TOOK"), lambda each: push_columns(each)[2]),
+        (_("WHAT"), lambda each: push_columns(each, currency)[0]),
+        (_("RESULT"), lambda each: push_columns(each, currency)[1]),
+        (_("TOOK"), lambda each: push_columns(each, currency)[2]),
         (_("MESSAGE"), "message"),
     )(answer, given)
 
@@ -152,6 +153,16 @@ def _menu(answer: "ItemsPage", given: Arguments) -> Lines:
     items_text = ngettext("{n} item", "{n} items", count).format(n=count)
     text = _("page {page} of {pages}, {n} in all")
     yield text.format(page=answer["page"], pages=answer["pages"], n=items_text)
+
+
+def progress_text(phase: str) -> str:
+    """Return what a menu's way to the storefront is at, in words."""
+    texts = {
+        "reading": _("Reading the till's menu"),
+        "sending": _("Updating the storefront"),
+        "importing": _("The ordering service is importing the menu"),
+    }
+    return str(texts.get(phase) or _("Still working"))
 
 
 # -- tables
@@ -348,7 +359,20 @@ def _effects_of_reintegrate(
     return costs_of(Kind.REINTEGRATE)
 
 
+def _effects_of_approve(ask: Callable[[str], Answer], _loaded: "LoadedSettings") -> Sequence[str]:
+    from tillbridge.menu.describe import counted
+
+    hold = ask("menu.show")["hold"]
+    if hold is None or hold["approved"]:
+        return ()
+    return [*hold["reasons"], *(text for _kind, text in counted(hold["counts"]))]
+
+
+# Without a terminal these do as they are told: scripts run them.
+ASKED_ON_A_TERMINAL = frozenset({"menu.approve"})
+
 EFFECTS: Mapping[str, Effects] = {
+    "menu.approve": _effects_of_approve,
     "integration.apply": _effects_of_apply,
     "integration.rotate_secret": lambda ask, _loaded: ask("integration.show")["rotation_costs"],
     "integration.remove": _effects_of_remove,

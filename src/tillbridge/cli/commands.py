@@ -6,6 +6,8 @@ help, completion, `--json` and exit code in the same way.
 
 import inspect
 import os
+import sys
+import time
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, TypeVar, cast
@@ -13,12 +15,13 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeVar, cast
 import typer
 
 from tillbridge.cli import complete, say
-from tillbridge.cli.answers import EFFECTS, SHOWN
-from tillbridge.cli.control import NotRunning, find_running, os_user
+from tillbridge.cli.answers import ASKED_ON_A_TERMINAL, EFFECTS, SHOWN, progress_text
+from tillbridge.cli.control import NotRunning, RunningBridge, find_running, os_user
 from tillbridge.cli.say import Arguments, Show
-from tillbridge.core.errors import ConfigError, nearest
-from tillbridge.core.i18n import _, in_zone
-from tillbridge.core.operation import Argument, Operation, Parameter, parameters_of
+from tillbridge.core.errors import BridgeError, ConfigError, nearest
+from tillbridge.core.formats import number
+from tillbridge.core.i18n import _, in_zone, joined, ngettext
+from tillbridge.core.operation import Answer, Argument, Operation, Parameter, parameters_of
 from tillbridge.operations import OPERATIONS
 
 if TYPE_CHECKING:
@@ -30,6 +33,8 @@ _JSON = Argument(help=_("Answer as JSON."), option="--json")
 _YES = Argument(help=_("Do not ask."), option="--yes")
 Json = Annotated[bool, _JSON]  # of a command that prints its answer itself
 Yes = Annotated[bool, _YES]
+FOLLOWED_S = 120.0  # a menu of 20,000 items is on a storefront by then
+_LOOK_AGAIN_S = 0.3
 COMMANDS: dict[str, Callable[..., None]] = {}  # by what one types: "orders list"
 
 
@@ -84,9 +89,13 @@ def _add_operation(operation: Operation) -> None:
         loaded = load_settings(context)
         _check_names(loaded, parameters, given)
         named = {name: given[name] for name in parameters if given[name] is not None}
-        if effects is not None and not given["yes"]:
+        is_asked = operation.name not in ASKED_ON_A_TERMINAL or sys.stdin.isatty()
+        if effects is not None and is_asked and not given["yes"]:
             say.confirm(effects(lambda name: call(loaded, name, named), loaded))
-        return call(loaded, operation.name, named)
+        answer = call(loaded, operation.name, named)
+        if operation.name == "menu.approve" and answer["ok"] and sys.stdout.isatty():
+            return _followed(loaded, str(given["store"]), answer)
+        return answer
 
     show = SHOWN.get(operation.name, say.sentence)
     _add(operation.command, operation.help, [*parameters.values(), *asks], work, show, _exit_code)
@@ -154,7 +163,9 @@ def call(loaded: "LoadedSettings", name: str, arguments: Arguments) -> Any:  # n
     ledger and does not answer (it is starting or ending).
     """
     running = find_running(loaded.data_dir)
-    with say.progress():
+    watched = running is not None and name == "menu.push"
+    how_far = _how_far(running, str(arguments["store"])) if running and watched else None
+    with say.progress(how_far=how_far):
         if running is not None:
             try:
                 return running.perform(name, arguments)
@@ -165,6 +176,39 @@ def call(loaded: "LoadedSettings", name: str, arguments: Arguments) -> Any:  # n
         from tillbridge import daemon
 
         return asyncio.run(daemon.perform_alone(loaded, name, arguments, user=os_user()))
+
+
+def _how_far(running: RunningBridge, store: str) -> say.HowFar:
+    """Return what asks the bridge how far the store's menu is."""
+
+    def ask() -> tuple[str, int, int]:
+        try:
+            answer = running.perform("menu.progress", {"store": store}, timeout_s=2.0)
+        except BridgeError:  # the push itself tells of it
+            return str(_("Still working")), 0, 0
+        return progress_text(answer["phase"]), answer["done"], answer["total"]
+
+    return ask
+
+
+def _followed(loaded: "LoadedSettings", store: str, answer: Answer) -> Answer:
+    """Wait until a change that was approved is on the storefront, and say so."""
+    running = find_running(loaded.data_dir)
+    if running is None:
+        return answer
+    give_up = time.monotonic() + FOLLOWED_S
+    with say.progress(how_far=_how_far(running, store)):
+        while time.monotonic() < give_up:
+            state = running.perform("menu.show", {"store": store})
+            if state["hold"] is None or not state["hold"]["approved"]:
+                count = state["accepted"]
+                done = ngettext(
+                    "The storefront now has {n} item.", "The storefront now has {n} items.", count
+                ).format(n=number(count))
+                return {**answer, "text": joined(" ", (answer["text"], done))}
+            time.sleep(_LOOK_AGAIN_S)
+    text = _("It is not on the storefront yet; see: tillbridge menu history {store}")
+    return {**answer, "fix": text.format(store=store)}
 
 
 def config_path(context: typer.Context) -> Path | None:

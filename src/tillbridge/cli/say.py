@@ -151,14 +151,23 @@ def confirm(effects: Iterable[str], *, question: str = N_("Continue?"), mark: st
 AFTER_S = 1.0
 
 
+# What is under way, how many are done, and of how many (0: nobody knows).
+HowFar = Callable[[], tuple[str, int, int]]
+
+
 @contextmanager
-def progress(what: Callable[[], str] = lambda: _("Still working")) -> Iterator[None]:
+def progress(
+    what: Callable[[], str] = lambda: _("Still working"), how_far: HowFar | None = None
+) -> Iterator[None]:
     """Say on stderr that it takes more than a second, and what is under way.
 
-    On a terminal every second how long it has taken; elsewhere one line, once.
+    On a terminal every second how long it has taken, or a bar where `how_far` says how far it is;
+    elsewhere one line, once.
     """
     over = threading.Event()
-    ticking = threading.Thread(target=_tick, args=(what, over), name="progress", daemon=True)
+    ticking = threading.Thread(
+        target=_tick, args=(what, over, how_far), name="progress", daemon=True
+    )
     ticking.start()
     try:
         yield
@@ -167,12 +176,15 @@ def progress(what: Callable[[], str] = lambda: _("Still working")) -> Iterator[N
         ticking.join()
 
 
-def _tick(what: Callable[[], str], over: threading.Event) -> None:
+def _tick(what: Callable[[], str], over: threading.Event, how_far: HowFar | None) -> None:
     began = time.monotonic()
     if over.wait(AFTER_S):
         return
     if not sys.stderr.isatty():
         _write(f"{what()} ...\n")
+        return
+    if how_far is not None:
+        _bar(how_far, over)
         return
     width = 0
     while True:
@@ -183,6 +195,29 @@ def _tick(what: Callable[[], str], over: threading.Event) -> None:
         if over.wait(1.0):
             _write("\r" + " " * width + "\r")
             return
+
+
+def _bar(how_far: HowFar, over: threading.Event) -> None:
+    from rich.console import Console
+    from rich.progress import (
+        BarColumn,
+        MofNCompleteColumn,
+        Progress,
+        TextColumn,
+        TimeElapsedColumn,
+    )
+
+    columns = (
+        TextColumn("{task.description}", markup=False),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeElapsedColumn(),
+    )
+    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task(str(_("Still working")), total=None)
+        while not over.wait(0.3):
+            text, done, total = how_far()
+            bar.update(task, description=clean(text), completed=done, total=total or None)
 
 
 def _write(text: str) -> None:

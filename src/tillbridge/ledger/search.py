@@ -56,6 +56,36 @@ def find_items(
     return FoundItems(found, len(ranked), len({each[3] for each in ranked}))
 
 
+@dataclass(frozen=True, slots=True)
+class ListedItem:
+    """An item as a list of the whole menu needs it: ids of its categories, names of its sizes."""
+
+    external_id: str
+    name: str
+    categories: tuple[str, ...] = ()
+    sizes: tuple[str, ...] = ()
+
+
+def listed_items(connection: Connection, store: str) -> list[ListedItem]:
+    """Return every accepted item with what it is found by, in no order."""
+    body = col(MenuItem.body)
+    query = select(
+        col(MenuItem.external_id),
+        func.json_extract(body, "$.name"),
+        func.json_extract(body, "$.categories"),
+        func.json_extract(body, "$.variants"),
+    ).where(col(MenuItem.store) == store)
+    return [
+        ListedItem(
+            external_id,
+            name,
+            tuple(json.loads(categories)) if categories else (),
+            tuple(each[1] for each in json.loads(sizes)) if sizes else (),
+        )
+        for external_id, name, categories, sizes in connection.execute(query)
+    ]
+
+
 def fold(text: str) -> str:
     """Return the text as it is compared: without case and accents."""
     if text.isascii():

@@ -7,84 +7,41 @@ from typing import Any, TypedDict
 from pydantic_core import to_jsonable_python
 
 from tillbridge.core.formats import number
-from tillbridge.core.i18n import _, joined, ngettext
-from tillbridge.core.spans import short_span
+from tillbridge.core.i18n import N_, _, joined, ngettext
 from tillbridge.menu.diff import Diff, ItemChange
 from tillbridge.model.catalogue import BadRow, Catalogue, Item, MenuSummary, Priced
 from tillbridge.model.export_facts import LeftOut
 from tillbridge.model.money import to_major
 
-_SHOWN = 20  # names in one category of a summary
-
 # The fields of an item that people know, and what they call them.
 FIELD_LABELS: Mapping[str, str] = {
-    "name": _("name"),
-    "price": _("price"),
-    "description": _("description"),
-    "image_url": _("picture"),
-    "available": _("on sale"),
-    "categories": _("categories"),
-    "addon_groups": _("choices"),
-    "variants": _("sizes"),
-    "tax": _("tax"),
-    "menus": _("menus"),
-    "product_type": _("kind"),
+    "name": N_("name"),
+    "price": N_("price"),
+    "description": N_("description"),
+    "image_url": N_("picture"),
+    "available": N_("on sale"),
+    "categories": N_("categories"),
+    "addon_groups": N_("choices"),
+    "variants": N_("sizes"),
+    "tax": N_("tax"),
+    "menus": N_("menus"),
+    "product_type": N_("kind"),
 }
 
 
 class HoldSummary(TypedDict):
-    """What of a change people are shown while it waits: counts, and names by category and kind.
-
-    `suspects` are the first items that made it wait, as lines, the worst first.
-    """
+    """What of a change is remembered while it waits: how many items it adds, changes, removes."""
 
     counts: dict[str, int]
-    suspects: list[str]
-    suspects_count: int
-    by_category: dict[str, dict[str, list[str]]]
-
-
-def summary_of(
-    changes: Diff,
-    before: Catalogue,
-    after: Catalogue,
-    currency: str,
-    suspects: Sequence[str] = (),
-) -> HoldSummary:
-    """Return counts, and names by category, of what changes: for the ledger and the page.
-
-    Names are in the order of the alphabet; one whose price changes shows both prices.
-    `suspects` are the items that made the plan wait, as lines, the worst first.
-    """
-    names = {**before.categories, **after.categories}
-    by_category: dict[str, dict[str, list[str]]] = {}
-    for what, items in (
-        ("added", changes.added.values()),
-        ("changed", [each.after for each in changes.content.values()]),
-        ("removed", changes.removed.values()),
-    ):
-        for item in sorted(items, key=_by_name):
-            category = item.categories[0] if item.categories else ""
-            title = names[category].name if category in names else category
-            listed = by_category.setdefault(title, {}).setdefault(what, [])
-            if len(listed) < _SHOWN:
-                listed.append(_named(item, changes.changed.get(item.external_id), currency))
-    lines = _ItemLines(changes, before, after, currency)
-    return {
-        "counts": changes.counts,
-        "suspects": [lines.line(each) for each in suspects[:_SHOWN]],
-        "suspects_count": len(suspects),
-        "by_category": by_category,
-    }
 
 
 def counted(counts: Mapping[str, int]) -> list[tuple[str, str]]:
-    """Return how much a plan changes, as (kind, words): "removes 3 items"."""
+    """Return how much a change does, as (kind, words): ("removed", "3 items removed")."""
     removed, added, changed = (counts.get(each, 0) for each in ("removed", "added", "changed"))
     each_count = (
-        ("removed", removed, ngettext("removes {n} item", "removes {n} items", removed)),
-        ("added", added, ngettext("adds {n} item", "adds {n} items", added)),
-        ("changed", changed, ngettext("changes {n} item", "changes {n} items", changed)),
+        ("removed", removed, ngettext("{n} item removed", "{n} items removed", removed)),
+        ("changed", changed, ngettext("{n} item changed", "{n} items changed", changed)),
+        ("added", added, ngettext("{n} item added", "{n} items added", added)),
     )
     return [(kind, text.format(n=number(n))) for kind, n, text in each_count if n]
 
@@ -179,13 +136,6 @@ def _by_name(item: Item) -> tuple[str, str]:
     return item.name.casefold(), item.external_id
 
 
-def _named(item: Item, change: ItemChange | None, currency: str) -> str:
-    if change is None or "price" not in change.fields or change.before.price == item.price:
-        return item.name
-    was, is_now = to_major(change.before.price, currency), to_major(item.price, currency)
-    return _("{name}: {was}, now {is_now}").format(name=item.name, was=was, is_now=is_now)
-
-
 def _item(item: Item) -> ItemJson:
     return {"external_id": item.external_id, "name": item.name, "price": item.price}
 
@@ -219,7 +169,7 @@ class _ItemLines:
             return _("on sale") if after else _("off sale")
         was = self._value(name, before, self.before, self.after)
         is_now = self._value(name, after, self.after, self.before)
-        return f"{FIELD_LABELS[name]} {was or '-'} -> {is_now or '-'}"
+        return f"{_(FIELD_LABELS[name])} {was or '-'} -> {is_now or '-'}"
 
     def _value(self, name: str, value: Any, own: Catalogue, other: Catalogue) -> str:  # noqa: ANN401 -- any field of an item
         match name:
@@ -247,11 +197,11 @@ def _title(item: Item) -> str:
 _NAMES_SHOWN = 8
 
 _REASONS = {
-    "zero_price": _("without a price"),
-    "category": _("in a category that is left out"),
-    "variable_price": _("with a variable price"),
-    "not_a_dish": _("no dish"),
-    "not_offered": _("not offered"),
+    "zero_price": N_("without a price"),
+    "category": N_("in a category that is not sold online"),
+    "variable_price": N_("with a variable price"),
+    "not_a_dish": N_("not a dish"),
+    "not_offered": N_("not offered"),
 }
 
 
@@ -267,7 +217,7 @@ def summary_lines(summary: MenuSummary, currency: str) -> Iterator[str]:
         options=ngettext("{n} option", "{n} options", summary.options).format(n=summary.options),
     )
     if summary.cheapest is not None and summary.dearest is not None:
-        yield _("cheapest: {cheapest}; dearest: {dearest}").format(
+        yield _("Cheapest: {cheapest}. Most expensive: {dearest}.").format(
             cheapest=_priced(summary.cheapest, currency), dearest=_priced(summary.dearest, currency)
         )
     if summary.free:
@@ -279,14 +229,14 @@ def summary_lines(summary: MenuSummary, currency: str) -> Iterator[str]:
             n=summary.sold_out
         )
     if summary.read_as:
-        yield _("read as {format}").format(format=summary.read_as)
+        yield _("Format: {format}").format(format=summary.read_as)
     for name, how in summary.encodings.items():
-        yield _("{file} is read as {encoding}").format(file=name, encoding=how.encoding)
+        yield _("{file} uses the encoding {encoding}").format(file=name, encoding=how.encoding)
     yield from _left_out(summary.left_out)
     if summary.not_offered:
-        yield _(
-            "the export names choices of which it does not say what they offer: {names}"
-        ).format(names=listed(summary.not_offered))
+        yield _("The export does not say what these choices offer: {names}").format(
+            names=listed(summary.not_offered)
+        )
     if summary.bad_rows:
         yield ngettext(
             "{n} row cannot be read", "{n} rows cannot be read", summary.bad_rows
@@ -298,8 +248,8 @@ def _left_out(left_out: Sequence[LeftOut]) -> Iterator[str]:
     for each in left_out:
         by_reason.setdefault(each.reason, []).append(each.name)
     for reason, names in by_reason.items():
-        yield _("left out, {reason}: {names}").format(
-            reason=_REASONS.get(reason, reason), names=listed(names)
+        yield _("Not sold online, {reason}: {names}").format(
+            reason=_(_REASONS[reason]) if reason in _REASONS else reason, names=listed(names)
         )
 
 
@@ -331,55 +281,3 @@ def listed(names: Sequence[str], most: int = _NAMES_SHOWN) -> str:
     shown = ", ".join(names[:most])
     more = len(names) - most
     return _("{names} and {count} more").format(names=shown, count=more) if more > 0 else shown
-
-
-class PushView(TypedDict):
-    """A push: what it carried, how it ended, and how long it took."""
-
-    id: int
-    kind: str
-    state: str
-    started_at: str
-    took_ms: int | None
-    summary: dict[str, Any]
-    message: str
-    job_id: str | None
-
-
-_PUSH_ENDS: Mapping[str, str] = {
-    "running": _("on its way"),
-    "success": _("accepted"),
-    "partial": _("accepted in part"),
-    "failed": _("refused"),
-    "lost": _("not known; sent again"),
-}
-
-
-def push_columns(push: PushView) -> tuple[str, str, str]:
-    """Return what was pushed, how that ended and how long it took ("" while it is on its way)."""
-    duration = "" if push["took_ms"] is None else short_span(push["took_ms"])
-    return (
-        _pushed(push["kind"], push["summary"]),
-        _PUSH_ENDS.get(push["state"], push["state"]),
-        duration,
-    )
-
-
-def _pushed(kind: str, summary: Mapping[str, Any]) -> str:
-    numbers = {
-        each: summary[each] if isinstance(summary.get(each), int) else 0
-        for each in ("items", "add", "update", "delete")
-    }
-    if kind == "full":
-        text = ngettext("all of it, {n} item", "all of it, {n} items", numbers["items"])
-        return text.format(n=numbers["items"])
-    if kind == "availability":
-        text = ngettext("{n} item on or off sale", "{n} items on or off sale", numbers["items"])
-        return text.format(n=numbers["items"])
-    if kind == "patch":
-        fields = [FIELD_LABELS.get(each, str(each)) for each in summary.get("fields", ())]
-        name = summary.get("name") or summary.get("item", "?")
-        return _("{name}: {fields}").format(name=name, fields=joined(", ", fields))
-    if kind == "batch":
-        return _("{add} new, {update} changed, {delete} removed").format(**numbers)
-    return kind

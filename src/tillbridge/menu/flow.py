@@ -19,8 +19,9 @@ from tillbridge.ledger.overrides import drop_overrides, mark_sent, put_override
 from tillbridge.ledger.pushes import approve_hold, dismiss_hold
 from tillbridge.menu.availability import AvailabilitySync
 from tillbridge.menu.compare import Overlay, compare
-from tillbridge.menu.lane import MenuContext, SyncRequest, read_now
-from tillbridge.menu.plan import guard_and_plan
+from tillbridge.menu.lane import MenuContext, PushProgress, SyncRequest, read_now
+from tillbridge.menu.plan import Assessment, guard_and_plan
+from tillbridge.menu.review import NOTHING, Differing, ReviewView, review_view
 from tillbridge.menu.sync import WHOLE, MenuSync
 from tillbridge.menu.tables import ANYWAY, TableSync
 from tillbridge.menu.views import PlanView, plan_view
@@ -91,18 +92,49 @@ class MenuFlow:
             return None
         return await asyncio.to_thread(plan_view, assessment, self._ctx.rules.currency)
 
+    async def differing(self) -> Differing | None:
+        """Return what the till had, at its last reading, that the storefront has not got."""
+        known = self._menu.differing
+        if known is None:
+            return None
+        changes = known.changes
+        ids = {*changes.added, *changes.changed, *changes.removed}
+        accepted = await self._ctx.read(items_by_id, ids)
+        items = {key: each.item for key, each in accepted.items()}
+        return await asyncio.to_thread(known.still_open, items)
+
+    async def review(self, page: int, *, read: bool = True) -> ReviewView:
+        """Return what differs, for a person.
+
+        `read`: where nothing is known to differ, the till is read anew. Raises BridgeError.
+        """
+        found = await self.differing()
+        if found is None and read:
+            assessment = await self._assess()
+            found = Differing.of(
+                assessment.comparison,
+                assessment.reasons,
+                assessment.suspects,
+                self._ctx.clock.now_ms(),
+            )
+        return await asyncio.to_thread(
+            review_view, found or NOTHING, page, self._ctx.rules.currency
+        )
+
     async def plan_only(self) -> PlanView:
         """Return what a round would push; pushes nothing. Raises BridgeError."""
+        assessment = await self._assess()
+        return await asyncio.to_thread(plan_view, assessment, self._ctx.rules.currency)
+
+    async def _assess(self) -> Assessment:
         await self._availability.read()
         full = await self._menu.is_whole_due()
         export = await read_now(self._ctx.pos.read_catalogue)
         overlay = Overlay(self._ctx.clock.now_ms(), self._ctx.by_pos)
         comparison = await self._ctx.read(compare, export, overlay)
-        rules = self._ctx.rules
-        assessment = await asyncio.to_thread(
-            guard_and_plan, comparison, rules, overlay.now_ms, full=full
+        return await asyncio.to_thread(
+            guard_and_plan, comparison, self._ctx.rules, overlay.now_ms, full=full
         )
-        return await asyncio.to_thread(plan_view, assessment, rules.currency)
 
     async def approve(self) -> Hold | None:
         """Release the plan that waits (None: none does); it is pushed if it is still the same."""
@@ -140,6 +172,11 @@ class MenuFlow:
         """
         until = end_of_day(self._ctx.clock.now_ms(), self._timezone)
         await self.take_off_sale(*external_ids, until=until, by="order")
+
+    @property
+    def progress(self) -> PushProgress | None:
+        """How far the menu's way to the storefront is; None while nothing is on its way."""
+        return self._ctx.progress
 
     # -- running
 

@@ -235,27 +235,21 @@ RULES = (
 )
 # What is said of each: how many were hit, of how many that could be, and the first of them by name.
 _TEXTS: Mapping[str, str] = {
-    "sizes_lost": _("it takes sizes from {count} of {known} items that have them ({names})"),
-    "size_names_lost": _("it leaves sizes of {count} of {known} items without a name ({names})"),
-    "choices_lost": _("it takes choices from {count} of {known} items that have them ({names})"),
-    "taxes_lost": _("it takes the tax from {count} of {known} items that have one ({names})"),
-    "taxes_moved": _("it changes the tax rate of {count} of {known} items wildly ({names})"),
-    "renamed": _("it renames {count} of {known} items ({names})"),
-    "headings_lost": _("it takes {count} of {known} items out of every category ({names})"),
-    "descriptions_lost": _(
-        "it takes the description from {count} of {known} items that have one ({names})"
-    ),
-    "pictures_lost": _(
-        "it takes the picture from {count} of {known} items that have one ({names})"
-    ),
-    "options_lost": _("it takes options out of {count} of {known} choices ({names})"),
-    "required_lost": _(
-        "it lets guests skip {count} of {known} choices that had to be made ({names})"
-    ),
-    "groups_renamed": _("it renames {count} of {known} choices ({names})"),
-    "options_free": _("it makes {count} of {known} options free ({names})"),
-    "options_renamed": _("it renames {count} of {known} options ({names})"),
-    "headings_renamed": _("it renames {count} of {known} categories ({names})"),
+    "sizes_lost": _("{count} of {known} items with sizes lose some of them ({names})"),
+    "size_names_lost": _("{count} of {known} items have sizes without a name ({names})"),
+    "choices_lost": _("{count} of {known} items with choices lose some of them ({names})"),
+    "taxes_lost": _("{count} of {known} taxed items lose their tax ({names})"),
+    "taxes_moved": _("{count} of {known} taxed items get a very different tax rate ({names})"),
+    "renamed": _("{count} of {known} items renamed ({names})"),
+    "headings_lost": _("{count} of {known} items left without a category ({names})"),
+    "descriptions_lost": _("{count} of {known} items with a description lose it ({names})"),
+    "pictures_lost": _("{count} of {known} items with a picture lose it ({names})"),
+    "options_lost": _("{count} of {known} choices lose options ({names})"),
+    "required_lost": _("{count} of {known} choices are no longer required ({names})"),
+    "groups_renamed": _("{count} of {known} choices renamed ({names})"),
+    "options_free": _("{count} of {known} options become free ({names})"),
+    "options_renamed": _("{count} of {known} options renamed ({names})"),
+    "headings_renamed": _("{count} of {known} categories renamed ({names})"),
 }
 
 
@@ -284,10 +278,10 @@ def _source(changes: Diff, totals: Totals) -> Iterator[Finding]:
     if before.ends_with_newline and now.ends_with_newline is False:
         lost = [*changes.removed.values(), *(each.after for each in changes.content.values())]
         names = listed([each.name for each in lost], _NAMES_SHOWN)
-        text = _("the export ends without a line end, as one that was cut off does ({names})")
+        text = _("the export looks cut off: its last line does not end ({names})")
         yield Finding(
             "cut_off",
-            text.format(names=names or _("its last rows are others")),
+            text.format(names=names or _("its last rows differ")),
             tuple(each.external_id for each in lost),
         )
     for name, how in now.encodings.items():
@@ -295,10 +289,10 @@ def _source(changes: Diff, totals: Totals) -> Iterator[Finding]:
         if was is None or not was.encoding.startswith(_UTF) or how.chosen:
             continue
         if how.encoded_twice and not was.encoded_twice:
-            text = _("{file} was in {was}, and was encoded a second time since")
+            text = _("{file} used to be {was} and has since been encoded a second time")
         elif how.encoding != _ASCII and not how.encoding.startswith(_UTF):
             text = _(
-                "{file} was in {was}, and is read as {encoding} now: line {line}, byte {byte} "
+                "{file} used to be {was} and is now read as {encoding}: line {line}, byte {byte} "
                 "does not fit"
             )
         else:
@@ -314,7 +308,7 @@ def _departures(changes: Diff, totals: Totals, rules: Rules) -> Iterator[Finding
     """Yield the items that are removed, and the categories that are left without any."""
     removed = len(changes.removed)
     if removed and totals.items - removed + len(changes.added) <= 0:
-        text = _("the export has no items, and the storefront has {count}")
+        text = _("the export has no items; the storefront has {count}")
         yield Finding("empty", text.format(count=totals.items))
     elif removed:
         touched = (*changes.added.values(), *(each.after for each in changes.changed.values()))
@@ -323,20 +317,20 @@ def _departures(changes: Diff, totals: Totals, rules: Rules) -> Iterator[Finding
         vanished = listed([name for key, name in lost.items() if key not in filled], _NAMES_SHOWN)
         text = ""
         if removed > FEW and removed * 100 > rules.menu.max_removed_percent * totals.items:
-            text = _("it removes {removed} of {count} items").format(
+            text = _("{removed} of {count} items removed").format(
                 removed=removed, count=totals.items
             )
             if vanished:
-                text += _(", among them all of {categories}").format(categories=vanished)
+                text += _(", including all of {categories}").format(categories=vanished)
         elif vanished:
-            text = _("it removes every item of {categories}").format(categories=vanished)
+            text = _("every item of {categories} removed").format(categories=vanished)
         if text:
             yield Finding("removed", text, tuple(changes.removed))
     emptied = _emptied(left_by_category(changes), totals)
     known = totals.parts.get("categories", 0)
     if is_mass(len(emptied), known, rules.menu.max_changed_percent, few=FEW_PARTS):
         names = listed(list(emptied.values()), _NAMES_SHOWN)
-        text = _("it empties {count} of {known} categories ({names})")
+        text = _("{count} of {known} categories left empty ({names})")
         yield Finding("headings_emptied", text.format(count=len(emptied), known=known, names=names))
 
 
@@ -355,8 +349,8 @@ def _additions(changes: Diff, totals: Totals, rules: Rules) -> Iterator[Finding]
     added, known, percent = changes.added, totals.items, rules.menu.max_changed_percent
     if rules.menu.approve_first and not known:
         text = ngettext(
-            "it is the first menu of this storefront: {count} item that nobody has seen yet",
-            "it is the first menu of this storefront: {count} items that nobody has seen yet",
+            "the first menu of this storefront: {count} item to check",
+            "the first menu of this storefront: {count} items to check",
             len(added),
         )
         yield Finding("first", text.format(count=len(added)))
@@ -365,17 +359,17 @@ def _additions(changes: Diff, totals: Totals, rules: Rules) -> Iterator[Finding]
     many = len(free) > (FEW if known else 1) and len(free) * 100 > percent * len(added)
     if free and (many or len(free) == menu):
         text = ngettext(
-            "{count} new item of a menu of {menu} has no price",
-            "{count} new items of a menu of {menu} have no price",
+            "{count} new item has no price, on a menu of {menu}",
+            "{count} new items have no price, on a menu of {menu}",
             len(free),
         ).format(count=len(free), menu=menu)
         yield Finding("free", text, tuple(each.external_id for each in free))
     most = rules.menu.max_added_percent * known
     if known and is_mass(len(totals.twins), known, percent):
-        text = _("it adds {count} items that are on the menu already, under other ids ({names})")
+        text = _("{count} new items are already on the menu under other ids ({names})")
         code, fresh = "doubled", {key: each for key, each in added.items() if key in totals.twins}
     elif known and len(added) > FEW_ADDED and len(added) * 100 > most:
-        text = _("it adds {count} items to a menu of {known} ({names})")
+        text = _("{count} items added to a menu of {known} ({names})")
         code, fresh = "added", dict(added)
     else:
         return
@@ -407,7 +401,7 @@ def _prices(changes: Diff, totals: Totals, rules: Rules) -> Iterator[Finding]:
 
     zeroed = {name: key for name, before, after, key in moved if before > 0 == after}
     if zeroed:
-        text = _("it makes {names} free").format(names=listed(list(zeroed), _NAMES_SHOWN))
+        text = _("now free: {names}").format(names=listed(list(zeroed), _NAMES_SHOWN))
         yield Finding("free", text, tuple(zeroed.values()))
 
     slipped: dict[str, tuple[float, str]] = {}  # those that moved most come first
@@ -424,7 +418,7 @@ def _prices(changes: Diff, totals: Totals, rules: Rules) -> Iterator[Finding]:
             slipped[text] = (high / low, external_id)
     if slipped:
         worst = sorted(slipped, key=lambda text: -slipped[text][0])
-        text = _("it moves the price of {names}").format(names=listed(worst, _NAMES_SHOWN))
+        text = _("prices that look wrong: {names}").format(names=listed(worst, _NAMES_SHOWN))
         yield Finding("price_slipped", text, tuple(filter(None, (slipped[e][1] for e in worst))))
 
     percent, known = rules.menu.max_price_change_percent, totals.items - len(changes.removed)
@@ -436,7 +430,7 @@ def _prices(changes: Diff, totals: Totals, rules: Rules) -> Iterator[Finding]:
     if len(wild) * 5 > known:
         ids = sorted(wild, key=lambda each: -wild[each])
         names = listed([changes.changed[each].after.name for each in ids], _NAMES_SHOWN)
-        text = _("it moves {count} of {known} prices by more than {percent:g} % ({names})")
+        text = _("{count} of {known} prices changed by more than {percent:g} % ({names})")
         text = text.format(count=len(wild), known=known, percent=percent, names=names)
         yield Finding("prices_moved", text, tuple(ids))
 

@@ -16,8 +16,17 @@ import gc
 from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar, Concatenate, Generic, ParamSpec, TypeVar
+from dataclasses import dataclass, replace
+from typing import (
+    TYPE_CHECKING,
+    ClassVar,
+    Concatenate,
+    Generic,
+    Literal,
+    ParamSpec,
+    TypedDict,
+    TypeVar,
+)
 
 from sqlalchemy import Connection
 
@@ -41,6 +50,7 @@ from tillbridge.core.worker import Worker
 from tillbridge.menu.guard import Rules
 from tillbridge.menu.plan import portions
 from tillbridge.model.catalogue import Availability
+from tillbridge.model.instant import to_iso
 from tillbridge.pos.runner import unreadable_detail
 from tillbridge.service.answers import NOT_INTEGRATED
 
@@ -116,11 +126,49 @@ def _unlike(carried: AvailabilityById, others: AvailabilityById) -> Iterator[str
             yield external_id
 
 
+Phase = Literal["reading", "sending", "importing"]
+
+
+@dataclass(frozen=True, slots=True)
+class PushProgress:
+    """How far a menu is on its way: `done` of `total` items, since then (ms).
+
+    It is read from the till (then nobody knows the total), sent and acknowledged, or imported by
+    the service, which does not say how far that is.
+    """
+
+    phase: Phase
+    since: int
+    done: int = 0
+    total: int = 0
+
+
+class ProgressView(TypedDict):
+    """The same as JSON; `phase` is "" while nothing is on its way."""
+
+    phase: str
+    since: str | None
+    done: int
+    total: int
+
+
+def progress_view(progress: PushProgress | None) -> ProgressView:
+    """Return it as pages and commands show it."""
+    if progress is None:
+        return {"phase": "", "since": None, "done": 0, "total": 0}
+    return {
+        "phase": progress.phase,
+        "since": to_iso(progress.since),
+        "done": progress.done,
+        "total": progress.total,
+    }
+
+
 class MenuContext:
     """One store, its rules, and what its lanes have to know of each other.
 
     `by_pos` is what was read last of the POS's availability, None while it is not known; it is
-    changed by the availability lane alone.
+    changed by the availability lane alone. `progress` is for people, and changed by the menu lane.
     """
 
     def __init__(self, context: StoreContext) -> None:
@@ -137,7 +185,24 @@ class MenuContext:
         self.by_pos: Mapping[str, Availability] | None = None
         if not self.pos.reads_availability:
             self.by_pos = {}
+        self.progress: PushProgress | None = None
         self._problems = bridge.problems
+
+    @contextmanager
+    def underway(self, phase: Phase, total: int = 0) -> Iterator[None]:
+        """Show meanwhile that a menu is on its way; what was shown before is shown again after."""
+        before = self.progress
+        self.progress = PushProgress(phase, self.clock.now_ms(), total=total)
+        try:
+            yield
+        finally:
+            self.progress = before
+
+    def came_on(self, items: int) -> None:
+        """Count items of what is on its way."""
+        if self.progress is not None:
+            done = min(self.progress.total, self.progress.done + items)
+            self.progress = replace(self.progress, done=done)
 
     async def read(
         self,

@@ -28,7 +28,7 @@ from typing import Any, Literal, TypedDict, TypeVar
 
 from tillbridge.ledger.menu_codec import Parts
 from tillbridge.menu.compare import Comparison, availability_of
-from tillbridge.menu.describe import HoldSummary, summary_of
+from tillbridge.menu.describe import HoldSummary
 from tillbridge.menu.diff import AVAILABILITY, ContentDigest, Diff, ItemChange, apply
 from tillbridge.menu.guard import Rules, findings
 from tillbridge.model.catalogue import Availability, Catalogue, Item, ItemTax, Menu, MenuSummary
@@ -215,9 +215,7 @@ def guard_and_plan(
             digest,
             tuple(each.text for each in found),
             suspects,
-            summary=summary_of(
-                changes, comparison.acknowledged, comparison.current, rules.currency, suspects
-            ),
+            summary={"counts": changes.counts},
             first=first,
         )
     kind: Kind = "full"

@@ -31,6 +31,7 @@ from tillbridge.ledger.menu_codec import AcceptedItem, PushContent
 from tillbridge.ledger.models import Push
 from tillbridge.menu.compare import availability_of
 from tillbridge.menu.diff import ContentDigest
+from tillbridge.menu.history import REMEMBERED, details_of
 from tillbridge.menu.lane import PORTION, JobLost, MenuContext
 from tillbridge.menu.plan import Assessment, Step, portions
 from tillbridge.menu.verdict import Reply, Sent, accepted_part, divide, judge, named_in, refused_for
@@ -89,10 +90,11 @@ async def push(
         left = await asyncio.to_thread(ContentDigest, assessment.comparison.changes)
     steps = assessment.plan.steps
     pusher = Pusher(ctx, store_id, assessment.comparison.targets, left, finish)
-    for number, step in enumerate(steps, 1):
-        await pusher.push_step(step, is_last=number == len(steps))
-    if pusher.result.refused or pusher.finish is not None:
-        await pusher.finish_plan()
+    with ctx.underway("sending", sum(len(each.ids) for each in steps)):
+        for number, step in enumerate(steps, 1):
+            await pusher.push_step(step, is_last=number == len(steps))
+        if pusher.result.refused or pusher.finish is not None:
+            await pusher.finish_plan()
     return pusher.result
 
 
@@ -124,7 +126,7 @@ class Pusher:
 
     async def push_step(self, step: Step, *, is_last: bool) -> None:
         """Send the step, divided as often as it takes to find what is refused."""
-        ids, result = frozenset(step.ids), self.result
+        ids, result, ctx = frozenset(step.ids), self.result, self.ctx
         if result.lacks or (ids and ids <= result.refused.keys()):
             return
         if ids & result.refused.keys():
@@ -142,6 +144,7 @@ class Pusher:
             if sent.reserved:
                 result.reservation = sent.message or _("it does not say what.")
             if sent.state == "success" or sent.missing:
+                ctx.came_on(len(part.ids))
                 result.accepted += len(set(part.ids) - sent.missing)
                 continue
             if sent.again and not repeated:
@@ -207,10 +210,16 @@ class Pusher:
         """
         ctx = self.ctx
         pending = await asyncio.to_thread(PushContent(ids=step.ids).text)
-        summary: Mapping[str, Any] = step.summary
+        targets = self.targets or {}
+        gone = (targets[key] for key in step.delete[:REMEMBERED] if key in targets)
+        names = {each.item.external_id: each.item.name for each in gone}
+        summary: dict[str, Any] = {**step.summary}
+        if details := details_of(step, names):
+            summary["details"] = details
         if step.kind == "patch":
             (item,) = step.items
-            summary = {"item": item.external_id, "name": item.name, "fields": summary["fields"]}
+            summary |= {"item": item.external_id, "name": item.name}
+            del summary["external_id"]
         at = ctx.clock.now_ms()
         push_id = await ctx.write(pushes.begin_push, step.kind, summary, pending, at=at)
         ctx.calls.push_ids.add(push_id)  # ours to end
@@ -377,7 +386,8 @@ async def call(ctx: MenuContext, store_id: str, push_id: int, step: Step, target
     pushed = await service.push_menus(store_id, body)
     if not isinstance(pushed, PushAccepted):
         return judge(Reply(pushed.status, pushed.message, pushed.counts.items), step)
-    ended = await _become_job(ctx, store_id, push_id, pushed, step, targets)
+    with ctx.underway("importing", len(step.items)):
+        ended = await _become_job(ctx, store_id, push_id, pushed, step, targets)
     if ended.status == "success":
         whole = ended.count is None or ended.count >= len(step.items)
         return judge(ended if whole else replace(ended, status="partial"), step)

@@ -32,6 +32,7 @@ from tillbridge.menu.lane import (
 )
 from tillbridge.menu.plan import Assessment, Kind, availability_alone, guard_and_plan, plan
 from tillbridge.menu.push import PushResult, push, settle_push
+from tillbridge.menu.review import Differing
 from tillbridge.model.catalogue import Catalogue, CatalogueChanges, MenuSummary
 from tillbridge.pos.runner import bad_rows_detail
 
@@ -54,6 +55,7 @@ class MenuSync(SyncLane[Assessment]):
         self._known: AbstractSet[int] | None = None  # fingerprints of what the service has
         self._counts: tuple[int, int, int] | None = None  # of an export, as they were last logged
         self._doubted_digest = ""  # of a refused plan after which everything was pushed
+        self.differing: Differing | None = None  # what the storefront has not got yet, for people
         self._drift = DriftPauses()
 
     async def round(self, request: SyncRequest) -> Assessment | None:
@@ -66,7 +68,7 @@ class MenuSync(SyncLane[Assessment]):
 
         # read: the difference to what the service has where that will do, else the whole menu
         whole = request.whole or request.full or not await self._fingerprints()
-        with gc_paused() if whole else nullcontext():
+        with gc_paused() if whole else nullcontext(), ctx.underway("reading"):
             reading = await self.read_export(partial(self._read, whole=whole))
         if reading is None:
             self._requested |= request
@@ -89,6 +91,9 @@ class MenuSync(SyncLane[Assessment]):
         if assessment.needs_whole:
             return await self.round(request | WHOLE)
         await self._record_reading(assessment, connected)
+        self.differing = Differing.of(
+            comparison, assessment.reasons, assessment.suspects, overlay.now_ms
+        )
         if connected.store_id is None:
             return assessment
 
@@ -103,6 +108,8 @@ class MenuSync(SyncLane[Assessment]):
         else:
             await self._record_nothing_to_push(sendable)
         if all_well and not self.refused_digest:  # else the service still refuses the rest
+            if not sendable.reasons:
+                self.differing = None
             self.succeeded()
             ctx.report(PUSH_NOT_ALLOWED)
         if sendable.reasons or self.refused_digest:

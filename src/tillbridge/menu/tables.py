@@ -393,9 +393,9 @@ def guard_tables(
     """Return why the plan must wait for a person; empty if it may go out."""
     removed = len(changes.removed)
     if removed and removed == known and not changes.added:
-        text = _("the floor plan has no tables, and the storefront has {known} ({names})")
+        text = _("the floor plan has no tables; the storefront has {known} ({names})")
     elif removed > FEW and removed * 100 > max_removed_percent * known:
-        text = _("it takes away {removed} of {known} tables ({names})")
+        text = _("{removed} of {known} tables removed ({names})")
     else:
         return ()
     names = listed([each.name for each in changes.removed])

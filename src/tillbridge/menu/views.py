@@ -27,12 +27,12 @@ from tillbridge.ledger.search import FoundItem, FoundItems, find_items, fold, ra
 from tillbridge.menu.describe import (
     BadRowView,
     ChangesView,
-    PushView,
     bad_row_json,
     changes_json,
     sentences,
     summary_lines,
 )
+from tillbridge.menu.history import PushView
 from tillbridge.menu.plan import Assessment, StepSummary
 from tillbridge.menu.sync import FIRST_IMPORT, PENDING
 from tillbridge.model.catalogue import MenuSummaryView
@@ -75,24 +75,12 @@ class DismissedView(TypedDict):
     at: str | None
 
 
-class HeldCategory(TypedDict):
-    """The names of items that the change removes, adds and changes in a category."""
-
-    name: str
-    removed: list[str]
-    added: list[str]
-    changed: list[str]
-
-
 class HoldView(TypedDict):
-    """A change that waits for a person, and why; `suspects` are lines, the worst first."""
+    """A change that waits for a person, why, and how many items it adds, changes and removes."""
 
     since: str
     reasons: list[str]
     counts: dict[str, int]
-    suspects: list[str]
-    suspects_count: int
-    categories: list[HeldCategory]
     approved: bool
     dismissed: DismissedView | None
 
@@ -152,22 +140,11 @@ def _first(stored: Mapping[str, Any] | None) -> FirstImportView | None:
 
 
 def _hold(hold: Hold, dismissed: Mapping[str, Any]) -> HoldView:
-    summary, of_this = hold.summary, dismissed.get("digest") == hold.digest
+    of_this = dismissed.get("digest") == hold.digest
     return {
         "since": to_iso(hold.since),
         "reasons": list(hold.reasons),
-        "counts": dict(summary.get("counts", {})),
-        "suspects": list(summary.get("suspects", ())),
-        "suspects_count": summary.get("suspects_count", 0),
-        "categories": [
-            {
-                "name": name,
-                "removed": list(changes.get("removed", ())),
-                "added": list(changes.get("added", ())),
-                "changed": list(changes.get("changed", ())),
-            }
-            for name, changes in summary.get("by_category", {}).items()
-        ],
+        "counts": dict(hold.summary.get("counts", {})),
         "approved": hold.approved,
         "dismissed": {"by": by_whom(dismissed.get("by")), "at": _iso(dismissed.get("at"))}
         if of_this
@@ -229,12 +206,16 @@ class PushesPage(TypedDict):
 
     pushes: list[PushView]
     more: bool
+    currency: str
 
 
-def pushes_page(connection: Connection, store: str, before: int | None) -> PushesPage:
+def pushes_page(
+    connection: Connection, store: str, currency: str, before: int | None
+) -> PushesPage:
     """Return the pushes before the one with that id, newest first."""
     found = push_page(connection, store, _PUSHES + 1, before=before)
-    return {"pushes": [_push(each) for each in found[:_PUSHES]], "more": len(found) > _PUSHES}
+    shown = [_push(each) for each in found[:_PUSHES]]
+    return {"pushes": shown, "more": len(found) > _PUSHES, "currency": currency}
 
 
 def _push(push: Push) -> PushView:

@@ -5,11 +5,13 @@ from typing import TYPE_CHECKING, Annotated
 from tillbridge.core.actor import Role, current_actor
 from tillbridge.core.i18n import _, joined
 from tillbridge.core.operation import Answer, Argument, operation
-from tillbridge.model.instant import to_iso
 from tillbridge.operations.arguments import ConnectedStore, Full, Moment, Store
 
 if TYPE_CHECKING:
     from tillbridge.core.problems import OpenProblem
+    from tillbridge.menu.browse import MenuPage
+    from tillbridge.menu.lane import ProgressView
+    from tillbridge.menu.review import ReviewView
     from tillbridge.menu.views import ItemsPage, MenuState, PlanView, PushesPage
     from tillbridge.operations.bridge import Bridge
 
@@ -31,9 +33,52 @@ async def show(bridge: "Bridge", store: Store) -> "MenuState":
     return await bridge.ledger.read(lambda connection: menu_state(connection, store.name))
 
 
+@operation("menu.browse", role=Role.LOOK, reads=True)
+async def browse(
+    bridge: "Bridge",
+    store: Store,
+    *,
+    category: str = "",
+    text: str = "",
+    page: int = 1,
+    item: str = "",
+) -> "MenuPage":
+    """Return a page of the menu by category, and where the till has it otherwise.
+
+    `item` is the id of one item, of which everything is shown.
+    """
+    from tillbridge.menu.browse import Asked, menu_page
+
+    differing = await store.menu.differing()
+    asked = Asked(category, text, page, item)
+    currency = store.settings.currency
+    return await bridge.ledger.read(
+        lambda connection: menu_page(connection, store.name, currency, differing, asked)
+    )
+
+
+@operation("menu.review", role=Role.LOOK, reads=True)
+async def review(
+    _bridge: "Bridge", store: Store, *, page: int = 1, read: bool = True
+) -> "ReviewView":
+    """Return what the storefront has not got of the till's menu, the worst first.
+
+    `read`: where nothing is known to differ, the till is read anew.
+    """
+    return await store.menu.review(page, read=read)
+
+
+@operation("menu.progress", role=Role.LOOK, reads=True)
+async def progress(_bridge: "Bridge", store: Store) -> "ProgressView":
+    """Return how far the menu's way to the storefront is."""
+    from tillbridge.menu.lane import progress_view
+
+    return progress_view(store.menu.progress)
+
+
 @operation("menu.plan", role=Role.LOOK, reads=True, command="menu plan")
 async def plan(_bridge: "Bridge", store: Store) -> "PlanView":
-    """Show what would be pushed now, as a difference; nothing is pushed.
+    """Show what would change on the storefront; nothing is sent.
 
     Example: tillbridge menu plan main
     """
@@ -42,9 +87,9 @@ async def plan(_bridge: "Bridge", store: Store) -> "PlanView":
 
 @operation("menu.push", role=Role.TECHNICIAN, command="menu push")
 async def push(bridge: "Bridge", store: ConnectedStore, *, full: Full = False) -> Answer:
-    """Push the menu now, without waiting for the export to change.
+    """Update the storefront's menu now, without waiting for the till's export to change.
 
-    A change that is held stays held: release it with menu approve.
+    A change that is on hold stays on hold: publish it with menu approve.
 
     Example: tillbridge menu push main --full
     """
@@ -54,9 +99,9 @@ async def push(bridge: "Bridge", store: ConnectedStore, *, full: Full = False) -
 
 @operation("menu.approve", role=Role.TECHNICIAN, command="menu approve")
 async def approve(bridge: "Bridge", store: Store) -> Answer:
-    """Release the menu change that waits for a person.
+    """Publish the menu change that is on hold, after asking on a terminal.
 
-    Only that very change: if the export changes meanwhile, it is looked at anew.
+    Only this change: if the till's menu changes meanwhile, the new change is checked again.
 
     Example: tillbridge menu approve main
     """
@@ -64,44 +109,44 @@ async def approve(bridge: "Bridge", store: Store) -> Answer:
 
     hold = await store.menu.approve()
     if hold is None:
-        return {"ok": False, "text": _("No menu change waits for approval.")}
+        return {"ok": False, "text": _("No menu change is on hold.")}
     counts = hold.summary.get("counts", {})
-    what = joined(", ", [text for _kind, text in counted(counts)]) or _("no item changes")
-    text = bridge.later(_("The menu change of {since} is released: it {what}."))
+    what = joined(", ", [text for _kind, text in counted(counts)])
+    text = bridge.later(_("Publishing: {what}.") if what else _("Publishing the change."))
     return {
         "ok": True,
-        "text": text.format(since=to_iso(hold.since), what=what),
+        "text": text.format(what=what),
         "counts": dict(counts),
     }
 
 
 @operation("menu.dismiss", role=Role.TECHNICIAN, command="menu dismiss")
 async def dismiss(_bridge: "Bridge", store: Store) -> Answer:
-    """Dismiss the menu change that waits: the storefront stays as it is.
+    """Keep the storefront as it is: the menu change that is on hold is not published.
 
-    This very change is not offered again; what the till tells next is looked at anew.
+    This change is not offered again; the till's next change is checked as usual.
 
     Example: tillbridge menu dismiss main
     """
     hold = await store.menu.dismiss(by=current_actor().who)
     if hold is None:
-        return {"ok": False, "text": _("No menu change waits for approval.")}
-    text = _(
-        "The menu change is dismissed: the storefront stays as it is until the till tells "
-        "something else."
-    )
+        return {"ok": False, "text": _("No menu change is on hold.")}
+    text = _("The storefront stays as it is until the till's menu changes again.")
     return {"ok": True, "text": text}
 
 
 @operation("menu.history", role=Role.LOOK, reads=True, command="menu history")
 async def history(bridge: "Bridge", store: Store, *, before: int | None = None) -> "PushesPage":
-    """List the latest pushes: what was told, how it ended, how long it took.
+    """List the latest changes sent to the storefront, with their result.
 
     Example: tillbridge menu history main
     """
     from tillbridge.menu.views import pushes_page
 
-    return await bridge.ledger.read(lambda connection: pushes_page(connection, store.name, before))
+    currency = store.settings.currency
+    return await bridge.ledger.read(
+        lambda connection: pushes_page(connection, store.name, currency, before)
+    )
 
 
 @operation("menu.items", role=Role.LOOK, reads=True, command="menu items")
@@ -113,7 +158,7 @@ async def items(
     at: Moment = None,
     page: Annotated[int, Argument("N", _("Which page."), least=1)] = 1,
 ) -> "ItemsPage":
-    """List what the storefront has, or had at a moment.
+    """List the storefront's menu, as it is now or as it was at a moment.
 
     Example: tillbridge menu items main pizza --at 2026-11-20T19:30
     """
@@ -143,12 +188,12 @@ def _pushed(plan: "PlanView | None", problem: "OpenProblem | None") -> Answer:
     if plan is None:
         return {
             "ok": False,
-            "text": _("The menu was not pushed."),
+            "text": _("The menu was not sent."),
             "fix": _("See what is wrong: tillbridge status"),
         }
     if plan["calls"]:
-        return {"ok": True, "text": _("The menu is pushed.")}
+        return {"ok": True, "text": _("The storefront has the till's menu.")}
     return {
         "ok": True,
-        "text": _("Nothing had to be pushed: the service has what the till says."),
+        "text": _("Nothing to do: the storefront already matches the till."),
     }

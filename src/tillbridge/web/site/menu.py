@@ -1,42 +1,90 @@
-"""The menu: the till's, the storefront's, what waits for a person; and the 86 board."""
+"""The menu: by category, with what the till has otherwise; what is on hold; and the 86 board."""
 
 from datetime import datetime
+from urllib.parse import urlsplit
 
 from tillbridge.core.formats import clock_time, local_input, number
-from tillbridge.core.i18n import _, ngettext
-from tillbridge.menu.describe import counted, push_columns
-from tillbridge.menu.views import (
-    FoundView,
-    HoldView,
-    ItemsPage,
-    MenuState,
-    PlanView,
-    PushesPage,
-)
-from tillbridge.model.instant import from_iso
+from tillbridge.core.i18n import _, ngettext, reader
+from tillbridge.menu.browse import MenuPage
+from tillbridge.menu.describe import FIELD_LABELS, counted
+from tillbridge.menu.history import push_columns
+from tillbridge.menu.review import ReviewView, row_line
+from tillbridge.menu.views import FoundView, ItemsPage, MenuState, PushesPage
+from tillbridge.model.instant import from_iso, to_iso
 from tillbridge.operations import items
 from tillbridge.web.site.book import Done, Filled, Page, Question, Visit, link, performs, subject
 
 _LATEST = 8
-_READ_AT_ONCE = 24
-_MOST_LINES = 500
+_READ_AT_ONCE = 12
+_MOST_HOSTS = 4
 
 
 async def _fill(visit: Visit) -> Filled:
-    stores = []
-    for name in (await visit.status())["stores"]:
-        shown: MenuState = await visit.perform("menu.show", store=name)
-        history: PushesPage = await visit.perform("menu.history", store=name)
-        hold = shown["hold"]
-        stores.append(
-            {
-                **shown,
-                "name": name,
-                "hold": None if hold is None else _understood(hold),
-                "pushes": history["pushes"][:_LATEST],
-            }
-        )
-    return {"stores": stores, "push_columns": push_columns}
+    stores = (await visit.status())["stores"]
+    store = visit.one_of("store", list(stores)) or next(iter(stores))
+    visit.show_zone_of(store)
+    text = visit.text("q", 60)
+    shown: MenuState = await visit.perform("menu.show", store=store)
+    history: PushesPage = await visit.perform("menu.history", store=store)
+    found: MenuPage = await visit.perform(
+        "menu.browse",
+        store=store,
+        category=visit.text("category", 200),
+        text=text,
+        page=visit.page,
+        item=visit.text("item", 200),
+    )
+    hold = shown["hold"]
+    review: ReviewView | None = None
+    if hold is not None and not hold["approved"]:
+        review = await visit.perform("menu.review", store=store, read=False)
+    hosts = picture_hosts(found)
+    return {
+        **found,
+        "stores": {name: each["service"]["store_name"] or name for name, each in stores.items()},
+        "store": store,
+        "q": text,
+        "state": shown,
+        "hold": None if hold is None or hold["approved"] else hold,
+        "review": review,
+        "counted": counted,
+        "labels": FIELD_LABELS,
+        "pushes": history["pushes"][:_LATEST],
+        "push_columns": push_columns,
+        "hosts": hosts,
+        "picture_hosts": hosts if visit.query.get("pictures") else [],
+        "progress": await visit.perform("menu.progress", store=store),
+    }
+
+
+def picture_hosts(found: MenuPage) -> list[str]:
+    """Return from where the pictures of this page come: other machines' names, https alone.
+
+    An export may say anything: an address of this network, or of this machine, is left out.
+    """
+    hosts = dict.fromkeys(
+        host
+        for group in found["groups"]
+        for each in group["items"]
+        if (host := picture_host(each["picture"]))
+    )
+    return list(hosts)[:_MOST_HOSTS]
+
+
+def picture_host(address: str) -> str:
+    """Return the host of a picture's address; "" for one that is not shown."""
+    try:
+        parts = urlsplit(address)
+        port, host = parts.port, parts.hostname or ""
+    except ValueError:
+        return ""
+    if parts.scheme != "https" or port not in {None, 443} or parts.username is not None:
+        return ""
+    labels = host.split(".")
+    known = all(each and each.isascii() and each.replace("-", "").isalnum() for each in labels)
+    is_name = known and len(labels) > 1 and not labels[-1].isdecimal()
+    inside = labels[-1] in {"localhost", "local", "internal", "lan", "home", "test", "arpa"}
+    return host if is_name and not inside else ""
 
 
 async def _fill_items(visit: Visit) -> Filled:
@@ -47,7 +95,7 @@ async def _fill_items(visit: Visit) -> Filled:
         store=store,
         text=visit.text("q", 60),
         page=visit.page,
-        at=None if at_ms is None else asked_at,
+        at=None if at_ms is None else to_iso(at_ms),
     )
     return {
         **found,
@@ -55,22 +103,26 @@ async def _fill_items(visit: Visit) -> Filled:
         "q": visit.text("q", 60),
         "asked_at": asked_at if at_ms is not None else "",
         "local_at": "" if at_ms is None else local_input(at_ms),
+        "latest": local_input(visit.now_ms),
+        "zone": str(reader().zone or ""),
         "wrong_at": bool(asked_at) and at_ms is None,
     }
 
 
-async def _fill_difference(visit: Visit) -> Filled:
+async def _fill_review(visit: Visit) -> Filled:
     store = visit.params["store"]
-    plan: PlanView = await visit.perform("menu.plan", store=store)
-    lines = plan["lines"]
+    shown: MenuState = await visit.perform("menu.show", store=store)
+    review: ReviewView = await visit.perform("menu.review", store=store, page=visit.page)
+    hold = shown["hold"]
     return {
+        **review,
         "store": store,
-        "held": plan["held"],
-        "lines": [{"sign": line[:1], "text": line[1:].strip()} for line in lines[:_MOST_LINES]],
-        "more": max(0, len(lines) - _MOST_LINES),
-        "bad_rows": plan["bad_rows"],
-        "first": plan["first_import_lines"],
-        "calls": len(plan["calls"]),
+        "store_name": await visit.store_name(),
+        "hold": None if hold is None or hold["approved"] else hold,
+        "first": shown["first_import"] if not shown["accepted"] else None,
+        "counted": counted,
+        "labels": FIELD_LABELS,
+        "ids": bool(visit.query.get("ids")),
     }
 
 
@@ -82,100 +134,96 @@ async def _fill_history(visit: Visit) -> Filled:
     return {
         "store": store,
         "pushes": found["pushes"],
+        "currency": found["currency"],
         "push_columns": push_columns,
         "before": found["pushes"][-1]["id"] if found["more"] else None,
     }
 
 
-def _understood(hold: HoldView) -> Filled:
-    """Return a hold with its counts in words, and its categories opened as far as one reads."""
-    categories, read = [], 0
-    for each in hold["categories"]:
-        names = len(each["removed"]) + len(each["added"]) + len(each["changed"])
-        read += names
-        categories.append({**each, "names": names, "open": read <= _READ_AT_ONCE})
-    return {**hold, "lines": counted(hold["counts"]), "categories": categories}
-
-
 def _moment(text: str) -> int | None:
-    """Return the instant; without a zone it is this machine's time, as a browser's field has it."""
+    """Return the instant; without an offset it is the store's time, as a browser's field has it."""
     try:
-        return from_iso(datetime.fromisoformat(text).astimezone().isoformat()) if text else None
+        moment = datetime.fromisoformat(text)
+        if moment.tzinfo is None:
+            zone = reader().zone
+            moment = moment.astimezone() if zone is None else moment.replace(tzinfo=zone)
+        return from_iso(moment.isoformat())
     except (ValueError, OverflowError):
         return None
 
 
 async def _ask_approve(visit: Visit) -> Question:
-    plan: PlanView = await visit.perform("menu.plan", store=visit.params["store"])
-    return Question(
-        _("Guests of {store} see this change once you release it.").format(
-            store=await visit.store_name()
-        ),
-        _("Release it"),
-        points=_reviewed(plan),
-        risky=True,
-    )
-
-
-def _reviewed(plan: PlanView) -> list[str]:
-    """Return what a person should read before a change goes out: why it waits, the worst first."""
-    lines = plan["lines"]
-    points = [*plan["held"], *plan["first_import_lines"], *lines[:_READ_AT_ONCE]]
-    more = len(lines) - _READ_AT_ONCE
-    if more > 0:
+    store = visit.params["store"]
+    shown: MenuState = await visit.perform("menu.show", store=store)
+    review: ReviewView = await visit.perform("menu.review", store=store)
+    hold = shown["hold"]
+    counts = review["counts"] if hold is None else hold["counts"]
+    lines = [row_line(each, review["currency"]) for each in review["worst"][:_READ_AT_ONCE]]
+    more = review["count"] - len(lines)
+    points = [*(text for _kind, text in counted(counts)), *lines]
+    if lines and more > 0:
         points.append(
             ngettext("and {n} more change", "and {n} more changes", more).format(n=number(more))
         )
-    return points
+    return Question(
+        _("Publish this change to the storefront of {store}?").format(
+            store=await visit.store_name()
+        ),
+        _("Publish this change"),
+        points=points,
+    )
 
 
 SUBJECT = subject(
     Page("/menu", _("Menu"), "menu.html", _fill),
-    Page(
-        "/stores/{store}/menu/items", _("What the storefront has"), "menu_items.html", _fill_items
-    ),
+    Page("/stores/{store}/menu/items", _("Menu at a moment"), "menu_items.html", _fill_items),
     Page(
         "/stores/{store}/menu/difference",
-        _("What differs"),
+        _("Review change"),
         "menu_difference.html",
-        _fill_difference,
+        _fill_review,
         live=False,
     ),
     Page(
-        "/stores/{store}/menu/history", _("Pushes of the menu"), "menu_history.html", _fill_history
+        "/stores/{store}/menu/history", _("History of the menu"), "menu_history.html", _fill_history
     ),
     performs(
-        "/stores/{store}/menu/approve", _("Review the change"), "menu.approve", ask=_ask_approve
+        "/stores/{store}/menu/approve", _("Publish this change"), "menu.approve", ask=_ask_approve
     ),
     performs(
         "/stores/{store}/menu/dismiss",
         _("Keep the storefront as it is"),
         "menu.dismiss",
         ask=Question(
-            _("The storefront of {store} stays as it is."),
-            _("Dismiss the change"),
+            _("Keep the storefront of {store} as it is?"),
+            _("Keep the storefront as it is"),
             points=(
-                _("This very change is not offered again."),
-                _("When the till tells something else, that is looked at anew."),
-                _("What is sold out goes on being told all the time."),
+                _("This change is not offered again."),
+                _("The next change in the till is checked as usual."),
+                _("Sold-out items are still updated."),
             ),
         ),
     ),
     performs(
         "/stores/{store}/menu/push",
-        _("Push the menu now"),
+        _("Update the storefront now"),
         "menu.push",
         ask=Question(
-            _("What differs between the till and the storefront of {store} is pushed now."),
-            _("Push the menu"),
+            _("Send what differs between the till and the storefront of {store}?"),
+            _("Update the storefront now"),
+            points=(_("Changes on hold stay on hold."),),
         ),
         fixed={"full": False},
     ),
     performs(
         "/stores/{store}/menu/push-all",
-        _("Push all of the menu"),
+        _("Send the whole menu again"),
         "menu.push",
-        ask=Question(_("The whole menu of {store} is pushed again."), _("Push all of the menu")),
+        ask=Question(
+            _("Send the whole menu of {store} again?"),
+            _("Send the whole menu again"),
+            points=(_("Use this when the storefront shows something else than the till."),),
+        ),
         fixed={"full": True},
     ),
     home="/menu",

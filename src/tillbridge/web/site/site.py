@@ -29,7 +29,7 @@ from tillbridge.web.authenticator import (
     safe_return,
     source_of,
 )
-from tillbridge.web.rendering import template
+from tillbridge.web.rendering import policy_with_pictures, template
 from tillbridge.web.site.book import (
     Action,
     Done,
@@ -341,19 +341,24 @@ class Site:
             **filled,
         )
         # A half of a character, as JSON can hold it, must not cost the whole page.
-        return web.Response(
+        response = web.Response(
             status=code,
             body=text.encode("utf-8", "replace"),
             content_type="text/html",
             charset="utf-8",
         )
+        if hosts := filled.get("picture_hosts"):
+            response.headers["Content-Security-Policy"] = policy_with_pictures(hosts)
+        return response
 
     def _is_for(self, visitor: Visitor, path: str) -> bool:
         page = self._pages.get(path)
         return page is not None and page.role <= visitor.role
 
     def _offered(self, visitor: Visitor, path: str, **parts: object) -> dict[str, Any] | None:
-        """Return an action as its button needs it; None where this visitor may not."""
+        """Return an action, or a page, as its button needs it; None where this visitor may not."""
+        if self._is_for(visitor, path):  # a page that leads to actions
+            return {"href": link(path, **parts), "title": self._pages[path].title, "asks": True}
         action = self._actions.get(path)
         if action is None or action.role > visitor.role:
             return None

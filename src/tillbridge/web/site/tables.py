@@ -37,7 +37,7 @@ async def _sheet(visit: Visit) -> web.Response:
     if not chosen:
         raise BridgeError(
             _("There are no QR codes to print for {store}.").format(store=store),
-            fix=_("Push the floor plan, then try again."),
+            fix=_("Update the tables first, then try again."),
         )
     sheet = make_sheet(
         [
@@ -69,12 +69,12 @@ async def _ask_printed(visit: Visit) -> Question:
     count = len(_with_codes(answer["tables"], ""))
     return Question(
         ngettext(
-            "The code of {n} table counts as printed from now on.",
-            "The codes of {n} tables count as printed from now on.",
+            "The code of {n} table will count as printed.",
+            "The codes of {n} tables will count as printed.",
             count,
         ).format(n=count),
-        _("They hang on the tables"),
-        points=(_("When the service changes one of them, you are told that it is dead."),),
+        _("The codes are on the tables"),
+        points=(_("You are warned if the ordering service replaces one of them."),),
     )
 
 
@@ -88,12 +88,11 @@ async def _printed(visit: Visit) -> Done:
 async def _ask_approve(visit: Visit) -> Question:
     plan = await visit.perform("tables.plan", store=visit.params["store"])
     return Question(
-        _("The service gets this floor plan of {store} once you release it.").format(
+        _("Publish this floor plan to the storefront of {store}?").format(
             store=await visit.store_name()
         ),
-        _("Release it"),
+        _("Publish this change"),
         points=[*plan.get("held", ()), *plan.get("lines", ())][:_MOST_LINES],
-        risky=True,
     )
 
 
@@ -101,16 +100,16 @@ SUBJECT = subject(
     Page("/tables", _("Tables"), "tables.html", _fill),
     File("/stores/{store}/tables/sheet", _sheet),
     performs(
-        "/stores/{store}/tables/approve", _("Review the change"), "tables.approve", ask=_ask_approve
+        "/stores/{store}/tables/approve", _("Review change"), "tables.approve", ask=_ask_approve
     ),
     performs(
         "/stores/{store}/tables/push",
-        _("Push the floor plan now"),
+        _("Update the tables now"),
         "tables.push",
         ask=Question(
-            _("The floor plan of {store} is pushed now."),
-            _("Push the floor plan"),
-            points=(_("Tables that are missing from it are deactivated."),),
+            _("Send the floor plan of {store} to the ordering service?"),
+            _("Update the tables"),
+            points=(_("Tables that are no longer in it can no longer be ordered from."),),
         ),
     ),
     performs(
