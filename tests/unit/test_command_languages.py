@@ -17,7 +17,7 @@ def _german(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     texts: Texts = {
         "Options": "Optionen",
         "Answer as JSON.": "Als JSON antworten.",
-        "Take an item off sale, whatever the till says.": "Einen Artikel ausblenden.",
+        "Mark an item as sold out, whatever the till says.": "Einen Artikel ausblenden.",
         "Example: {command}": "Beispiel: {command}",
         "The store's name in bridge.toml.": "Name des Betriebs in bridge.toml.",
         "Done.": "Erledigt.",

@@ -21,9 +21,9 @@ def test_every_text_of_every_problem_is_among_the_messages() -> None:
 @pytest.mark.parametrize(
     ("text", "place"),
     [
-        ("{n} item", "web/templates/overview.html"),
+        ("Being handled", "web/templates/overview.html"),
         ("Sign in first.", "web/site/site.py"),
-        ("Take an item off sale, whatever the till says.", "cli"),
+        ("Mark an item as sold out, whatever the till says.", "cli"),
         ("Example: {command}", "cli"),
         ("Arguments", "typer"),
     ],

@@ -305,7 +305,7 @@ class Site:
         code: int = 200,
         section: str = "",
         live: bool = False,
-        frame: Frame = Frame(),  # noqa: B008 -- frozen
+        frame: Frame = Frame(),  # noqa: B008 -- it is frozen, so one serves all
         flash: Mapping[str, Any] | None = None,
         **filled: Any,  # noqa: ANN401 -- whatever the template shows
     ) -> web.Response:
