@@ -96,4 +96,4 @@ async def test_a_back_up_to_another_folder_and_none_of_nothing(shop: World, tmp_
     shutil.rmtree(shop.folder / "data")
     code, out, err = await shop.bridge.run("backup")
     assert code == 1
-    assert "no ledger" in err
+    assert "no database" in err

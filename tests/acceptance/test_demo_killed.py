@@ -109,7 +109,7 @@ def test_the_demo_shows_what_its_faults_come_to(tmp_path: Path) -> None:
         page(service + "panel", do="till_away")
         page(service + "panel", do="jump_minute")
         until("the bridge has it", lambda: "has not accepted it yet" in page(ordered))
-        until("it waits for the till", lambda: "Orders that wait for the till" in page(bridge))
+        until("it waits for the till", lambda: "Orders waiting for the till" in page(bridge))
         page(service + "panel", do="clear")
         until("it is accepted", lambda: 'id="state">accepted' in page(ordered))
         assert "the menu had it then" not in page(f"{bridge}orders/{ordered.rpartition('/')[2]}")

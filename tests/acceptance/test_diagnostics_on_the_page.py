@@ -20,13 +20,13 @@ async def test_a_technician_examines_reads_the_log_and_saves_the_bundle(shop: Wo
                 assert answer.status == 200
                 return await answer.text()
 
-        assert "Nothing was examined" in await seen("/diagnostics")
+        assert "No checks yet since the bridge started" in await seen("/diagnostics")
         async with session.post(f"{url}/diagnostics/examine", headers=own) as answer:
-            assert "Every link is looked at now." in await answer.text()
+            assert "Diagnostics are running." in await answer.text()
 
         async def examined() -> str:
             text = await seen("/diagnostics")
-            return "" if "Still looking at" in text else text
+            return "" if ">Checking: " in text else text
 
         page = await until("the examination", examined, within_s=40)
         assert "The machine" in page

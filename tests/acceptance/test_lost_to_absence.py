@@ -48,5 +48,5 @@ async def test_an_order_lost_to_an_absent_till_pauses_the_store_until_it_is_back
     assert order not in text, "people know it by its number"
     code, out, err = await shop.bridge.run("problems", "ack", "order.cancelled")
     assert code == 0, err
-    assert "it is over" in out
+    assert "The problem is closed" in out
     assert await problems() == []

@@ -289,7 +289,7 @@ async def test_what_is_typed_wrong_is_told_beside_its_field_and_stays(wizard: Wi
     assert f'value="{wizard.fresh.service}/v2"' in told
     await wizard.send("service", base_url=f"{wizard.fresh.service}/v2")
     told = await wizard.send("sign-in", client_id="app_123", client_secret="not-it")
-    assert "does not accept this app's client ID" in beside("client_secret", told)
+    assert "does not accept this app's client id" in beside("client_secret", told)
     assert 'value="app_123"' in told
     told = await wizard.send("sign-in", client_id="app_123", client_secret=SECRET)
     await wizard.merchant_allows(told)
@@ -361,7 +361,7 @@ async def test_a_command_writes_what_the_page_may_not(wizard: Wizard) -> None:
     assert f"The page: {wizard.fresh.page}/setup" in out
     code, _out, err = await wizard.fresh.bridge.run("setup", "write", "--yes")
     assert code == 1
-    assert "There is nothing to write" in err
+    assert "There is nothing to save" in err
     await wizard.everything()
     code, _out, err = await wizard.fresh.bridge.run("setup", "write")
     assert code == 2  # there is no terminal to ask on

@@ -23,7 +23,7 @@ async def test_a_bundle_of_a_running_bridge_tells_all_but_secrets(shop: World) -
     assert path.stat().st_mode & 0o077 == 0
     for name in ("configuration.json", "status.json", "doctor.json", "log.jsonl"):
         assert name in out  # seen before it was written
-    assert "Nothing was sent anywhere" in out
+    assert "Nothing was sent." in out
 
     told = contents(shop, "help.zip")
     assert json.loads(told["status.json"])["bridge"]["running"] is True
@@ -44,7 +44,7 @@ async def test_a_bundle_of_a_running_bridge_tells_all_but_secrets(shop: World) -
     # What is there already is not written over.
     code, _out, err = await bundle(shop, "--output", str(path))
     assert code == 2
-    assert "is there already" in err
+    assert "exists already" in err
 
 
 async def test_a_preview_writes_nothing_and_a_bridge_that_is_down_is_told_of_too(

@@ -45,7 +45,8 @@ _OFF_SALE = (
     "SELECT store, count(*) FROM ("  # noqa: S608 -- our own words
     f" SELECT store FROM overrides WHERE {_STANDS} UNION ALL"
     " SELECT store FROM menu_items AS i WHERE (NOT pos_available OR overlaid)"
-    " AND json_extract(body, '$.available') = 0 AND NOT EXISTS (SELECT 1 FROM overrides AS o"
+    " AND CASE WHEN json_valid(body) THEN json_extract(body, '$.available') END = 0"
+    " AND NOT EXISTS (SELECT 1 FROM overrides AS o"
     f" WHERE o.store = i.store AND o.external_id = i.external_id AND {_STANDS}))"
     " GROUP BY store"
 )
