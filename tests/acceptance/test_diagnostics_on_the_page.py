@@ -29,7 +29,7 @@ async def test_a_technician_examines_reads_the_log_and_saves_the_bundle(shop: Wo
             return "" if ">Checking: " in text else text
 
         page = await until("the examination", examined, within_s=40)
-        assert "The machine" in page
+        assert "This machine" in page
         assert "SQLite" in page
 
         log = await seen("/diagnostics/logs?event=bridge.")
