@@ -7,6 +7,7 @@ import pytest
 import pytest_asyncio
 from playwright.async_api import Browser, expect
 
+from tests.browser.test_table_sheet_page import scanned
 from tests.support.bridge_process import until
 from tests.support.page_harness import PASSWORD, PageHarness, page_harness, users
 from tests.support.page_sample import busy
@@ -28,7 +29,129 @@ async def harness() -> AsyncIterator[PageHarness]:
         yield made
 
 
-async def test_two_keystrokes_find_an_item_and_the_keyboard_takes_it_off(
+async def test_a_tap_marks_a_dish_and_undo_takes_it_back(
+    browser: Browser, harness: PageHarness
+) -> None:
+    page = await browser.new_page()
+    loads: list[str] = []
+    page.on("load", lambda loaded: loads.append(loaded.url))
+    await page.goto(harness.url + "/86")
+    await page.get_by_role("button", name="Pizza Funghi").click()
+    await expect(page.locator("#said")).to_contain_text("Did 86.")
+    assert harness.control.asked[-1] == ("86", "main", "p1", "opening")
+    await page.get_by_role("button", name="Undo").click()
+    await expect(page.locator("#said")).to_contain_text("Did restore.")
+    assert list(harness.control.asked[-1]) == ["restore", "main", "p1"]
+    assert len(loads) == 1, "no page is loaded for a tap"
+    await page.close()
+
+
+async def test_the_end_that_is_chosen_counts_and_a_size_is_sold_out_alone(
+    browser: Browser, harness: PageHarness
+) -> None:
+    sizes = [
+        {"external_id": "p2-s", "name": "small", "state": "on", "until": None},
+        {"external_id": "p2-l", "name": "large", "state": "off", "until": None},
+    ]
+    harness.control.items.menu[2]["sizes"] = sizes
+    page = await browser.new_page()
+    await page.goto(harness.url + "/86")
+    await expect(page.get_by_label("Until tomorrow")).to_be_checked()
+    await page.get_by_label("For an hour").check()
+    group = page.get_by_role("group", name="Sizes of Cola")
+    await expect(group.get_by_role("button", name="large")).to_have_attribute(
+        "aria-pressed", "true"
+    )
+    await group.get_by_role("button", name="small").click()
+    await expect(page.locator("#said")).to_contain_text("Did 86.")
+    assert harness.control.asked[-1] == ("86", "main", "p2-s", "1h")
+    await page.close()
+
+
+async def test_a_wet_finger_that_taps_twice_marks_once(
+    browser: Browser, harness: PageHarness
+) -> None:
+    page = await browser.new_page()
+    await page.goto(harness.url + "/86")
+    await page.get_by_role("button", name="Soup").dblclick()
+    await expect(page.locator("#said")).to_contain_text("Did 86.")
+    assert [each[0] for each in harness.control.asked if each[0] in {"86", "restore"}] == ["86"]
+    await page.close()
+
+
+async def test_an_undone_restore_gives_the_dish_its_old_end(
+    browser: Browser, harness: PageHarness
+) -> None:
+    end = harness.control.items.stopped[0]["until"]
+    page = await browser.new_page()
+    await page.goto(harness.url + "/86")
+    await page.locator("#off-1").click()
+    await expect(page.locator("#said")).to_contain_text("Did restore.")
+    await page.get_by_role("button", name="Undo").click()
+    await expect(page.locator("#said")).to_contain_text("Did 86.")
+    assert harness.control.asked[-1] == ("86", "main", "x", end)
+    await page.close()
+
+
+async def test_what_is_not_saved_is_said_at_once(browser: Browser, harness: PageHarness) -> None:
+    page = await browser.new_page()
+    await page.goto(harness.url + "/86")
+    await page.context.set_offline(True)
+    await page.get_by_role("button", name="Soup").click()
+    await expect(page.locator("#unsaved")).to_contain_text("Not saved")
+    await expect(page.locator("#unsaved")).to_contain_text("Soup")
+    await expect(page.locator(".not-now")).to_be_visible()
+    await expect(page.locator("#said")).to_be_empty()
+    await page.context.set_offline(False)
+    await expect(page.locator(".not-now")).to_be_hidden(timeout=15_000)
+    await page.get_by_role("button", name="Soup").click()
+    await expect(page.locator("#said")).to_contain_text("Did 86.")
+    await expect(page.locator("#unsaved")).to_be_hidden()
+    await page.close()
+
+
+async def test_the_board_tells_when_guests_see_no_more_of_a_dish(
+    browser: Browser, harness: PageHarness
+) -> None:
+    page = await browser.new_page()
+    await page.goto(harness.url + "/86")
+    first = harness.control.items.stopped[0]
+    first["external_id"] = "p0"
+    await page.get_by_role("button", name="Pizza Margherita").click()
+    await expect(page.locator("#said .reach")).to_have_text("Guests still see it …")
+    first |= {"reached_at": first["since"], "reached_ms": 900}
+    await expect(page.locator("#said .reach")).to_have_text(
+        "Hidden from guests ✓ (took 0.9 s)", timeout=15_000
+    )
+    await page.close()
+
+
+async def test_the_screen_stays_on_unless_somebody_switches_that_off(
+    browser: Browser, harness: PageHarness
+) -> None:
+    page = await browser.new_page()
+    await page.add_init_script(
+        "Object.defineProperty(navigator, 'wakeLock', {value: {request: () => {"
+        "  const lock = new EventTarget();"
+        "  lock.release = () => {"
+        "    window.awake = false; lock.dispatchEvent(new Event('release'));"
+        "  };"
+        "  window.awake = true; return Promise.resolve(lock);"
+        "}}});"
+    )
+    await page.goto(harness.url + "/86")
+    switch = page.get_by_role("switch", name="Keep the screen on")
+    await expect(switch).to_be_checked()
+    assert await page.evaluate("window.awake") is True
+    await switch.click()
+    await expect(switch).not_to_be_checked()
+    assert await page.evaluate("window.awake") is False
+    await page.reload()
+    await expect(switch).not_to_be_checked()
+    await page.close()
+
+
+async def test_two_keystrokes_find_a_dish_and_the_keyboard_marks_it(
     browser: Browser, harness: PageHarness
 ) -> None:
     page = await browser.new_page()
@@ -36,40 +159,48 @@ async def test_two_keystrokes_find_an_item_and_the_keyboard_takes_it_off(
     page.on("load", lambda loaded: loads.append(loaded.url))
     await page.goto(harness.url + "/86")
     await page.keyboard.type("pm")
-    await expect(page.locator("#found details")).to_have_count(1)
-    await expect(page.locator("#found")).to_contain_text("Pizza Margherita")
+    await expect(page.locator("#board .tile")).to_have_count(1)
+    await expect(page.locator("#board")).to_contain_text("Pizza Margherita")
+    await page.keyboard.press("Enter")
+    await expect(page.get_by_role("button", name="Pizza Margherita")).to_be_focused()
+    assert ("86", "main", "p0", "opening") not in harness.control.asked
+    await page.keyboard.press("Enter")
+    await expect(page.locator("#said")).to_contain_text("Did 86.")
+    assert harness.control.asked[-1] == ("86", "main", "p0", "opening")
+    await expect(page.locator("#board .tile")).to_have_count(1)  # what was found stays
     assert len(loads) == 1, "no page is loaded for a key"
-    await page.keyboard.press("Enter")
-    button = page.get_by_role("button", name="Off for an hour")
-    await expect(button).to_be_visible()
-    for _ in range(5):
-        await page.keyboard.press("Tab")
-        if await button.evaluate("each => each === document.activeElement"):
-            break
-    await page.keyboard.press("Enter")
-    await expect(page.locator(".flash")).to_contain_text("Did 86.")
-    assert harness.control.asked[-1] == ("86", "main", "p0", "1h")
     await page.close()
 
 
-async def test_an_item_is_found_and_taken_off_with_scripts_off(
+async def test_enter_beside_the_ends_marks_nothing(browser: Browser, harness: PageHarness) -> None:
+    page = await browser.new_page()
+    await page.goto(harness.url + "/86")
+    await page.get_by_label("For an hour").focus()
+    await page.keyboard.press("Enter")
+    await page.keyboard.press("Tab")
+    assert not [each for each in harness.control.asked if each[0] == "86"]
+    assert page.url == harness.url + "/86"
+    await page.close()
+
+
+async def test_a_dish_is_found_marked_and_brought_back_with_scripts_off(
     browser: Browser, harness: PageHarness
 ) -> None:
     page = await browser.new_page(java_script_enabled=False)
     await page.goto(harness.url + "/86")
     await page.locator("#find").fill("co")
     await page.get_by_role("button", name="Find").click()
-    await expect(page.locator("#found details")).to_have_count(1)
-    await page.locator("#found summary").click()
-    await page.get_by_role("button", name="Off until tomorrow's opening").click()
-    await expect(page.locator(".flash")).to_contain_text("Did 86.")
+    await expect(page.locator("#board .tile")).to_have_count(1)
+    await page.get_by_role("button", name="Cola").click()
+    await expect(page.locator("#said")).to_contain_text("Did 86.")
     assert harness.control.asked[-1] == ("86", "main", "p2", "opening")
-    await page.get_by_role("button", name="Back on sale").first.click()
-    assert ("restore", "main", "x") in harness.control.asked
+    await page.get_by_role("button", name="Undo").click()
+    await expect(page.locator("#said")).to_contain_text("Did restore.")
+    assert list(harness.control.asked[-1]) == ["restore", "main", "p2"]
     await page.close()
 
 
-async def test_who_only_looks_finds_but_takes_nothing_off(browser: Browser) -> None:
+async def test_who_only_looks_finds_but_marks_nothing(browser: Browser) -> None:
     async with page_harness(AccessRules(users=users())) as harness:
         busy(harness.control, "x")
         page = await browser.new_page()
@@ -77,24 +208,76 @@ async def test_who_only_looks_finds_but_takes_nothing_off(browser: Browser) -> N
         await page.get_by_label("Name").fill("lou")
         await page.get_by_label("Password").fill(PASSWORD)
         await page.keyboard.press("Enter")
-        await page.locator("#found summary").first.click()
-        await expect(page.locator("#found")).to_contain_text("Only staff take items off sale.")
-        await expect(page.locator(".until button, .stopped button")).to_have_count(0)
+        await expect(page.locator("#marks")).to_contain_text("a user with the role staff")
+        await expect(page.locator("#marks button:enabled")).to_have_count(0)
         await page.close()
 
 
-@pytest.mark.parametrize("width", [360, 800, 1280])
-async def test_what_is_tapped_is_large(browser: Browser, harness: PageHarness, width: int) -> None:
+@pytest.mark.parametrize("width", [360, 800, 1024, 1920])
+async def test_what_is_tapped_is_large_and_fills_the_width(
+    browser: Browser, harness: PageHarness, width: int
+) -> None:
+    busy(harness.control, "Pizza")
     page = await browser.new_page(viewport={"width": width, "height": 800})
     await page.goto(harness.url + "/86")
-    await page.locator("#found summary").first.click()
     small = await page.evaluate(
-        "[...document.querySelectorAll('#found summary, .until button, .stopped button')]"
-        ".filter((each) => each.offsetParent && each.getBoundingClientRect().height < 55)"
+        "[...document.querySelectorAll('#marks button, #marks label')]"
+        ".filter((each) => each.offsetParent && each.getBoundingClientRect().height < 52)"
         ".map((each) => each.outerHTML)"
     )
     assert small == []
     assert await page.evaluate("document.documentElement.scrollWidth") == width
+    wide = await page.evaluate("document.querySelector('.grid').getBoundingClientRect().right")
+    assert width - wide < 40
+    await page.close()
+
+
+async def test_three_thousand_dishes_open_by_category(
+    browser: Browser, harness: PageHarness
+) -> None:
+    base = harness.control.items.menu[0]
+    harness.control.items.menu = [
+        {**base, "external_id": f"p{number}", "name": f"Dish number {number}"}
+        | {"category": f"c{number % 10}", "category_name": f"Course {number % 10}"}
+        for number in range(3000)
+    ]
+    page = await browser.new_page()
+    answer = await page.goto(harness.url + "/86")
+    assert answer is not None
+    assert len(await answer.body()) < 150_000
+    await page.get_by_role("link", name="Course 7 300").click()
+    await expect(page.get_by_role("heading", name="Course 7")).to_be_visible()
+    assert len(await page.content()) < 150_000
+    await page.get_by_role("link", name="Further").click()
+    await page.locator("#board section .tile").last.locator("> button").click()
+    await expect(page.locator("#said")).to_contain_text("Did 86.")
+    assert harness.control.asked[-1][2] == "p2397"
+    await expect(page.get_by_role("heading", name="Course 7")).to_be_visible()
+    await page.close()
+
+
+async def test_the_code_on_the_tablet_page_leads_to_the_board(
+    browser: Browser, harness: PageHarness
+) -> None:
+    page = await browser.new_page()
+    await page.goto(harness.url + "/86/tablet")
+    code = await page.locator(".code img").screenshot()
+    assert await scanned(browser, code) == {harness.url + "/86"}
+    await expect(page.locator("main")).to_contain_text("only works on this computer")
+    await page.close()
+
+
+async def test_chromium_finds_the_board_installable(browser: Browser, harness: PageHarness) -> None:
+    page = await browser.new_page()
+    await page.goto(harness.url + "/86")
+    network = await page.context.new_cdp_session(page)
+    manifest = await network.send("Page.getAppManifest")
+    assert manifest["errors"] == []
+    assert manifest["url"] == harness.url + "/86/app.webmanifest?store=main"
+    found = await network.send("Page.getInstallabilityErrors")
+    # A page of a test is opened in a private window, where nothing is installed.
+    others = {each["errorId"] for each in found["installabilityErrors"]} - {"in-incognito"}
+    assert others == set()
     await page.close()
 
 
@@ -108,18 +291,21 @@ async def test_an_86_goes_from_the_board_to_the_storefront_and_back(
         await world.menu_is_on_sale()
         page = await browser.new_page()
         await page.goto(f"http://127.0.0.1:{world.page_port}/86")
+        await page.get_by_label("Until I bring it back").check()
         await page.keyboard.type("d7")
-        await page.keyboard.press("Enter")
-        await page.get_by_role("button", name="Off until I say").click()
-        await expect(page.locator(".flash")).to_contain_text("Dish 7 is off sale")
-        await expect(page.locator("#off")).to_contain_text("by somebody at the page")
-        await expect(page.locator("#off .badge")).to_contain_text("after")
+        await expect(page.locator("#board .tile")).to_have_count(1)
+        await page.get_by_role("button", name="Dish 7").click()
+        await expect(page.locator("#said")).to_contain_text("Dish 7 is sold out")
+        await page.keyboard.press("Escape")
+        sold_out = page.get_by_role("region", name="Sold out now: 1")
+        await expect(sold_out).to_contain_text("somebody at the page")
+        await expect(sold_out).to_contain_text("Hidden from guests ✓")
         shop = await browser.new_page()
         await shop.goto(f"{world.url}/store/st_main?q=dish+7")
         await expect(shop.locator("main")).to_contain_text("sold out")
         assert (await world.storefront())["p7"]["available"] is False
-        await page.get_by_role("button", name="Back on sale").click()
-        await expect(page.locator("#off")).to_contain_text("No item is sold out.")
+        await sold_out.get_by_role("button", name="Dish 7").click()
+        await expect(page.locator("#board")).to_contain_text("Nothing is sold out.")
 
         async def back() -> bool:
             return bool((await world.storefront())["p7"]["available"])

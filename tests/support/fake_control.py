@@ -14,6 +14,7 @@ from tillbridge.ledger.day import Day
 from tillbridge.ledger.models import OrderRow
 from tillbridge.ledger.search import fold, rank_of
 from tillbridge.ledger.snapshot import StoreSnapshot
+from tillbridge.menu.board import MOST_AT_ONCE
 from tillbridge.menu.review import NOTHING, review_view
 from tillbridge.model.instant import to_iso
 from tillbridge.model.order import OrderState
@@ -374,6 +375,57 @@ class FakeItems:
     async def off(self, store: str) -> Answer:
         return {"items": self.stopped, "ends": self.ends}
 
+    async def board(self, store: str, *, text: str, category: str, page: int) -> Answer:
+        found: Answer = await self.find(store, text)
+        names = {each["category"]: each["category_name"] for each in self.tiles}
+        fits = {each["external_id"] for each in found["items"]}
+        asked = [each for each in self.tiles if not text or each["external_id"] in fits]
+        is_whole = len(self.tiles) <= MOST_AT_ONCE
+        category = category if category in names and not text else ""
+        sections = [
+            self._section(key, name, asked)
+            for key, name in names.items()
+            if not text and (is_whole or key == category)
+        ]
+        if text:
+            sections = [{"id": "", "name": "", "count": len(asked), "tiles": asked}]
+        board = {
+            "sections": [
+                {**each, "tiles": each["tiles"][(page - 1) * MOST_AT_ONCE :][:MOST_AT_ONCE]}
+                for each in sections
+            ],
+            "categories": [
+                {name: value for name, value in each.items() if name != "tiles"}
+                for each in (self._section(key, name, self.tiles) for key, name in names.items())
+            ],
+            "is_whole": is_whole,
+            "category": category,
+            "count": len(self.tiles),
+            "found": len(asked),
+            "page": page,
+            "pages": max([1, *(-(-each["count"] // MOST_AT_ONCE) for each in sections)]),
+            "currency": "EUR",
+            "off": self.stopped[:48],
+            "off_count": len(self.stopped),
+        }
+        return {"board": board, "ends": self.ends}
+
+    def _section(self, key: str, name: str, tiles: "list[Answer]") -> Answer:
+        own = [each for each in tiles if each["category"] == key]
+        return {"id": key, "name": name, "count": len(own), "tiles": own}
+
+    @property
+    def tiles(self) -> "list[Answer]":
+        """The items as tiles of the board; an item says what of a tile is not as usual."""
+        usual = {"price": 950, "state": "on", "until": None, "sizes": []}
+        usual |= {"category": "c1", "category_name": "Pizza"}
+        known = (*usual, "external_id", "name")
+        return [
+            {name: value for name, value in {**usual, **each}.items() if name in known}
+            | {"price": 950}
+            for each in self.menu
+        ]
+
     async def find(self, store: str, text: str) -> Answer:
         found = [
             each
@@ -546,6 +598,7 @@ class FakeDispatcher(Dispatcher):
 
 PERFORMED: dict[str, Callable[..., Awaitable[Answer]]] = {
     "items.off": lambda control, **given: control.items.off(**given),
+    "items.board": lambda control, **given: control.items.board(**given),
     "items.find": lambda control, **given: control.items.find(**given),
     "item.86": lambda control, **given: control.items.take_off(**given),
     "item.restore": lambda control, **given: control.items.restore(**given),

@@ -334,9 +334,20 @@ def fill_board(control: FakeControl, text: str = PLANT) -> None:
         },
     ]
     found = {"price": "9.50", "currency": "EUR", "item_id": text, "stopped": False}
+    size = {"name": text, "state": "on", "until": None}
+    sizes = [
+        {**size, "external_id": f"{text}-{number}", "state": state}
+        for number, state in enumerate(("on", "hiding", "off", "till", "returning"))
+    ]
     control.items.menu = [
-        {**base, **found, "on_sale": True, "pos_on_sale": True},
+        {**base, **found, "on_sale": True, "pos_on_sale": True, "sizes": sizes},
         {**base, **found, "external_id": "b2", "on_sale": False, "pos_on_sale": True},
+    ]
+    states = ("hiding", "off", "till", "returning")
+    control.items.menu += [
+        {**base, **found, "external_id": f"b{3 + number}", "on_sale": False, "pos_on_sale": True}
+        | {"state": state, "until": to_iso(now + HOUR_MS), "category": text, "category_name": text}
+        for number, state in enumerate(states)
     ]
 
 

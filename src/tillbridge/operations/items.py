@@ -4,17 +4,19 @@ from typing import TYPE_CHECKING, Annotated, TypedDict
 
 from tillbridge.core.actor import Role, current_actor
 from tillbridge.core.errors import BridgeError, ConfigError
-from tillbridge.core.formats import clock_time
+from tillbridge.core.formats import clock_time, number
 from tillbridge.core.i18n import _
 from tillbridge.core.operation import Answer, Argument, operation
 from tillbridge.core.spans import short_span
 from tillbridge.operations.arguments import ItemId, Store, Until, next_opening
 
 if TYPE_CHECKING:
+    from tillbridge.daemon.store_services import StoreServices
+    from tillbridge.menu.board import BoardView
     from tillbridge.menu.views import FoundView, OffSale
     from tillbridge.operations.bridge import Bridge
 
-_HOUR_MS = 3_600_000
+_SECOND_MS, _HOUR_MS = 1000, 3_600_000
 _MOST_FOUND = 40
 
 
@@ -25,10 +27,17 @@ class Ends(TypedDict):
     hour_ms: int
 
 
-class Board(TypedDict):
+class OffSaleNow(TypedDict):
     """What is off sale."""
 
     items: "list[OffSale]"
+    ends: Ends
+
+
+class Board(TypedDict):
+    """The 86 board, and when what is taken off sale now comes back."""
+
+    board: "BoardView"
     ends: Ends
 
 
@@ -83,7 +92,7 @@ async def restore(bridge: "Bridge", store: Store, item: ItemId) -> Answer:
 
 
 @operation("items.off", role=Role.LOOK, reads=True, command="item off")
-async def off(bridge: "Bridge", store: Store) -> Board:
+async def off(bridge: "Bridge", store: Store) -> OffSaleNow:
     """List sold-out items: since when, until when, by whom, and whether guests still see them.
 
     Example: tillbridge item off main
@@ -92,8 +101,34 @@ async def off(bridge: "Bridge", store: Store) -> Board:
 
     now = bridge.clock.now_ms()
     items = await bridge.ledger.read(lambda connection: items_off_sale(connection, store.name, now))
+    return {"items": items, "ends": await _ends(bridge, store)}
+
+
+async def _ends(bridge: "Bridge", store: "StoreServices") -> Ends:
     opening_ms = await next_opening(bridge, store)
-    return {"items": items, "ends": {"opening_ms": opening_ms, "hour_ms": now + _HOUR_MS}}
+    return {"opening_ms": opening_ms, "hour_ms": bridge.clock.now_ms() + _HOUR_MS}
+
+
+@operation("items.board", role=Role.LOOK, reads=True)
+async def board(
+    bridge: "Bridge", store: Store, *, text: str = "", category: str = "", page: int = 1
+) -> Board:
+    """Return the menu in tiles: what fits the text, else a category, else all if that is little."""
+    from tillbridge.menu.board import board_view
+
+    now, currency = bridge.clock.now_ms(), store.settings.currency
+    shown = await bridge.ledger.read(
+        lambda connection: board_view(
+            connection,
+            store.name,
+            text=text,
+            category=category,
+            page=max(1, page),
+            currency=currency,
+            now=now,
+        )
+    )
+    return {"board": shown, "ends": await _ends(bridge, store)}
 
 
 @operation("items.find", role=Role.LOOK, reads=True, command="item find")
@@ -131,7 +166,12 @@ def reached(item: "OffSale") -> str:
     if item["how"] == "till":
         return _("Hidden from guests")
     if item["reached_ms"] is None:
-        return _("Not hidden from guests yet")
+        return _("Guests still see it …")
     if item["reached_ms"] == 0:
-        return _("Hidden from guests earlier")
-    return _("Hidden from guests after {span}").format(span=short_span(item["reached_ms"]))
+        return _("Hidden from guests ✓")
+    took_ms = item["reached_ms"]
+    if took_ms < _SECOND_MS:  # in seconds too: nobody in a kitchen counts milliseconds
+        took = _("{n} s").format(n=number(round(took_ms / _SECOND_MS, 1)))
+    else:
+        took = short_span(took_ms)
+    return _("Hidden from guests ✓ (took {span})").format(span=took)

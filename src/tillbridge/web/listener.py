@@ -74,7 +74,7 @@ class HeldAddress:
 CONTROL_FILE = "control.json"
 LANGUAGE_COOKIE = "tillbridge-language"
 CONTROL = r"/control/{operation:[\w.]+}"
-_STATIC_NAME = re.compile(r"[a-z0-9-]+\.(?:css|js|svg)")
+_STATIC_NAME = re.compile(r"[a-z0-9-]+\.(?:css|js|png|svg)")
 _MOST_CONNECTIONS = 128
 _KEEPALIVE_S = 75.0
 _A_YEAR = "max-age=31536000, immutable"

@@ -102,7 +102,8 @@ def _demo() -> str:
 # run nothing, load nothing and send nothing anywhere.
 CONTENT_SECURITY_POLICY = (
     "default-src 'none'; style-src 'self'; script-src 'self'; img-src 'self'; connect-src 'self'; "
-    "media-src 'self'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'"
+    "media-src 'self'; manifest-src 'self'; base-uri 'none'; form-action 'self'; "
+    "frame-ancestors 'none'"
 )
 
 

@@ -59,6 +59,7 @@ class Visit:
     params: Mapping[str, str]
     query: Mapping[str, str]
     form: Mapping[str, str] = field(default_factory=dict)
+    origin: str = ""  # where the browser found the page: http://192.168.1.20:8089
 
     async def perform(self, name: str, **arguments: object) -> Any:  # noqa: ANN401 -- as declared
         """Return the answer of an operation that the visitor asks for. Raises BridgeError."""
@@ -107,7 +108,8 @@ class Done:
 
     `ok` false: it was not done, because of the field `wrong`; `typed` is the form that was sent
     to the path `at`. `link` is an address to follow next, with its `link_text`; `lines` are what
-    changed in a file.
+    changed in a file. `undo` is the path of the action that takes it back, with the fields of its
+    form; `about` names what it was done to.
     """
 
     text: str
@@ -120,6 +122,9 @@ class Done:
     at: str = ""
     typed: Mapping[str, str] = field(default_factory=dict)
     lines: Sequence[str] = ()
+    about: str = ""
+    undo: str = ""
+    undo_fields: Mapping[str, str] = field(default_factory=dict)
 
     @classmethod
     def of(cls, answer: Mapping[str, Any], *, to: str = "") -> "Done":

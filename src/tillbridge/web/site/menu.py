@@ -1,18 +1,17 @@
-"""The menu: by category, with what the till has otherwise; what is on hold; and the 86 board."""
+"""The menu: by category, with what the till has otherwise; and what is on hold."""
 
 from datetime import datetime
 from urllib.parse import urlsplit
 
-from tillbridge.core.formats import clock_time, local_input, number
+from tillbridge.core.formats import local_input, number
 from tillbridge.core.i18n import _, ngettext, reader
 from tillbridge.menu.browse import MenuPage
 from tillbridge.menu.describe import FIELD_LABELS, counted
 from tillbridge.menu.history import push_columns
 from tillbridge.menu.review import ReviewView, row_line
-from tillbridge.menu.views import FoundView, ItemsPage, MenuState, PushesPage
+from tillbridge.menu.views import ItemsPage, MenuState, PushesPage
 from tillbridge.model.instant import from_iso, to_iso
-from tillbridge.operations import items
-from tillbridge.web.site.book import Done, Filled, Page, Question, Visit, link, performs, subject
+from tillbridge.web.site.book import Filled, Page, Question, Visit, performs, subject
 
 _LATEST = 8
 _READ_AT_ONCE = 12
@@ -227,56 +226,4 @@ SUBJECT = subject(
         fixed={"full": True},
     ),
     home="/menu",
-)
-
-
-_ENDS = {"opening": "opening", "hour": "1h", "always": None}
-
-
-async def _fill_board(visit: Visit) -> Filled:
-    stores = list((await visit.status())["stores"])
-    store = visit.one_of("store", stores) or stores[0]
-    text = visit.text("q", 60)
-    off: items.Board = await visit.perform("items.off", store=store)
-    found: FoundView = await visit.perform("items.find", store=store, text=text)
-    ends = {
-        "opening": clock_time(off["ends"]["opening_ms"], visit.now_ms),
-        "hour": clock_time(off["ends"]["hour_ms"], visit.now_ms),
-    }
-    return {
-        "stores": stores,
-        "store": store,
-        "q": text,
-        "off": [
-            {**each, "whom": items.taken_off_by(each), "reached": items.reached(each)}
-            for each in off["items"]
-        ],
-        "found": found["items"],
-        "more": found["count"] - len(found["items"]),
-        "ends": ends,
-    }
-
-
-async def _stop(visit: Visit) -> Done:
-    if (chosen := visit.form.get("until", "")) not in _ENDS:
-        return Done(_("Say until when."), ok=False, to=_board_of(visit))
-    answer = await visit.perform("item.86", **visit.params, until=_ENDS[chosen])
-    return Done.of(answer, to=_board_of(visit))
-
-
-async def _back_on_sale(visit: Visit) -> Done:
-    return Done.of(await visit.perform("item.restore", **visit.params), to=_board_of(visit))
-
-
-def _board_of(visit: Visit) -> str:
-    return link("/86", store=visit.params["store"])
-
-
-BOARD = subject(
-    Page("/86", _("86"), "board.html", _fill_board),
-    performs("/stores/{store}/items/{item}/86", _("Take it off sale"), "item.86", do=_stop),
-    performs(
-        "/stores/{store}/items/{item}/restore", _("Back on sale"), "item.restore", do=_back_on_sale
-    ),
-    home="/86",
 )

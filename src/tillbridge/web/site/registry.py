@@ -3,6 +3,7 @@
 from tillbridge.core.i18n import N_
 from tillbridge.web.site import (
     audit,
+    board,
     diagnostics,
     help_pages,
     logs,
@@ -22,7 +23,7 @@ EVERYTHING = (
     *store.COMMUNITIES,
     *orders.SUBJECT,
     *menu.SUBJECT,
-    *menu.BOARD,
+    *board.SUBJECT,
     *tables.SUBJECT,
     *store.SUBJECT,
     *diagnostics.SUBJECT,

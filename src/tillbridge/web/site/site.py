@@ -294,6 +294,7 @@ class Site:
             dict(request.match_info),
             dict(request.query),
             form or {},
+            f"{'https' if _is_https(request) else 'http'}://{request.host}",
         )
 
     def _html(
@@ -389,6 +390,9 @@ def _flash(done: Done) -> Mapping[str, Any]:
         "at": done.at,
         "typed": done.typed,
         "lines": done.lines,
+        "about": done.about,
+        "undo": done.undo,
+        "undo_fields": done.undo_fields,
     }
 
 

@@ -45,6 +45,8 @@
   function swap(fresh) {
     var old = regions(document), i, other, active, known;
     if (moved(fresh)) { return; }
+    /* A page that is saving or finding something shows what came of that by itself. */
+    if (typeof window.tillbridgeBusy === 'function' && window.tillbridgeBusy()) { again = true; return; }
     for (i = 0; i < old.length; i += 1) {
       other = fresh.getElementById(old[i].id);
       if (other && !busy(old[i])) {
@@ -108,16 +110,20 @@
   }
 
   function refresh() {
-    var request;
+    var request, where = window.location.href.split('#')[0];
     if (asking) { again = true; return; }
     asking = true;
     request = new XMLHttpRequest();
-    request.open('GET', window.location.href.split('#')[0]);
+    request.open('GET', where);
     request.setRequestHeader('X-Live', '1');
     request.timeout = 15000;
     request.onload = function () {
       if (request.status === 401 || request.status === 403) { window.location.reload(); return; }
-      if (request.status === 200) { alive(); swap(parsed(request.responseText)); } else { dead(); }
+      if (request.status === 200) {
+        alive();
+        /* What was asked for may not be what is looked at any more. */
+        if (where === window.location.href.split('#')[0]) { swap(parsed(request.responseText)); } else { again = true; }
+      } else { dead(); }
       next();
     };
     request.onerror = request.ontimeout = function () { dead(); next(); };
@@ -238,6 +244,8 @@
       focusAgain(document.body, left.control);
     }
   }());
+  window.tillbridgeDead = dead;
+  window.tillbridgeRefresh = refresh;
   listen();
   soon();
 }());
