@@ -121,5 +121,5 @@ async def test_the_store_names_its_adapters_with_the_level_each_reaches() -> Non
 async def test_a_store_without_an_hours_file_says_where_its_hours_are() -> None:
     async with page_harness() as harness:
         page = (await harness.get("/store")).text
-        assert "managed at the ordering service" in page
+        assert "Managed at the ordering service" in page
         assert 'href="/setup?open=store&amp;option=hours_file#step-store"' in page

@@ -569,9 +569,15 @@ class FakeFleet:
 
     def __init__(self, told: Callable[..., Answer]) -> None:
         self._told = told
+        self.is_set_up = False
+        self.rows: list[Answer] = []
 
     async def key(self) -> Answer:
         return {**self._told("fleet key"), "name": "corner", "key": "RW"}
+
+    async def list(self) -> Answer:
+        text = f"{len(self.rows)} bridges." if self.rows else ""
+        return {"is_set_up": self.is_set_up, "text": text, "bridges": self.rows}
 
 
 class NoTrail:
@@ -633,6 +639,7 @@ PERFORMED: dict[str, Callable[..., Awaitable[Answer]]] = {
     "status": lambda control: control.status(),
     "status.measures": lambda control: control.measures(),
     "status.overview": lambda control: control.overview(),
+    "fleet.bridges": lambda control: control.fleet.list(),
     "fleet.key": lambda control: control.fleet.key(),
     "reporting.token": lambda control, scope: control.reporting_token(scope),
     "communities.items": lambda control, **given: control.communities.items(given["community"]),

@@ -111,13 +111,28 @@ def test_a_folder_of_reports_shows_the_worst_first(tmp_path: Path) -> None:
     assert seen[-1].version == "1.2.3"
 
 
+def test_a_report_counts_what_its_stores_sold_and_what_waits(tmp_path: Path) -> None:
+    key = SigningKey.new()
+    stores = {
+        "main": {"orders": {"waiting": 1, "today": {"orders": 12}}},
+        "harbour": {"orders": {"waiting": 2, "today": {"orders": 30}}},
+    }
+    put(tmp_path, "new", key, stores=stores)
+    put(tmp_path, "old", key, stores={"main": {"orders": {"waiting": 0}}})
+    found = look(tmp_path, {"new": key.public, "old": key.public}, now_ms=NOW, silent_after_s=300)
+    assert [(each.stores, each.orders_today, each.waiting) for each in found] == [
+        (2, 42, 3),
+        (1, None, 0),
+    ]
+
+
 def test_a_report_under_another_name_is_not_believed(tmp_path: Path) -> None:
     key = SigningKey.new()
     put(tmp_path, "corner", key)
     for end in (".json", ".json.minisig"):
         (tmp_path / f"corner{end}").rename(tmp_path / f"harbour{end}")
     (seen,) = look(tmp_path, {"harbour": key.public}, now_ms=NOW, silent_after_s=300)
-    assert (seen.level, seen.text) == ("untrusted", "It is the report of corner.")
+    assert (seen.level, seen.text) == ("untrusted", "The report under this name is from corner.")
 
 
 def test_a_report_of_a_later_format_says_so() -> None:

@@ -10,7 +10,6 @@ import typer
 from tillbridge.cli.commands import command
 from tillbridge.cli.say import Arguments, Lines
 from tillbridge.core.clock import Clock
-from tillbridge.core.errors import ConfigError
 from tillbridge.core.i18n import _
 from tillbridge.core.operation import Answer, Argument
 
@@ -51,32 +50,12 @@ def show(
 
     Example: tillbridge fleet show /srv/reports --keys keys.txt
     """
-    from tillbridge.fleet.minisign import NotSigned
-    from tillbridge.fleet.report import look, read_keys, summary
+    from tillbridge.fleet.report import gathered, summary
 
     now_ms = Clock().now_ms()
-    try:
-        known = read_keys(keys.read_text(encoding="utf-8"))
-        if not folder.is_dir():
-            raise ConfigError(
-                _("{path} is not a folder.").format(path=folder),
-                fix=_("Give the folder with the reports."),
-            )
-        seen = look(folder, known, now_ms=now_ms, silent_after_s=silent_after)
-        if any(each.level == "untrusted" for each in seen):
-            # A report and its signature are two files: one of them may have been on its way.
-            time.sleep(_ON_ITS_WAY_S)
-            seen = look(folder, known, now_ms=now_ms, silent_after_s=silent_after)
-    except (NotSigned, UnicodeDecodeError) as slip:
-        raise ConfigError(
-            _("{path}: {slip}.").format(path=keys, slip=slip),
-            fix=_("Put the line that `tillbridge fleet key` prints on each bridge into it."),
-        ) from slip
-    except OSError as failure:
-        raise ConfigError(
-            _("{path} cannot be read: {detail}.").format(
-                path=failure.filename, detail=failure.strerror
-            ),
-            fix=_("Give a key file and a folder that you can read."),
-        ) from failure
+    seen = gathered(folder, keys, now_ms=now_ms, silent_after_s=silent_after)
+    if any(each.level == "untrusted" for each in seen):
+        # A report and its signature are two files: one of them may have been on its way.
+        time.sleep(_ON_ITS_WAY_S)
+        seen = gathered(folder, keys, now_ms=now_ms, silent_after_s=silent_after)
     return {"bridges": [asdict(each) for each in seen], "text": summary(seen)}

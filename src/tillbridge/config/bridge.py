@@ -323,6 +323,12 @@ class FleetSettings(Section):
     """Sent with them as Authorization: Bearer ...: { file = ... } or text."""
     every_s: Seconds = 60
     """How often a report is made."""
+    reports: Path | None = Field(None, strict=False)
+    """Reports of other bridges are collected there: the page /fleet shows them."""
+    keys: Path | None = Field(None, strict=False)
+    """Keys of those bridges: lines NAME KEY, as `tillbridge fleet key` prints them."""
+    silent_after_s: Seconds = 300
+    """A bridge whose last report is older is shown as silent."""
 
     @property
     def is_wanted(self) -> bool:

@@ -61,8 +61,23 @@ class _Bridge(BaseModel):
     version: str = ""
 
 
+class _Today(BaseModel):
+    orders: int = 0
+
+
+class _Orders(BaseModel):
+    waiting: int = 0
+    today: _Today | None = None  # bridges before 0.2 do not say it
+
+
+class _Store(BaseModel):
+    orders: _Orders = Field(default_factory=_Orders)
+
+
 class Glance(BaseModel):
     """The part of a status that a list of bridges shows."""
+
+    stores: dict[str, _Store] = Field(default_factory=dict)
 
     verdict: _Verdict = Field(default_factory=_Verdict)
     problems: list[_Problem] = Field(default_factory=list)
@@ -216,7 +231,10 @@ _CLOCKS_DIFFER_S = 300.0
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """One bridge: `level` is ok, warning, silent, down or untrusted; `age_s` None where unknown."""
+    """One bridge: `level` is ok, warning, silent, down or untrusted; `age_s` None where unknown.
+
+    `orders_today` and `waiting` are of all its `stores`; None where the report does not say it.
+    """
 
     bridge: str
     level: str
@@ -224,6 +242,9 @@ class Seen:
     age_s: float | None
     version: str = ""
     problems: tuple[str, ...] = ()
+    stores: int | None = None
+    orders_today: int | None = None
+    waiting: int | None = None
 
 
 def read_keys(text: str) -> Mapping[str, PublicKey]:
@@ -253,6 +274,30 @@ def look(
     return sorted(seen, key=lambda each: (_RANK[each.level], each.bridge))
 
 
+def gathered(folder: Path, keys: Path, *, now_ms: int, silent_after_s: float) -> list[Seen]:
+    """Return every bridge of a folder of reports and a file of keys. Raises ConfigError."""
+    try:
+        known = read_keys(keys.read_text(encoding="utf-8"))
+        if not folder.is_dir():
+            raise ConfigError(
+                _("{path} is not a folder.").format(path=folder),
+                fix=_("Name the folder in which the reports are collected."),
+            )
+        return look(folder, known, now_ms=now_ms, silent_after_s=silent_after_s)
+    except (NotSigned, UnicodeDecodeError) as slip:
+        raise ConfigError(
+            _("{path}: {slip}.").format(path=keys, slip=slip),
+            fix=_("Write the lines that `tillbridge fleet key` prints at each bridge."),
+        ) from slip
+    except OSError as failure:
+        raise ConfigError(
+            _("{path} cannot be read: {detail}.").format(
+                path=failure.filename, detail=failure.strerror
+            ),
+            fix=_("Name a file of keys and a folder that you may read."),
+        ) from failure
+
+
 def summary(seen: list[Seen]) -> str:
     """Return the whole in a sentence."""
     well = sum(each.level == "ok" for each in seen)
@@ -265,35 +310,41 @@ def _one(
     folder: Path, name: str, key: PublicKey | None, now_ms: int, silent_after_s: float
 ) -> Seen:
     if key is None:
-        return Seen(name, "untrusted", _("There is no key of this bridge in the list."), None)
+        return Seen(name, "untrusted", _("Its key is not in the list of keys."), None)
     content, signature = folder / f"{name}.json", folder / f"{name}.json.minisig"
     if not content.exists():
-        return Seen(name, "silent", _("It has never sent a report."), None)
+        return Seen(name, "silent", _("No report yet."), None)
     try:
         report = SignedReport(content.read_bytes(), signature.read_bytes()).read(key)
         glance = report.glance
     except FileNotFoundError:
-        return Seen(name, "untrusted", _("The signature is missing."), None)
+        return Seen(name, "untrusted", _("Its report is not signed."), None)
     except NotSigned as slip:
-        text = _("The report is not to be believed: {slip}.").format(slip=slip)
+        text = _("Its report cannot be trusted: {slip}.").format(slip=slip)
         return Seen(name, "untrusted", text, None)
     if report.bridge != name:
-        text = _("It is the report of {bridge}.").format(bridge=report.bridge)
+        text = _("The report under this name is from {bridge}.").format(bridge=report.bridge)
         return Seen(name, "untrusted", text, None)
     age_s = (now_ms - report.at_ms) / 1000
     verdict, version = glance.verdict, glance.bridge.version
     problems = tuple(
         f"{each.store}: {each.code}" if each.store else each.code for each in glance.problems
     )
+    todays = [each.orders.today for each in glance.stores.values()]
+    counts = (
+        len(glance.stores),
+        sum(each.orders for each in todays if each) if any(todays) else None,
+        sum(each.orders.waiting for each in glance.stores.values()),
+    )
     if age_s < -_CLOCKS_DIFFER_S:
-        text = _("Its clock is {n} minutes ahead: nobody can tell how old its report is.").format(
+        text = _("Its clock is {n} minutes ahead, so the age of its report is unknown.").format(
             n=round(-age_s / 60)
         )
-        return Seen(name, "warning", text, None, version, problems)
+        return Seen(name, "warning", text, None, version, problems, *counts)
     if age_s > silent_after_s:
-        text = _("Nothing was heard of it for {n} minutes; then: {text}").format(
+        text = _("No report for {n} minutes. Last: {text}").format(
             n=round(age_s / 60), text=verdict.text
         )
-        return Seen(name, "silent", text, age_s, version, problems)
+        return Seen(name, "silent", text, age_s, version, problems, *counts)
     known = verdict.level if verdict.level in _RANK else "down"
-    return Seen(name, known, verdict.text, age_s, version, problems)
+    return Seen(name, known, verdict.text, age_s, version, problems, *counts)

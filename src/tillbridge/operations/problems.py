@@ -1,6 +1,8 @@
 """What is wrong and what to do, and who is told: alerts, a fleet, and whoever reads reports."""
 
-from typing import TYPE_CHECKING, Annotated
+import asyncio
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Annotated, Any, TypedDict
 
 from tillbridge.core.actor import Role, current_actor
 from tillbridge.core.errors import BridgeError, ConfigError, nearest
@@ -179,6 +181,32 @@ async def fleet_key(bridge: "Bridge") -> Answer:
 
     public = signing_key(bridge.ledger.vault).public
     return {"name": bridge.settings.fleet.called, "key": str(public)}
+
+
+class Fleet(TypedDict):
+    """The bridges that report to this one, the worst first; `is_set_up`: where they do is named."""
+
+    is_set_up: bool
+    text: str
+    bridges: list[dict[str, Any]]
+
+
+@operation("fleet.bridges", role=Role.LOOK, reads=True)
+async def fleet_bridges(bridge: "Bridge") -> Fleet:
+    """Return how the bridges are whose reports are collected here, as `fleet show` does."""
+    from tillbridge.fleet.report import gathered, summary
+
+    fleet = bridge.settings.fleet
+    if fleet.reports is None or fleet.keys is None:
+        return {"is_set_up": False, "text": "", "bridges": []}
+    seen = await asyncio.to_thread(
+        gathered,
+        bridge.base_dir / fleet.reports,
+        bridge.base_dir / fleet.keys,
+        now_ms=bridge.clock.now_ms(),
+        silent_after_s=fleet.silent_after_s,
+    )
+    return {"is_set_up": True, "text": summary(seen), "bridges": [asdict(each) for each in seen]}
 
 
 @operation("reporting.token", role=Role.TECHNICIAN)

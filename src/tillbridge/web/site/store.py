@@ -6,6 +6,7 @@ from typing import Any
 from tillbridge.core.i18n import N_, _, joined
 from tillbridge.model.community import FINAL
 from tillbridge.stores.integration_plan import Kind, costs_of
+from tillbridge.web.opening import opening_of
 from tillbridge.web.site.book import Done, Field, Filled, Page, Question, Visit, performs, subject
 
 _MOST_LINES = 40
@@ -36,8 +37,8 @@ async def _fill(visit: Visit) -> Filled:
                 "service": part["service"],
                 "orders": part["orders"],
                 "tills": part["pos"]["adapters"],
-                "standing": (store := part.get("store", {})),
-                "open": store.get("status") != "inactive",
+                "standing": part.get("store", {}),
+                "opening": opening_of(name, part, visit.now_ms),
             }
             for name, part in status["stores"].items()
         ]
