@@ -23,10 +23,10 @@ _WORD = re.compile(r"[A-Za-z]{3}")
 _VALUES = re.compile(
     r"H ?ARMLESS2?|P-1|Cola|Water|Drinks|Kitchen|1 link is broken|Connect again|The bridge runs"
     r"|3 GB are free|It is made anew|are free:|price(?= 4)|Title|Meaning|Look at|Type|By itself"
-    r"|\.host,|anna|Harbour|ledger-\d\.db|\(\d+ Tage\)"
+    r"|\.host,|anna|Harbour|Pizza|ledger-\d\.db|\(\d+ Tage\)"
     r"|Cause|Whole|preparing|ready|tillbridge|JSON|HTTP|main|hall|folder|A4Letter|EUR|USD|Gastronomy"
     r"|[\w.-]+@[\w.]+|https?://\S*|\w+=\S+|[a-z]+\.[a-z_]+|vor \d+ Tagen|\bmin\b"
-    r"|^(?:info|warning|error|external_id|name|price|category|stock|bridge|menu)$"
+    r"|^(?:info|warning|error|external_id|name|price|category|stock|bridge)$|(?<=main)menu"
     r"|bridge|other|^order\.$|page:|staff"
 )
 
