@@ -94,13 +94,27 @@ def _read(path: Path) -> Catalog:
         return read_po(file, locale=path.parents[1].name)
 
 
-def update(language: str, known: Catalog | None) -> None:
+def draft_path(language: str) -> Path:
+    """Return where a language waits until it is whole; the program does not offer it."""
+    return LOCALES / f"drafts/{language}.po"
+
+
+def drafts() -> dict[str, Catalog]:
+    """Return the catalogues that are not whole yet, by language."""
+    found = {}
+    for path in LOCALES.glob("drafts/*.po"):
+        with path.open("rb") as file:
+            found[path.stem] = read_po(file, locale=path.stem)
+    return found
+
+
+def update(language: str, known: Catalog | None, path: Path) -> None:
     """Write the catalogue of a language with all texts, and no others; nothing is guessed."""
     made = known or Catalog(locale=language, header_comment=_HEADER)
     made.update(template(), no_fuzzy_matching=True)
     made.obsolete.clear()
     made.project, made.creation_date, made.revision_date = "tillbridge", _NO_DATE, _NO_DATE
-    _write(path_of(language), made)
+    _write(path, made)
 
 
 def _write(path: Path, catalogue: Catalog) -> None:
@@ -163,12 +177,17 @@ def _places(text: str) -> list[str]:
 
 
 def main() -> None:
-    """Write the template, and every catalogue."""
+    """Write the template, every catalogue, and the drafts: one that is whole is one no more."""
     (ROOT / "dist").mkdir(exist_ok=True)
     _write(ROOT / "dist/tillbridge.pot", template())
-    known = catalogues()
-    for language in {*known, *sys.argv[1:]}:
-        update(language, known.get(language))
+    for language, known in catalogues().items():
+        update(language, known, path_of(language))
+    unfinished = drafts()
+    for language in {*unfinished, *sys.argv[1:]} - catalogues().keys():
+        update(language, unfinished.get(language), draft_path(language))
+        if not faults(drafts()[language], template()):
+            path_of(language).parent.mkdir(parents=True, exist_ok=True)
+            draft_path(language).rename(path_of(language))
 
 
 if __name__ == "__main__":

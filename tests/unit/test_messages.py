@@ -7,7 +7,7 @@ import pytest
 from babel.messages import Catalog
 
 from tests.support import messages
-from tests.support.messages import SOURCE, catalogues, faults, path_of, template, update
+from tests.support.messages import SOURCE, catalogues, drafts, faults, path_of, template, update
 from tillbridge.core import i18n
 from tillbridge.core.problems import PROBLEMS
 
@@ -59,7 +59,15 @@ def test_a_catalogue_has_every_text_and_no_other(language: str) -> None:
     assert not found, "run make messages, and translate:\n" + "\n".join(found)
 
 
-# -- what the test before would find
+@pytest.mark.parametrize("language", sorted(drafts()))
+def test_a_draft_lacks_texts_and_has_none_wrong(language: str) -> None:
+    found = faults(drafts()[language], template())
+    wrong = [each for each in found if not each.startswith("missing: ")]
+    assert not wrong, "run make messages, and correct:\n" + "\n".join(wrong)
+    assert found, "it is whole: run make messages"
+
+
+# -- what the tests before would find
 
 
 def _whole() -> Catalog:
@@ -125,13 +133,13 @@ def test_an_update_takes_what_is_new_and_drops_what_is_gone(
     known = _german()
     known.delete("Order {order} waits.")
     known.add("Order {order} waits", "Bestellung {order} wartet")
-    update("de", known)
+    update("de", known, path_of("de"))
     written = catalogues()["de"]
     assert faults(written, _whole()) == ["missing: Order {order} waits."]
     text = path_of("de").read_text("utf-8")
     assert "#~" not in text
     assert "fuzzy" not in text.partition("Order")[2]
-    update("de", written)
+    update("de", written, path_of("de"))
     assert path_of("de").read_text("utf-8") == text
 
 
