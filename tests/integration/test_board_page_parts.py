@@ -61,4 +61,4 @@ async def test_a_tap_leads_back_to_what_was_looked_at() -> None:
         form = {"until": "hour", "q": "piz za", "category": "c 1", "page": "2"}
         answer = await harness.post("/stores/main/items/p1/86", form)
         where = answer.headers["Location"]
-        assert where.startswith("/86?store=main&q=piz+za&category=c+1&page=2&said=")
+        assert where.startswith("/86?store=main&q=piz+za&category=c+1&page=2&until=hour&said=")

@@ -113,13 +113,21 @@ async def test_a_large_menu_opens_one_category_by_the_page(tmp_path: Path) -> No
             ("", 1),
         ]
         last = await ledger.read(lambda connection: look(connection, category="pizza", page=99))
-        assert (last["page"], last["pages"]) == (3, 3)
+        assert (last["page"], last["pages"]) == (5, 5)
         tiles = last["sections"][0]["tiles"]
         assert [tiles[0]["name"], tiles[-1]["name"]] == ["Dish 0240", "Dish 0299"]
         other = await ledger.read(lambda connection: look(connection, category="-"))
         assert [each["name"] for each in other["sections"][0]["tiles"]] == ["Water"]
         unknown = await ledger.read(lambda connection: look(connection, category="soup"))
         assert unknown["sections"] == []
+
+
+async def test_a_menu_of_many_sizes_is_opened_by_category(tmp_path: Path) -> None:
+    sizes = tuple(Variant(f"s{number}", f"size {number}", 100) for number in range(9))
+    items = [item(f"p{number}", f"Dish {number}", "pizza", variants=sizes) for number in range(40)]
+    async with opened(tmp_path) as ledger:
+        await ledger.write(lambda connection: fill(connection, *items))
+        assert not (await ledger.read(look))["is_whole"]
 
 
 async def test_letters_find_a_dish_once_whatever_its_sizes(tmp_path: Path) -> None:

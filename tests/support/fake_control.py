@@ -14,7 +14,7 @@ from tillbridge.ledger.day import Day
 from tillbridge.ledger.models import OrderRow
 from tillbridge.ledger.search import fold, rank_of
 from tillbridge.ledger.snapshot import StoreSnapshot
-from tillbridge.menu.board import MOST_AT_ONCE
+from tillbridge.menu.board import MOST_AT_ONCE, MOST_LINES, PER_PAGE
 from tillbridge.menu.review import NOTHING, review_view
 from tillbridge.model.instant import to_iso
 from tillbridge.model.order import OrderState
@@ -380,7 +380,9 @@ class FakeItems:
         names = {each["category"]: each["category_name"] for each in self.tiles}
         fits = {each["external_id"] for each in found["items"]}
         asked = [each for each in self.tiles if not text or each["external_id"] in fits]
-        is_whole = len(self.tiles) <= MOST_AT_ONCE
+        lines = len(self.tiles) + sum(len(each["sizes"]) for each in self.tiles)
+        is_whole = len(self.tiles) <= MOST_AT_ONCE and lines <= MOST_LINES
+        per_page = MOST_AT_ONCE if is_whole else PER_PAGE
         category = category if category in names and not text else ""
         sections = [
             self._section(key, name, asked)
@@ -391,7 +393,7 @@ class FakeItems:
             sections = [{"id": "", "name": "", "count": len(asked), "tiles": asked}]
         board = {
             "sections": [
-                {**each, "tiles": each["tiles"][(page - 1) * MOST_AT_ONCE :][:MOST_AT_ONCE]}
+                {**each, "tiles": each["tiles"][(page - 1) * per_page :][:per_page]}
                 for each in sections
             ],
             "categories": [
@@ -403,7 +405,7 @@ class FakeItems:
             "count": len(self.tiles),
             "found": len(asked),
             "page": page,
-            "pages": max([1, *(-(-each["count"] // MOST_AT_ONCE) for each in sections)]),
+            "pages": max([1, *(-(-each["count"] // per_page) for each in sections)]),
             "currency": "EUR",
             "off": self.stopped[:48],
             "off_count": len(self.stopped),

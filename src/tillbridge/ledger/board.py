@@ -48,6 +48,13 @@ def board_categories(connection: Connection, store: str) -> list[BoardCategory]:
     return [*found, BoardCategory(NO_CATEGORY, "", alone)] if alone else found
 
 
+def count_sizes(connection: Connection, store: str) -> int:
+    """Return how many sizes the items have together."""
+    sizes = func.json_array_length(col(MenuItem.body), "$.variants", type_=Integer)
+    query = select(func.sum(func.coalesce(sizes, 0))).where(col(MenuItem.store) == store)
+    return connection.scalar(query) or 0
+
+
 def board_items(
     connection: Connection, store: str, category: str, *, limit: int, offset: int = 0
 ) -> list[AcceptedItem]:

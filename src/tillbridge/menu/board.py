@@ -5,7 +5,7 @@ from typing import Literal, TypedDict
 
 from sqlalchemy import Connection
 
-from tillbridge.ledger.board import board_categories, board_items
+from tillbridge.ledger.board import board_categories, board_items, count_sizes
 from tillbridge.ledger.menu import item_count, items_by_id
 from tillbridge.ledger.menu_codec import AcceptedItem
 from tillbridge.ledger.models import StoreOverride
@@ -15,7 +15,11 @@ from tillbridge.menu.views import OffSale, items_off_sale
 from tillbridge.model.instant import to_iso
 
 MOST_AT_ONCE = 120
-"""How many items a page shows; a larger menu is opened by category."""
+"""How many items a menu has that is shown whole; a larger one is opened by category."""
+MOST_LINES = 300
+"""How many items and sizes it has together."""
+PER_PAGE = 60
+"""How many items of a category, where it is opened."""
 MOST_CATEGORIES = 200
 _MOST_SIZES = 12
 _MOST_OFF = 48
@@ -109,7 +113,7 @@ def board_view(
             {"id": each.external_id, "name": each.name, "count": each.count}
             for each in categories[:MOST_CATEGORIES]
         ],
-        "is_whole": shown <= MOST_AT_ONCE,
+        "is_whole": shown <= MOST_AT_ONCE and shown + count_sizes(connection, store) <= MOST_LINES,
         "category": category,
         "count": count,
         "found": count,
@@ -120,7 +124,7 @@ def board_view(
         "off_count": len(off),
     }
     if text:
-        found = find_items(connection, store, text, limit=MOST_AT_ONCE // 2)
+        found = find_items(connection, store, text, limit=PER_PAGE)
         ids = list(dict.fromkeys(each.item_id for each in found.items))
         items = items_by_id(connection, store, ids)
         tiles = _tiles((items[each] for each in ids if each in items), overrides)
@@ -132,11 +136,12 @@ def board_view(
     else:
         chosen = [category] if category else []
         whole = known[category].count if category else 0
-        view["pages"] = max(1, -(-whole // MOST_AT_ONCE))
+        view["pages"] = max(1, -(-whole // PER_PAGE))
         view["page"] = min(page, view["pages"])
-    offset = (view["page"] - 1) * MOST_AT_ONCE
+    offset = (view["page"] - 1) * PER_PAGE
+    limit = MOST_AT_ONCE if view["is_whole"] else PER_PAGE
     for key in chosen:
-        some = board_items(connection, store, key, limit=MOST_AT_ONCE, offset=offset)
+        some = board_items(connection, store, key, limit=limit, offset=offset)
         tiles = _tiles(some, overrides)
         section = known[key]
         view["sections"].append(

@@ -41,7 +41,12 @@ async def _fill(visit: Visit) -> Filled:
         "board": board,
         **asked,
         # What a tap leads back to.
-        "kept": {"q": asked["q"], "category": board["category"], "page": str(visit.page)},
+        "kept": {
+            "until": visit.one_of("until", _ENDS) or "opening",
+            "q": asked["q"],
+            "category": board["category"],
+            "page": str(visit.page),
+        },
         "off": [
             {**each, "whom": items.taken_off_by(each), "reached": items.reached(each)}
             for each in board["off"]
@@ -99,7 +104,13 @@ def _kept(visit: Visit) -> dict[str, str]:
 
 
 def _board_of(visit: Visit) -> str:
-    return link("/86", store=visit.params["store"], **_kept(visit))
+    until = visit.form.get("until", "")
+    return link(
+        "/86",
+        store=visit.params["store"],
+        **_kept(visit),
+        until=until if until in _ENDS else "",
+    )
 
 
 # -- on a tablet

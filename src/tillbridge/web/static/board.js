@@ -12,7 +12,7 @@
     var parts = [], i, field;
     for (i = 0; i < fields.length; i += 1) {
       field = fields[i];
-      if (field.name && field.value && (field.type !== 'radio' || field.checked)) {
+      if (field.name && field.value) {
         parts.push(encodeURIComponent(field.name) + '=' + encodeURIComponent(field.value));
       }
     }
@@ -72,8 +72,8 @@
   }
 
   function keep(name, value) {
-    var field = marks.querySelector('input[type=hidden][name=' + name + ']');
-    if (field) { field.value = value; }
+    var fields = document.querySelectorAll('#marks > [name=' + name + '], #find-form > [type=hidden][name=' + name + ']'), i;
+    for (i = 0; i < fields.length; i += 1) { fields[i].value = value; }
   }
 
   function toFirst() {
@@ -95,12 +95,21 @@
     var at = document.activeElement;
     if (event.key === 'Escape') { input.value = ''; input.focus(); ask(null); return; }
     if (event.ctrlKey || event.altKey || event.metaKey || !event.key || event.key.length !== 1) { return; }
-    if (event.key === ' ' || (at && /^(SELECT|TEXTAREA)$/.test(at.tagName))) { return; }
-    if (at && at.tagName === 'INPUT' && at.type !== 'radio') { return; }
+    if (event.key === ' ' || (at && /^(INPUT|SELECT|TEXTAREA)$/.test(at.tagName))) { return; }
     input.focus();
   });
 
   /* -- marking */
+
+  marks.addEventListener('click', function (event) {
+    var link = event.target, all = marks.querySelectorAll('[data-until]'), i;
+    while (link && link !== marks && link.tagName !== 'A') { link = link.parentNode; }
+    if (!link || link === marks || !link.getAttribute('data-until')) { return; }
+    event.preventDefault();
+    for (i = 0; i < all.length; i += 1) { all[i].removeAttribute('aria-current'); }
+    link.setAttribute('aria-current', 'true');
+    keep('until', link.getAttribute('data-until'));
+  });
 
   function refuse(kind, dish) {
     unsaved.textContent = unsaved.getAttribute('data-' + kind).replace('{dish}', dish);
@@ -222,7 +231,7 @@
       }, say);
     }
     if (!('wakeLock' in navigator)) { return; }
-    button.hidden = false;
+    button.disabled = false;
     button.addEventListener('click', function () {
       if (lock) { wanted(false); lock.release(); } else { wanted(true); take(); }
     });

@@ -91,7 +91,7 @@
 
   /* Says which control this is, in words that outlive a refresh. */
   function what(control) {
-    var name = control.id || control.getAttribute('href');
+    var name = control.id || control.getAttribute('formaction') || control.getAttribute('href');
     if (name) { return name; }
     return (control.form ? control.form.getAttribute('action') : '') + ' ' + control.textContent;
   }
