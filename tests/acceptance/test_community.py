@@ -152,7 +152,7 @@ async def test_an_item_is_86ed_in_the_community_and_sold_by_its_store(world: Wor
     async with world.http.get(f"http://127.0.0.1:{world.page_port}/communities/hall") as answer:
         text = (await answer.text()).split('id="availability"')[1]
     assert "Dish 1" in text
-    assert "the community was last told" in text
+    assert "Last sent to the community" in text
     (row,) = (await asked(world, "items", "hall", "--off"))["items"]
     assert (row["external_id"], row["own"]["available"], row["own"]["told"]) == ("p1", False, True)
     await asked(world, "restore", "hall", "p1")

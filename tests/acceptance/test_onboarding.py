@@ -66,7 +66,7 @@ async def test_a_merchant_who_exists_signs_in_instead(world: World) -> None:
     known = ("--store-name", "Main", "--email", "owner@example.net", "--flow", "signup")
     code, out, err = await merchants_turn(world, "signup", "main", *known)
     assert code == 0, out + err
-    assert "exists already, and signs in instead" in out
+    assert "has an account already: sign in instead" in out
 
 
 async def test_the_id_in_the_body_is_enough_where_it_is_configured(world: World) -> None:
@@ -112,7 +112,7 @@ async def test_of_several_stores_one_is_chosen_and_remembered(
     # The choice is remembered: it need not be said again.
     code, out, err = await merchants_turn(world, "connect", "main")
     assert code == 0, out + err
-    assert "nothing had to change" in out
+    assert "Nothing had to change" in out
 
 
 async def test_a_store_that_the_merchant_does_not_have_is_refused(two_stores: World) -> None:

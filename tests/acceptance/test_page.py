@@ -118,7 +118,7 @@ async def test_the_page_is_live_with_what_the_service_sends(shop: World) -> None
         async with session.get(url) as answer:
             page = await answer.text()
     assert "1 order" in page
-    assert "a delivery came" in page
+    assert "last used" in page, "the address: when the service last used it"
 
 
 @pytest.mark.parametrize("role", ["look", "staff", "technician"])

@@ -36,7 +36,8 @@ async def test_an_order_is_searched_filtered_and_opened(
 ) -> None:
     page = await browser.new_page(java_script_enabled=scripts)
     await page.goto(harness.url)
-    await page.get_by_role("link", name="Orders", exact=True).click()
+    pages = page.get_by_role("navigation", name="Pages")
+    await pages.get_by_role("link", name="Orders", exact=True).click()
     await expect(page.locator("#orders tbody tr")).to_have_count(4)
     await page.get_by_label("Search").fill("a-10")
     await page.keyboard.press("Enter")

@@ -36,7 +36,9 @@ async def sign_in(page: Page, fresh: Fresh) -> None:
     address = page.get_by_label("Address of the ordering service")
     await address.fill(f"{fresh.page}/v2")
     await page.get_by_role("button", name="Test the address").click()
-    await expect(page.locator("#wrong-base_url")).to_contain_text("Something that is not the")
+    await expect(page.locator("#wrong-base_url")).to_contain_text(
+        "Something other than the ordering service answers"
+    )
     await expect(address).to_have_value(f"{fresh.page}/v2")
     await address.fill(f"{fresh.service}/v2")
     await page.get_by_role("button", name="Test the address").click()
@@ -122,7 +124,7 @@ async def save_and_order(page: Page) -> None:
     await expect(page.locator("#arrived")).to_contain_text("written into the till")
     await step(page, "order", "done")
     await expect(page.locator("main")).to_contain_text("What next")
-    await page.get_by_role("link", name="Overview", exact=True).last.click()
+    await page.get_by_role("link", name="Open the overview").click()
     await expect(page.locator(".verdict")).to_be_visible()
 
 

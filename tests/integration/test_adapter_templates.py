@@ -46,5 +46,5 @@ def test_a_till_that_is_away_is_shown_with_the_adapters_own_remedy(tmp_path: Pat
     folder = make_package("corner_shop", tmp_path, "sql").folder
     code, out, err = tillbridge("try", ".", "--once", cwd=folder)
     assert code == 0, err
-    assert "The till is away." in out
+    assert "The till does not answer." in out
     assert "Look whether the option database" in out

@@ -36,7 +36,7 @@ async def test_an_export_that_is_not_utf_8_any_more_is_held(
         assert await exported(harness, menu(UTF_8)) == ["POST menus"]
         assert await exported(harness, menu(broken, price=110)) == []
         problem = harness.tracker.opened["menu.held", ""]
-        assert "menu.csv was in UTF-8, and" in str(problem["detail"])
+        assert "menu.csv used to be UTF-8" in str(problem["detail"])
         harness.flow = harness.rebuild()  # a restart forgets nothing of it
         assert await exported(harness, menu(broken, price=110)) == []
         assert await exported(harness, menu(UTF_8, price=110)) == ["PATCH items/p1"]

@@ -54,7 +54,7 @@ async def test_a_plan_that_loses_many_tables_waits_for_a_person(tmp_path: Path) 
         await round_with(harness, hall(20))
         assert await round_with(harness, hall(3)) == []
         detail = harness.tracker.opened["tables.held", ""]["detail"]
-        assert "17 of 20 tables (Table 4, Table 5" in str(detail)
+        assert "17 of 20 tables removed (Table 4, Table 5" in str(detail)
         assert len(await active(harness)) == 20
         assert (await harness.flow.tables.plan_only()).waits
 

@@ -112,7 +112,7 @@ async def test_the_numbers_of_a_new_ledger_are_none(tmp_path: Path) -> None:
 
 
 def test_no_ledger_and_a_damaged_one_are_told_in_words(tmp_path: Path) -> None:
-    with pytest.raises(LedgerError, match="no ledger"):
+    with pytest.raises(LedgerError, match="There is no database"):
         read_snapshot(tmp_path / LEDGER_FILE)
     (tmp_path / LEDGER_FILE).write_bytes(b"garbage" * 1000)
     with pytest.raises(LedgerError, match="cannot be read"):

@@ -103,8 +103,8 @@ def test_trying_an_adapter_ends_with_a_summary(shop: Path) -> None:
     assert code == 0, err
     said = " ".join(out.split())
     assert "1 item, 0 sizes, 1 category; 1 choice with 1 option" in said
-    assert "cheapest: Latte 3.60 EUR; dearest: Latte 3.60 EUR" in said
-    assert "it does not say what they offer: Syrup, sweet" in said
+    assert "Cheapest: Latte 3.60 EUR. Most expensive: Latte 3.60 EUR." in said
+    assert "does not say what these choices offer: Syrup, sweet" in said
     assert '"Latte" offers the modifier "Syrup, sweet"' in said
     code, out, err = tillbridge("try", "loyverse", "--store", "main", "--once", "--json", cwd=shop)
     summary = json.loads(out)["summary"]

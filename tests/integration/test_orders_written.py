@@ -178,7 +178,9 @@ async def test_a_write_that_finds_the_till_offline_is_told_although_probes_are_g
         await asyncio.sleep(0.15)  # three good probes
         (told,) = [each for each in life.tracker.current() if each.code == "pos.offline"]
         assert told.text == "The till is not taking orders: no such folder"
-        assert told.fix.startswith("Mount the share. Orders wait"), "the cause's own remedy"
+        assert told.fix.startswith("Mount the share. Waiting orders are written"), (
+            "the cause's own remedy"
+        )
         assert harness.effects.presence == ["online", "offline"]
         harness.till.on_write = None
         await life.until_told("ord_1", "accepted")

@@ -50,11 +50,11 @@ def test_the_ledger_on_disk_is_compared(folder: Path) -> None:
     told = json.loads(said(folder, "version", "--json"))
     assert told["ledger_on_disk"] == told["ledger_schema"] == ledger_schemas()[-1]
     assert told["adapters"]["folder"] == tillbridge.__version__
-    assert "is of this version" in said(folder, "version")
+    assert "matches this version" in said(folder, "version")
 
 
 @pytest.mark.parametrize(
-    ("schema", "words"), [("0001", "brings it to"), ("9999", "tillbridge restore")]
+    ("schema", "words"), [("0001", "backs it up and updates it to"), ("9999", "tillbridge restore")]
 )
 def test_what_the_next_start_does_to_the_ledger_is_told(
     folder: Path, schema: str, words: str

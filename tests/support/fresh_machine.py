@@ -158,10 +158,10 @@ class Wizard:
 
         async def waits() -> bool:
             async with self.http.get(f"{self.fresh.page}/menu") as answer:
-                return "/menu/approve" in await answer.text()
+                return "Review change" in await answer.text()
 
         await until("the first menu waits", waits)
         url = f"{self.fresh.page}/stores/main/menu/approve"
         async with self.http.post(url, headers={"Origin": self.fresh.page}) as answer:
             assert answer.status == 200
-            assert "is released" in await answer.text()
+            assert "Publishing" in await answer.text()

@@ -22,7 +22,7 @@ async def entries(
     before: int | None = None,
     who: Annotated[str, Argument("WHO", _("Only of this actor, as the list names it."))] = "",
     action: Annotated[str, Argument("ACTION", _("Only actions that begin like this."))] = "",
-    store: Annotated[str, Argument("STORE", _("Only this store's."))] = "",
+    store: Annotated[str, Argument("STORE", _("Only this store's."), complete="stores")] = "",
 ) -> Answer:
     """List recent activity, the newest first: on the page, by commands, by the bridge itself.
 

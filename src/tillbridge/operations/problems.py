@@ -1,6 +1,5 @@
 """What is wrong and what to do, and who is told: alerts, a fleet, and whoever reads reports."""
 
-import asyncio
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Annotated, Any, TypedDict
 
@@ -194,6 +193,8 @@ class Fleet(TypedDict):
 @operation("fleet.bridges", role=Role.LOOK, reads=True)
 async def fleet_bridges(bridge: "Bridge") -> Fleet:
     """Return how the bridges are whose reports are collected here, as `fleet show` does."""
+    import asyncio
+
     from tillbridge.fleet.report import gathered, summary
 
     fleet = bridge.settings.fleet
