@@ -27,6 +27,7 @@ BESIDE = (
     "/86?q=nothing-like-it",
     "/stores/main/menu/items?at=yesterday",
     "/settings/people?user=anna",
+    "/settings/hours",
     "/settings/store?store=main",
     "/settings/backup",
 )

@@ -4,6 +4,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from tillbridge.core.errors import ConfigError
+from tillbridge.model.restaurant import WEEKDAYS
 from tillbridge.operations.settings import groups_of
 from tillbridge.setup.sections import BY_NAME
 
@@ -17,6 +18,7 @@ class FakeSettings:
         self._told = told
         self.document: dict[str, Any] = {}
         self.refused: ConfigError | None = None
+        self.dates: list[Answer] = []
         self.shown: Answer = {
             "file": "/etc/tillbridge/bridge.toml",
             "folder": "/var/lib/tillbridge",
@@ -36,7 +38,24 @@ class FakeSettings:
         found = BY_NAME.get(section)
         name = (store or "main") if found is not None and found.each_store else ""
         groups = [] if found is None else groups_of(found, name, self.document)
-        return {**self.shown, "store": name, "groups": groups}
+        hours = self._hours() if section == "hours" else None
+        return {**self.shown, "store": name, "groups": groups, "hours": hours}
+
+    def _hours(self) -> Answer:
+        return {
+            "file": "/etc/tillbridge/hours.toml",
+            "timezone": "Europe/Rome",
+            "timezone_is_asked": False,
+            "days": [{"name": day, "times": "12:00-14:30, 18:30-23:00"} for day in WEEKDAYS],
+            "dates": self.dates,
+            "digest": "d1",
+            "unusable": "",
+        }
+
+    async def change_hours(self, store: str, form: Mapping[str, str], digest: str) -> Answer:
+        if self.refused is not None:
+            raise self.refused
+        return {**self._told("hours change", store, dict(form), digest), "lines": ["+a = 2"]}
 
     async def change(
         self, section: str, form: Mapping[str, str], digest: str, *, store: str, restart: bool
@@ -66,6 +85,9 @@ def full_settings(settings: FakeSettings, text: str) -> None:
         "status_page": {"allowed_hosts": [text]},
         "stores": {"main": {"timezone": text, "schedule": {"pauses": [text]}}},
     }
+    settings.dates = [
+        {"date": f"2026-12-{day}", "times": "", "reason": text} for day in range(24, 32)
+    ]
     at = "2026-11-21T04:00:00Z"
     settings.shown |= {
         "restart": ["alerts.email.host", text],
@@ -75,6 +97,6 @@ def full_settings(settings: FakeSettings, text: str) -> None:
         "backups": [{"file": f"ledger-{n}.db", "bytes": 1 << 20, "at": at} for n in range(3)],
         "next": [
             {"name": name, "done": name == "password"}
-            for name in ("alerts", "password", "tablet", "backup", "service")
+            for name in ("hours", "alerts", "password", "tablet", "backup", "service")
         ],
     }

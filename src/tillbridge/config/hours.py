@@ -22,7 +22,7 @@ from pydantic import (
     model_validator,
 )
 
-from tillbridge.config.toml import Fault, KeyPath, key_lines, read_named_file
+from tillbridge.config.toml import Fault, KeyPath, Written, key_lines, read_named_file
 from tillbridge.config.translate import did_you_mean, faults_of, validated
 from tillbridge.config.values import Section, Text, invalid
 from tillbridge.core.i18n import _
@@ -104,12 +104,22 @@ def _over_midnight(opens: int, closes: int, day: str, following: str) -> str:
 
 
 def _instead(written: str) -> str:
-    found = _LOOSE.fullmatch(written.strip())
-    if found is not None:
-        opens, closes = _minutes(*found.groups()[:3]), _minutes(*found.groups()[3:])
-        if opens is not None and closes is not None:
-            return _('Write "{span}".').format(span=f"{clock_time(opens)}-{clock_time(closes)}")
+    if (meant := loose_times(written)) is not None:
+        opens, closes = meant
+        return _('Write "{span}".').format(span=f"{clock_time(opens)}-{clock_time(closes)}")
     return _('Write for example "12:00-15:00"; times go from 00:00 to 24:00.')
+
+
+def loose_times(written: str) -> tuple[int, int] | None:
+    """Return from when to when `9-17`, `9:00 to 15.30` or `9am-5:30 pm` means, in minutes of a day.
+
+    The second may be before the first: past midnight. None where it cannot be read.
+    """
+    found = _LOOSE.fullmatch(written.strip())
+    if found is None:
+        return None
+    opens, closes = _minutes(*found.groups()[:3]), _minutes(*found.groups()[3:])
+    return None if opens is None or closes is None else (opens, closes)
 
 
 def _minutes(hours: str, minutes: str | None, half: str | None) -> int | None:
@@ -274,7 +284,11 @@ def read_hours_file(path: Path, *, timezone: str | None, today: date) -> HoursFi
 
     Raises ConfigFaults with all that is wrong.
     """
-    written = read_named_file(path, "hours_file")
+    return hours_of(read_named_file(path, "hours_file"), timezone=timezone, today=today)
+
+
+def hours_of(written: Written, *, timezone: str | None, today: date) -> HoursFile:
+    """Return what the text of such a file says; else as `read_hours_file`."""
     body = validated(_HoursFileBody, written, timezone=timezone)
     hours = OpeningHours(
         body.timezone or timezone or "",
@@ -285,7 +299,9 @@ def read_hours_file(path: Path, *, timezone: str | None, today: date) -> HoursFi
     )
     written.check([*_repeated_dates(hours), *_skipped_dates(hours, today)])
     lines = key_lines(written.text)
-    notes = [fault.placed(lines).sentence(str(path)) for fault in _skipped_weekly(hours, today)]
+    notes = [
+        fault.placed(lines).sentence(str(written.path)) for fault in _skipped_weekly(hours, today)
+    ]
     return HoursFile(hours, tuple(notes))
 
 

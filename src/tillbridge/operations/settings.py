@@ -1,6 +1,7 @@
 """Settings on the page: what bridge.toml says, changed in place; users; back-ups of the ledger."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -12,6 +13,8 @@ from tillbridge.model.instant import to_iso
 from tillbridge.operations.bridge import not_running
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from tillbridge.config.writing import Changes
     from tillbridge.operations.bridge import Bridge
     from tillbridge.setup.form_values import FormField
@@ -29,7 +32,8 @@ async def show(bridge: "Bridge", section: str = "", store: str = "") -> Answer:
 
     `restart`: keys that the file has and this run does not; `unusable` why the file cannot be
     used. `groups` are the fields of the section, `digest` what they say in the file now. `next`
-    are the steps after set-up. `users`, and `backups` the newest first.
+    are the steps after set-up. `users`, and `backups` the newest first. `hours` is the form of the
+    opening hours, in their section.
     """
     import asyncio
 
@@ -52,6 +56,9 @@ async def show(bridge: "Bridge", section: str = "", store: str = "") -> Answer:
         "stores": await _titles(bridge),
         "groups": [] if found is None else groups_of(found, name, document),
         "digest": "" if found is None else seen(found, name, document),
+        "hours": await asyncio.to_thread(_hours, bridge, document, name)
+        if found is not None and found.name == "hours"
+        else None,
         "users": [{"name": each, "role": role} for each, role in users_of(document).items()],
         "backups": copies,
         "next": await _next_steps(bridge, document, copies),
@@ -132,6 +139,65 @@ def _answer(text: str, saved: "Saved") -> Answer:
     copied = _("The file as it was is kept as {copy}.")
     fix = copied.format(copy=saved.copy.name) if saved.copy else ""
     return {"ok": True, "text": text, "fix": fix, "lines": list(saved.lines)}
+
+
+# -- opening hours
+
+
+@operation("hours.change", role=Role.TECHNICIAN)
+async def change_hours(
+    bridge: "Bridge", store: _StoreName, form: dict[str, str], digest: str
+) -> Answer:
+    """Write the opening hours of a form into the store's hours_file; see `setup/hours_form.py`.
+
+    Where there is none yet, it is made, and named in bridge.toml. `digest` is of what the form
+    showed. Answers `lines`, what changed in the file.
+    """
+    import asyncio
+    from datetime import UTC, datetime
+
+    from tillbridge.config.toml import read_file
+    from tillbridge.setup import hours_form
+    from tillbridge.setup.settings_file import save
+
+    place = _place(bridge)
+    path, timezone = _hours_file(bridge, await asyncio.to_thread(place.document), store)
+    text = "" if path is None else (await asyncio.to_thread(read_file, path))[0]
+    if hours_form.seen(text) != digest:
+        raise ConfigError(
+            _("The hours were changed by hand meanwhile, so nothing was saved."),
+            fix=_("Below is what the file says now: make your change again."),
+            field=_CONFLICT,
+        )
+    today = datetime.fromtimestamp(bridge.clock.now_ms() / 1000, UTC).date()
+    first = path is None
+    if path is None:
+        path = hours_form.first_file(place.base_dir, store)
+    saved = await asyncio.to_thread(
+        hours_form.save_hours, path, text, form, timezone=timezone, today=today
+    )
+    if first:
+        whole, _document = await asyncio.to_thread(place.document)
+        try:
+            named = await asyncio.to_thread(save, place.path, whole, hours_form.naming(store, path))
+        except BridgeError:
+            path.unlink(missing_ok=True)
+            raise
+        saved = replace(saved, lines=(*saved.lines, *named.lines))
+    place.changes.notify()
+    return _answer(_("Saved.") if saved.lines else _("Nothing was changed."), saved)
+
+
+def _hours_file(
+    bridge: "Bridge", written: tuple[str, dict[str, Any]], store: str
+) -> "tuple[Path | None, str | None]":
+    """Return where bridge.toml says that a store's hours are, and its time zone there."""
+    from tillbridge.setup.form_values import at
+
+    _text, document = written
+    file = at(document, ("stores", store, "hours_file"))
+    timezone = at(document, ("stores", store, "timezone"))
+    return (None if file is None else bridge.base_dir / str(file)), timezone
 
 
 # -- users
@@ -230,6 +296,16 @@ def _store_of(bridge: "Bridge", section: "SettingsSection | None", store: str) -
     return store or next(iter(bridge.settings.stores))
 
 
+def _hours(bridge: "Bridge", document: dict[str, Any], store: str) -> dict[str, Any]:
+    from tillbridge.setup import hours_form
+
+    path, timezone = _hours_file(bridge, ("", document), store)
+    try:
+        return {**hours_form.shown(path, timezone), "unusable": ""}
+    except ConfigError as failure:
+        return {"file": str(path), "unusable": failure.text, "fix": failure.fix}
+
+
 async def _titles(bridge: "Bridge") -> dict[str, str]:
     return {name: await store.title() or name for name, store in bridge.stores.items()}
 
@@ -307,8 +383,10 @@ async def _next_steps(
     alerts = at(document, ("alerts",)) or {}
     users = users_of(document)
     listen = bridge.settings.status_page.listen
+    stores = (at(document, ("stores", each)) or {} for each in bridge.settings.stores)
     found = {
         "service": is_service(),
+        "hours": all("hours_file" in each or "settings_file" in each for each in stores),
         "alerts": any(each in alerts for each in ("email", "webhook", "apprise", "heartbeat_url")),
         "password": bool(users),
         "tablet": bool(users) and not is_loopback(host_and_port(listen)[0]),

@@ -379,6 +379,13 @@ SECTIONS: tuple[SettingsSection, ...] = (
         each_store=True,
     ),
     SettingsSection(
+        "hours",
+        N_("Opening hours"),
+        N_("When you are open: the week, holidays and other dates."),
+        "clock",
+        each_store=True,
+    ),
+    SettingsSection(
         "backup",
         N_("Back-up and restore"),
         N_("Orders, history and sign-ins, copied so that another machine can take over."),

@@ -9,7 +9,7 @@ from zlib import crc32
 
 from jinja2 import Environment, PackageLoader, StrictUndefined, Template
 
-from tillbridge.core.formats import money, number, percent, price
+from tillbridge.core.formats import money, number, percent, price, weekday
 from tillbridge.core.i18n import Text, _, ngettext, reader
 from tillbridge.core.spans import short_span, span
 from tillbridge.stores.consent import CallbackAnswer
@@ -87,6 +87,7 @@ def _environment() -> Environment:
         short=short_span,
         money=money,
         opening_of=opening_of,
+        weekday=weekday,
         static=static_address,
         demo=_demo,
     )

@@ -9,6 +9,11 @@ from tillbridge.web.site.book import Visit
 
 # After set-up: what it is good for, and where it is done.
 _STEPS: Mapping[str, tuple[str, str, str]] = {
+    "hours": (
+        N_("Enter your opening hours"),
+        N_("Guests see them, and you change them here for holidays."),
+        "/settings/hours",
+    ),
     "alerts": (
         N_("Set up alerts"),
         N_("Be notified when orders cannot reach the till."),

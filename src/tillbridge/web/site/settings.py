@@ -74,6 +74,17 @@ async def _change(visit: Visit) -> Done:
     return replace(Done.of(answer, to=to), lines=answer["lines"])
 
 
+async def _change_hours(visit: Visit) -> Done:
+    form = dict(visit.form)
+    store, digest = form.pop("store", ""), form.pop("digest", "")
+    to = link("/settings/hours", store=store)
+    try:
+        answer = await visit.perform("hours.change", store=store, form=form, digest=digest)
+    except ConfigError as failure:
+        return Done(failure.text, ok=False, fix=failure.fix, wrong=failure.field, to=to)
+    return replace(Done.of(answer, to=to), lines=answer["lines"])
+
+
 async def _save_user(visit: Visit) -> Done:
     name, role, password = (visit.form.get(each, "") for each in ("name", "role", "password"))
     hashed = ""
@@ -89,6 +100,7 @@ async def _save_user(visit: Visit) -> Done:
 
 
 _PEOPLE = "/settings/people"
+_HOURS = "/settings/hours"
 SUBJECT = subject(
     Page("/settings", _("Settings"), "settings.html", _fill, role=Role.TECHNICIAN, live=False),
     Page(
@@ -106,6 +118,7 @@ SUBJECT = subject(
         do=_change,
         back="/settings/{section}",
     ),
+    performs("/settings/hours/change", _("Save"), "hours.change", do=_change_hours, back=_HOURS),
     performs("/settings/people/user", _("Save user"), "users.save", do=_save_user, back=_PEOPLE),
     performs(
         "/settings/people/{user}/remove",
