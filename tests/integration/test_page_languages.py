@@ -52,6 +52,19 @@ async def test_who_chose_a_language_here_gets_it_whatever_the_browser_asks_for(
     assert '<html lang="de">' in (await harness.get("/orders", **unknown)).text
 
 
+async def test_a_language_is_chosen_on_any_page_and_kept_by_the_browser(
+    harness: PageHarness,
+) -> None:
+    plain = await harness.get("/orders")
+    assert '<option value="de" lang="de">Deutsch</option>' in plain.text
+    came = {"Referer": f"{harness.url}/orders?state=open"}
+    chosen = await harness.post("/language", {"language": "de"}, came)
+    assert (chosen.status, chosen.headers["Location"]) == (303, "/orders?state=open")
+    assert chosen.headers["Set-Cookie"].startswith("tillbridge-language=de;")
+    unknown = await harness.post("/language", {"language": "xx"}, came)
+    assert "Set-Cookie" not in unknown.headers
+
+
 async def test_what_went_wrong_is_said_in_the_browser_s_language(harness: PageHarness) -> None:
     page = await harness.get("/nowhere", **_GERMAN)
     assert (page.status, "Diese Seite gibt es nicht." in page.text) == (404, True)

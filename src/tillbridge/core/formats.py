@@ -207,6 +207,14 @@ def _shown(text: str) -> str:
     return text.replace("\N{NARROW NO-BREAK SPACE}", "\N{NO-BREAK SPACE}")
 
 
+def language_name(language: str) -> str:
+    """Return what a language calls itself: `Deutsch`, `Français`."""
+    from babel.core import Locale  # noqa: PLC0415 -- (as above)
+
+    name = Locale.parse(language).get_language_name(language) or language
+    return name[:1].upper() + name[1:]
+
+
 def _locale() -> "Locale":
     from babel.core import Locale  # noqa: PLC0415 -- (as above)
 

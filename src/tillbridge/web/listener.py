@@ -40,7 +40,7 @@ from tillbridge.web.authenticator import Authenticator, Denied, Visitor
 from tillbridge.web.live import LiveHub
 from tillbridge.web.metrics import CONTENT_TYPE, exposition
 from tillbridge.web.rendering import HEADERS, STATIC, OnCallback, callback_page
-from tillbridge.web.site.site import Site
+from tillbridge.web.site.site import LANGUAGE_COOKIE, Site
 
 
 class HeldAddress:
@@ -72,7 +72,6 @@ class HeldAddress:
 
 
 CONTROL_FILE = "control.json"
-LANGUAGE_COOKIE = "tillbridge-language"
 CONTROL = r"/control/{operation:[\w.]+}"
 _STATIC_NAME = re.compile(r"[a-z0-9-]+\.(?:css|js|png|svg)")
 _MOST_CONNECTIONS = 128

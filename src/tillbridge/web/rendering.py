@@ -9,8 +9,8 @@ from zlib import crc32
 
 from jinja2 import Environment, PackageLoader, StrictUndefined, Template
 
-from tillbridge.core.formats import money, number, percent, price, weekday
-from tillbridge.core.i18n import Text, _, ngettext, reader
+from tillbridge.core.formats import language_name, money, number, percent, price, weekday
+from tillbridge.core.i18n import Text, _, languages, ngettext, reader
 from tillbridge.core.spans import short_span, span
 from tillbridge.stores.consent import CallbackAnswer
 from tillbridge.web.opening import opening_of
@@ -80,6 +80,8 @@ def _environment() -> Environment:
         _=_said,
         ngettext=_counted,
         language=lambda: reader().language,
+        languages=languages,
+        language_name=language_name,
         number=number,
         percent=percent,
         price=price,

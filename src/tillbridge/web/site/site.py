@@ -14,7 +14,7 @@ from multidict import MultiDictProxy
 from tillbridge.core.actor import Role, acting_as
 from tillbridge.core.errors import BridgeError, ConfigError
 from tillbridge.core.formats import clock_time, local_second
-from tillbridge.core.i18n import _, in_zone
+from tillbridge.core.i18n import _, in_zone, languages
 from tillbridge.core.log import get_logger
 from tillbridge.core.operation import Dispatcher
 from tillbridge.core.spans import span, time_since
@@ -57,6 +57,8 @@ _FOREIGN = (
         "Host header on; see docs/page.md."
     ),
 )
+LANGUAGE_COOKIE = "tillbridge-language"
+_A_YEAR_S = 365 * 86_400
 _Signing = Callable[[web.Request], Awaitable[web.Response]]
 
 log = get_logger()
@@ -96,6 +98,7 @@ class Site:
         return [
             web.post("/login", partial(self._handle, self._enter)),
             web.post("/logout", partial(self._handle, self._leave)),
+            web.post("/language", partial(self._handle, self._choose_language)),
             *(
                 web.route("*", route_of(each.path), partial(self._handle, each))
                 for each in self._everything
@@ -230,6 +233,22 @@ class Site:
                 await self.dispatcher.trail.note("page.signed_out")
         response = web.Response(status=303, headers={"Location": "/login"})
         response.del_cookie(COOKIE, path="/")
+        return response
+
+    async def _choose_language(self, request: web.Request) -> web.Response:
+        """Remember in this browser which language its page is in, whatever else it asks for."""
+        chosen = str((await _form_of(request)).get("language", ""))
+        response = web.Response(status=303, headers={"Location": _came_from(request) or "/"})
+        if chosen in languages():
+            response.set_cookie(
+                LANGUAGE_COOKIE,
+                chosen,
+                max_age=_A_YEAR_S,
+                httponly=True,
+                samesite="Lax",
+                secure=_is_https(request),
+                path="/",
+            )
         return response
 
     async def _frame(self, visit: Visit) -> Frame:
