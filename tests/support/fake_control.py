@@ -103,6 +103,7 @@ class FakeDiagnostics:
             "took_ms": 5,
         }
         self.began_at: str | None = None
+        self.begins_at: str | None = None  # when somebody asks; None: `began_at` stays
         self.lines: list[Answer] = []
         self.kept = True
         self.bundled: Answer = {"state": "none"}
@@ -118,6 +119,7 @@ class FakeDiagnostics:
 
     async def begin(self) -> Answer:
         self._told("doctor")
+        self.began_at = self.begins_at or self.began_at
         return {"run": "r1"}
 
     async def result(self, run: str) -> Answer:
