@@ -198,6 +198,21 @@ def test_a_store_that_takes_no_orders_leads_among_warnings() -> None:
     )
 
 
+def test_a_pause_that_a_person_gave_an_end_is_no_trouble() -> None:
+    problem = OpenProblem("store.paused_by_staff", "main", "", NOW, {"by": "anna", "reason": ""})
+    pause = {"by": "anna", "since_ms": NOW, "until_ms": NOW + 900_000}
+    planned = {"main": StoreSnapshot(facts={"standing": {"person": pause}})}
+    told = document(facts(problem, stores=planned), NOW)["verdict"]
+    assert (told["level"], told["handled"]) == ("warning", True)
+    assert told["text"].startswith("anna paused the store until ")
+    # Over, without an end, or not all that is wrong: somebody has to look.
+    assert not document(facts(problem, stores=planned), NOW + 900_000)["verdict"]["handled"]
+    endless = {"main": StoreSnapshot(facts={"standing": {"person": {**pause, "until_ms": None}}})}
+    assert not document(facts(problem, stores=endless), NOW)["verdict"]["handled"]
+    other = OpenProblem("pos.offline", "main", "", NOW, {"detail": "gone"})
+    assert not document(facts(other, problem, stores=planned), NOW)["verdict"]["handled"]
+
+
 def test_the_verdict_is_a_sentence_and_not_the_list_that_a_problem_holds() -> None:
     detail = "2 things are wrong:\n  hours.toml: no week\n  hours.toml: no zone"
     told = document(

@@ -223,6 +223,8 @@ def _verdict(
         text = joined(" ", filter(None, [effect, orders]))
         return {"level": "ok", "text": text, "handled": False, "effect": effect}
     worst = problems[0]
+    if len(problems) == 1 and (until := _pause_ends_at(worst, stores, now_ms)) is not None:
+        return _paused_on_purpose(worst, until, orders, now_ms)
     # What says that no order comes is wrong once one has come since.
     came = (
         last_delivery_at is not None
@@ -245,6 +247,25 @@ def _verdict(
         at = clock_time(worst.since, now_ms)
         effect = _("No orders can arrive since {time}.").format(time=at)
     return {"level": level, "text": text, "handled": by is not None, "effect": effect}
+
+
+def _pause_ends_at(
+    problem: OpenProblem, stores: Mapping[str, StoreSnapshot], now_ms: int
+) -> int | None:
+    """Return when a pause ends that a person began with an end; None for any other problem."""
+    if problem.code != "store.paused_by_staff" or problem.store not in stores:
+        return None
+    until = _closure_in(stores[problem.store].facts).until_ms
+    return until if until is not None and until > now_ms else None
+
+
+def _paused_on_purpose(problem: OpenProblem, until_ms: int, orders: str, now_ms: int) -> Verdict:
+    """Return the verdict where all that is open is a pause that ends by itself."""
+    effect = _("{who} paused the store until {time}.").format(
+        who=problem.detail["by"], time=clock_time(until_ms, now_ms)
+    )
+    text = joined(" ", filter(None, [effect, orders]))
+    return {"level": "warning", "text": text, "handled": True, "effect": effect}
 
 
 def _all_well(stores: Mapping[str, StoreSnapshot], now_ms: int) -> str:
