@@ -23,6 +23,7 @@ class FakeSettings:
             "file": "/etc/tillbridge/bridge.toml",
             "folder": "/var/lib/tillbridge",
             "writable": True,
+            "update": "",
             "restarting": False,
             "restart": [],
             "unusable": "",
@@ -92,6 +93,7 @@ def full_settings(settings: FakeSettings, text: str) -> None:
     settings.shown |= {
         "restart": ["alerts.email.host", text],
         "writable": False,
+        "update": "9.9.9",
         "stores": {"main": text, "second": "Harbour"},
         "users": [{"name": "anna", "role": "technician"}, {"name": text, "role": "staff"}],
         "backups": [{"file": f"ledger-{n}.db", "bytes": 1 << 20, "at": at} for n in range(3)],

@@ -44,6 +44,9 @@ class BridgeSettings(Section):
     """How many back-ups stay in the data folder; the oldest go."""
     backup_at: TimeOfDay | None = None
     """When the ledger is backed up each day, in this machine's time; without it only on request."""
+    update_url: HttpUrl | None = None
+    """Where newer versions are announced: JSON with a version, as a package index has it. It is
+    asked once a day, and the page Settings says so; nothing is installed. Without it: never."""
     disk_budget_mib: int = Field(2048, ge=64)
     """What the data folder may take, in MiB: beyond it old back-ups and set-aside ledgers go, then
     the page says so."""

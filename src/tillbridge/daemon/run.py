@@ -50,6 +50,7 @@ from tillbridge.operations.setup import Setup
 from tillbridge.operations.status import status
 from tillbridge.pos.watch import FileWatch
 from tillbridge.receiver.receiver import Echo, Receiver, receiver_settings
+from tillbridge.setup import updates
 from tillbridge.setup.proposal import ChangeSignal, SetupContext
 from tillbridge.web.authenticator import Authenticator, access_rules
 from tillbridge.web.listener import (
@@ -274,6 +275,7 @@ class _Daemon:
             "enforce_budget", _HOUR_S, lambda: checks.enforce_budget(ledger, problems, self._limits)
         )
         checks.plan_back_up(bridge.context)
+        updates.plan(bridge.context)
         if self._receiver is None:
             return
         plan.every("count_down_consents", _HOUR_S, self._count_down_consents)

@@ -91,6 +91,19 @@ SECTIONS: tuple[SettingsSection, ...] = (
                 ),
             ),
             Group(
+                N_("Updates"),
+                (
+                    Setting(
+                        "bridge.update_url",
+                        N_("Look for new versions at"),
+                        N_(
+                            "The address where newer versions are announced, asked once a day. "
+                            "Nothing is installed. Leave it empty to never look."
+                        ),
+                    ),
+                ),
+            ),
+            Group(
                 N_("Customer data and history"),
                 (
                     Setting(
