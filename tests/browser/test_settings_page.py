@@ -40,6 +40,33 @@ async def test_alerts_are_set_up_without_a_script(browser: Browser) -> None:
         await context.close()
 
 
+async def test_opening_hours_are_saved_and_a_mistake_stands_beside_its_day(
+    browser: Browser,
+) -> None:
+    async with page_harness() as harness:
+        context = await browser.new_context(java_script_enabled=False)
+        page = await context.new_page()
+        await page.goto(harness.url + "/settings")
+        await page.get_by_role("link", name="Opening hours When you are open").click()
+        await page.get_by_label("Friday").fill("noon")
+        harness.control.settings.refused = ConfigError("No time.", field="day.friday")
+        await page.get_by_role("button", name="Save", exact=True).click()
+        friday = page.get_by_label("Friday")
+        await expect(friday).to_have_attribute("aria-invalid", "true")
+        await expect(friday).to_have_value("noon")
+        harness.control.settings.refused = None
+        await friday.fill("18-2")
+        await page.get_by_role("button", name="Save", exact=True).click()
+        await expect(page.locator(".flash.good")).to_be_visible()
+        ((_what, store, form, digest),) = [
+            each for each in harness.control.asked if each[0] == "hours change"
+        ]
+        assert (store, digest) == ("main", "d1")
+        assert isinstance(form, dict)
+        assert form["day.friday"] == "18-2"
+        await context.close()
+
+
 async def test_a_form_that_a_hand_edit_overtook_shows_the_file(browser: Browser) -> None:
     async with page_harness() as harness:
         page = await browser.new_page()

@@ -27,7 +27,7 @@ _VALUES = re.compile(
     r"|Cause|Whole|preparing|ready|tillbridge|JSON|HTTP|main|hall|folder|A4Letter|EUR|USD|Gastronomy"
     r"|[\w.-]+@[\w.]+|https?://\S*|\w+=\S+|[a-z]+\.[a-z_]+|vor \d+ Tagen|\bmin\b"
     r"|^(?:info|warning|error|external_id|name|price|category|stock|bridge)$|(?<=main)menu"
-    r"|bridge|other|^order\.$|page:|staff"
+    r"|bridge|other|^order\.$|page:|staff|[A-Z][a-z]+tag|Mittwoch|Europe/Rome"
 )
 
 

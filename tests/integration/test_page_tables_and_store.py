@@ -122,4 +122,4 @@ async def test_a_store_without_an_hours_file_says_where_its_hours_are() -> None:
     async with page_harness() as harness:
         page = (await harness.get("/store")).text
         assert "Managed at the ordering service" in page
-        assert 'href="/setup?open=store&amp;option=hours_file#step-store"' in page
+        assert 'href="/settings/hours?store=main"' in page

@@ -81,12 +81,12 @@ def test_a_release_is_newer_by_its_numbers() -> None:
 async def test_settings_say_so_only_while_it_is_asked_for(tmp_path: Path) -> None:
     wanted = TEXT.replace("[bridge]", '[bridge]\nupdate_url = "https://example.com/newest"')
     async with settings_of(tmp_path, wanted) as page:
-        assert (await page.ask("config.show"))["update"] == ""
+        assert (await page.ask("config.show"))["newer_version"] == ""
         await page.ledger.put_fact("", FACT, {"version": "999.0"}, at=1)
-        assert (await page.ask("config.show"))["update"] == "999.0"
+        assert (await page.ask("config.show"))["newer_version"] == "999.0"
         await page.ledger.put_fact("", FACT, {"version": "0.0.1"}, at=2)
-        assert (await page.ask("config.show"))["update"] == ""
+        assert (await page.ask("config.show"))["newer_version"] == ""
     (tmp_path / "other").mkdir()
     async with settings_of(tmp_path / "other") as page:
         await page.ledger.put_fact("", FACT, {"version": "999.0"}, at=1)
-        assert (await page.ask("config.show"))["update"] == ""
+        assert (await page.ask("config.show"))["newer_version"] == ""

@@ -615,6 +615,7 @@ PERFORMED: dict[str, Callable[..., Awaitable[Answer]]] = {
     "alerts.test": lambda control: control.alerts.test(),
     "config.show": lambda control, **given: control.settings.show(**given),
     "config.change": lambda control, **given: control.settings.change(**given),
+    "hours.change": lambda control, **given: control.settings.change_hours(**given),
     "users.save": lambda control, **given: control.settings.save_user(**given),
     "users.remove": lambda control, user: control.settings.remove_user(user),
     "ledger.backup": lambda control: control.settings.back_up(),

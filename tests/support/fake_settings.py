@@ -23,7 +23,7 @@ class FakeSettings:
             "file": "/etc/tillbridge/bridge.toml",
             "folder": "/var/lib/tillbridge",
             "writable": True,
-            "update": "",
+            "newer_version": "",
             "restarting": False,
             "restart": [],
             "unusable": "",
@@ -93,7 +93,7 @@ def full_settings(settings: FakeSettings, text: str) -> None:
     settings.shown |= {
         "restart": ["alerts.email.host", text],
         "writable": False,
-        "update": "9.9.9",
+        "newer_version": "9.9.9",
         "stores": {"main": text, "second": "Harbour"},
         "users": [{"name": "anna", "role": "technician"}, {"name": text, "role": "staff"}],
         "backups": [{"file": f"ledger-{n}.db", "bytes": 1 << 20, "at": at} for n in range(3)],

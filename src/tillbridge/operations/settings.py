@@ -30,8 +30,8 @@ _StoreName = Annotated[str, Argument(audit="store")]
 async def show(bridge: "Bridge", section: str = "", store: str = "") -> Answer:
     """Return what the page Settings shows, of one section where it is named.
 
-    `update` is the newer version that is announced, "" for none. `restart`: keys that the file has
-    and this run does not; `unusable` why the file cannot be used. `groups` are the fields of the
+    `newer_version` is the one that is announced, "" for none. `restart`: keys that the file has and
+    this run does not; `unusable` why the file cannot be used. `groups` are the fields of the
     section, `digest` what they say in the file now. `next` are the steps after set-up. `users`,
     and `backups` the newest first. `hours` is the form of the opening hours, in their section.
     """
@@ -47,7 +47,7 @@ async def show(bridge: "Bridge", section: str = "", store: str = "") -> Answer:
     changed = await asyncio.to_thread(_changed, bridge)
     copies = await asyncio.to_thread(_backups, bridge)
     return {
-        "update": await _update(bridge),
+        "newer_version": await _newer_version(bridge),
         "file": str(place.path),
         "folder": str(bridge.ledger.data_dir),
         "writable": await asyncio.to_thread(may_be_replaced, place.path),
@@ -307,7 +307,7 @@ def _hours(bridge: "Bridge", document: dict[str, Any], store: str) -> dict[str, 
         return {"file": str(path), "unusable": failure.text, "fix": failure.fix}
 
 
-async def _update(bridge: "Bridge") -> str:
+async def _newer_version(bridge: "Bridge") -> str:
     from tillbridge import __version__
     from tillbridge.setup.updates import FACT, is_newer
 

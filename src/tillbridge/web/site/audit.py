@@ -37,6 +37,7 @@ SENTENCES: Mapping[str, str] = {
     "integration.apply": N_("{who} sent the connection's settings of {store}"),
     "integration.reintegrate": N_("{who} reconnected {store}"),
     "integration.remove": N_("{who} disconnected {store}"),
+    "hours.change": N_("{who} changed the opening hours of {store}"),
     "integration.rotate_secret": N_("{who} replaced the webhook secret of {store}"),
     "item.86": N_("{who} took {target} off sale"),
     "item.restore": N_("{who} put {target} back on sale"),
