@@ -20,6 +20,7 @@ from tillbridge.cli.say import progress
 from tillbridge.ledger.models import MenuItem, OrderRow
 from tillbridge.ledger.problems import open_problem
 from tillbridge.ledger.pushes import put_hold
+from tillbridge.model.instant import from_iso
 
 NOW = 1_800_000_000_000
 ESCAPE = "\x1b["
@@ -161,6 +162,7 @@ def completed(config: Path, line: str, shell: str = "bash") -> subprocess.Comple
         ("orders list --store m", ["main"]),
         ("orders show ", ["ord_2", "ord_1", "ord_0"]),
         ("orders retry ord_1", ["ord_1"]),
+        ("orders list --day t", ["today"]),
         ("item 86 main B", ["B1", "B_2"]),
         ("item 86 main B_", ["B_2"]),
         ("item restore bar ", ["B9"]),
@@ -236,6 +238,54 @@ async def test_an_acknowledged_problem_stays_and_says_by_whom(shop: Path) -> Non
     assert run(shop, "problems", "ack", "menu.held").returncode == 1
 
 
+def november(connection: Connection) -> None:
+    """Two orders around a midnight in Prague, where both fall on the 21st."""
+    for number, received in (("1007", "2026-11-20T23:30Z"), ("1008", "2026-11-21T22:30Z")):
+        order = {
+            "store": "main",
+            "order_id": f"ord_{number}",
+            "order_number": number,
+            "payload": "{}",
+            "received_at": from_iso(received),
+            "ticket": "written",
+            "desired_state": "accepted",
+            "service_state": "accepted",
+            "updated_at": 1,
+        }
+        connection.execute(insert(OrderRow), [order])
+
+
+@pytest.mark.parametrize(
+    ("zone", "asked", "listed"),
+    [
+        ("UTC", ("--day", "2026-11-21"), ["1008"]),
+        ("UTC", ("--day", "2026-11-20"), ["1007"]),
+        ("Europe/Prague", ("--day", "2026-11-21"), ["1008", "1007"]),
+        ("UTC", ("--search", "100"), ["1008", "1007"]),
+        ("UTC", ("--search", "1007", "--day", "2026-11-21"), []),
+        ("UTC", ("--day", "today"), []),
+    ],
+)
+async def test_orders_are_listed_by_day_and_by_what_is_searched(
+    shop: Path, zone: str, asked: tuple[str, ...], listed: list[str]
+) -> None:
+    async with opened(shop.parent / "data") as ledger:
+        await ledger.write(november)
+    told = run(shop, "orders", "list", *asked, "--json", TZ=zone)
+    assert told.returncode == 0, told.stderr
+    assert [each["order_number"] for each in json.loads(told.stdout)] == listed
+    if not listed:
+        assert run(shop, "orders", "list", *asked).stdout == "No orders match.\n"
+
+
+async def test_days_with_orders_are_completed(shop: Path) -> None:
+    async with opened(shop.parent / "data") as ledger:
+        await ledger.write(november)
+    days = completed(shop, "orders list --day 2026").stdout.split()
+    assert days[-1] in {"2026-11-20", "2026-11-21"}  # by this machine's zone
+    assert days == sorted(set(days), reverse=True)
+
+
 # A command line that fails, its exit code, and what its last line says to do.
 FAILURES = [
     (("menu", "plan", "mian"), 2, "Did you mean main?"),
@@ -246,6 +296,7 @@ FAILURES = [
     (("alerts", "test"), 2, "docs/alerts.md"),
     (("menu", "push", "main"), 1, "tillbridge connect main"),
     (("orders", "retry", "ord_none"), 1, "tillbridge orders list"),
+    (("orders", "list", "--day", "21.11."), 2, "Write it like 2026-11-21."),
 ]
 
 

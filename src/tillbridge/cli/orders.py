@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 from tillbridge.cli import say
 from tillbridge.cli.commands import command, show_zone_of
 from tillbridge.cli.say import Arguments, Lines
-from tillbridge.core.errors import LedgerError
-from tillbridge.core.i18n import _
+from tillbridge.core.errors import ConfigError, LedgerError
+from tillbridge.core.i18n import _, reader
 from tillbridge.core.operation import Argument
-from tillbridge.operations.orders import OrderId
+from tillbridge.operations.orders import OrderId, day_of_orders, span_of_day
 
 if TYPE_CHECKING:
     from sqlalchemy import Connection
@@ -92,9 +92,9 @@ def _way(order: Mapping[str, Any]) -> str:
     return " ".join(filter(None, (kind_words(order["kind"]), order["table"])))
 
 
-def _show_list(orders: "Sequence[BriefOrder]", _given: Arguments) -> Lines:
+def _show_list(orders: "Sequence[BriefOrder]", given: Arguments) -> Lines:
     if not orders:
-        yield _("No orders yet.")
+        yield _("No orders match.") if given["search"] or given["day"] else _("No orders yet.")
         return
     columns: list[say.Column] = [
         (_("ORDER"), lambda each: each["order_number"] or each["id"]),
@@ -119,6 +119,12 @@ def list_orders(
         str | None,
         Argument("STORE", _("Only this store's orders."), complete="stores", audit="store"),
     ] = None,
+    search: Annotated[
+        str, Argument("TEXT", _("Part of a number, a dish, a table, a guest's name or an id."))
+    ] = "",
+    day: Annotated[
+        str, Argument("DAY", _("Only this day's orders: 2026-11-21, today."), complete="days")
+    ] = "",
     limit: Annotated[
         int, Argument("N", _("How many, the newest first."), least=1, most=10_000)
     ] = 20,
@@ -127,14 +133,29 @@ def list_orders(
 
     With --json also their ids, which every command takes in place of a number.
 
-    Example: tillbridge orders list --limit 5
+    Example: tillbridge orders list --day today --search pizza
     """
-    from tillbridge.ledger.orders import latest_orders
+    from tillbridge.ledger.orders import OrderFilter, latest_orders
     from tillbridge.orders.views import brief_order
 
-    stores = None if store is None else (store,)
-    rows = _read(loaded, lambda connection: latest_orders(connection, stores, limit))
+    since, until = _span(day) if day else (None, None)
+    chosen = OrderFilter(search, stores=store and (store,), since=since, until=until)
+    rows = _read(loaded, lambda connection: latest_orders(connection, chosen, limit))
     return [brief_order(row) for row in rows]
+
+
+def _span(typed: str) -> tuple[int, int]:
+    """Return when a day that was typed begins and ends (ms). Raises ConfigError."""
+    from tillbridge.core.clock import Clock
+    from tillbridge.model.instant import day_of
+
+    is_today = typed.strip().lower() == "today"
+    day = day_of(Clock().now_ms(), reader().zone) if is_today else day_of_orders(typed.strip())
+    if day is None:
+        raise ConfigError(
+            _("{text} is not a day.").format(text=typed), fix=_("Write it like 2026-11-21.")
+        )
+    return span_of_day(day)
 
 
 # -- show

@@ -192,10 +192,10 @@ def cancelled_among(connection: Connection, store: str, order_ids: Collection[st
 
 
 def latest_orders(
-    connection: Connection, stores: Collection[str] | None = None, limit: int = 100
+    connection: Connection, chosen: "OrderFilter", limit: int = 100
 ) -> list[OrderRow]:
-    """Return the orders received last, newest first; of all stores where none are named."""
-    query = select(OrderRow).where(*_where(OrderFilter(stores=stores)))
+    """Return the orders received last of those that are asked for, newest first."""
+    query = select(OrderRow).where(*_where(chosen))
     return all_rows(connection, query.order_by(*_NEWEST_FIRST).limit(limit))
 
 

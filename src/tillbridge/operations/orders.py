@@ -65,18 +65,18 @@ async def search_orders(
     the reader's time zone; "" for all. `sound` tells whether new orders are to be heard.
     """
     from tillbridge.ledger.orders import OrderFilter
-    from tillbridge.model.instant import ONE_DAY, day_starts
     from tillbridge.orders.bill import raw_types
     from tillbridge.orders.lists import orders_page
 
     now, zone = bridge.clock.now_ms(), reader().zone
-    asked = _day(day)
+    asked = day_of_orders(day)
+    since, until = (None, None) if asked is None else span_of_day(asked)
     wanted = OrderFilter(
         text,
         state,
         (store,) if store in bridge.settings.stores else None,
-        since=None if asked is None else day_starts(asked, zone),
-        until=None if asked is None else day_starts(asked + ONE_DAY, zone),
+        since=since,
+        until=until,
         types=raw_types(kind) if kind else None,
     )
     found = await bridge.ledger.read(
@@ -85,7 +85,7 @@ async def search_orders(
     return {**found, "sound": bridge.settings.status_page.new_orders_sound}
 
 
-def _day(typed: str) -> "date | None":
+def day_of_orders(typed: str) -> "date | None":
     """Return a day; None for no day, and for one that makes no sense or has no neighbours."""
     from datetime import date
 
@@ -94,6 +94,13 @@ def _day(typed: str) -> "date | None":
     except ValueError:
         return None
     return day if _FIRST_YEAR <= day.year < _LAST_YEAR else None
+
+
+def span_of_day(day: "date") -> tuple[int, int]:
+    """Return when a day begins and ends in the reader's time zone, in ms; the end is excluded."""
+    from tillbridge.model.instant import ONE_DAY, day_starts
+
+    return day_starts(day, reader().zone), day_starts(day + ONE_DAY, reader().zone)
 
 
 @operation("orders.show", role=Role.LOOK, reads=True)
