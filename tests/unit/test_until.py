@@ -105,3 +105,27 @@ async def test_until_is_in_the_time_of_the_store(typed: str, wanted: str) -> Non
     assert to_iso(at) == wanted
     with pytest.raises(ConfigError, match="soon is no time"):
         await resolve(cast("Bridge", bridge), {"store": store}, "soon")
+
+
+@pytest.mark.parametrize(
+    ("typed", "ago_ms"), [("2h", 7_200_000), ("1h30m", 5_400_000), ("1d", 86_400_000)]
+)
+async def test_a_menu_is_shown_as_it_was_so_long_ago(typed: str, ago_ms: int) -> None:
+    bridge = SimpleNamespace(clock=StoppedClock())
+    at = await _as_it_was(bridge, typed)
+    assert at == bridge.clock.now_ms() - ago_ms
+
+
+async def test_a_menu_is_shown_as_it_was_in_the_time_of_the_store() -> None:
+    bridge = SimpleNamespace(clock=StoppedClock())
+    assert to_iso(await _as_it_was(bridge, "2026-06-01T18:30")) == "2026-06-01T16:30:00.000Z"
+    with pytest.raises(ConfigError, match="soon is not a time"):
+        await _as_it_was(bridge, "soon")
+
+
+async def _as_it_was(bridge: SimpleNamespace, typed: str) -> int:
+    store = SimpleNamespace(settings=SimpleNamespace(timezone="Europe/Prague"))
+    resolve = OPERATIONS["menu.items"].parameters["at"].argument.resolve
+    assert resolve is not None
+    at: int = await resolve(cast("Bridge", bridge), {"store": store}, typed)
+    return at

@@ -76,12 +76,13 @@ def _until(bridge: "Bridge", typed: str, zone: "ZoneInfo | None") -> int:
         ) from None
 
 
-async def _moment_ms(_bridge: "Bridge", _arguments: Mapping[str, Any], typed: str) -> int:
-    """Return the instant that was typed, in this machine's time. Raises ConfigError."""
-    from datetime import datetime
+async def moment_of_store(bridge: "Bridge", arguments: Mapping[str, Any], typed: str) -> int:
+    """Return the past instant that was typed, in the store's time. Raises ConfigError."""
+    from tillbridge.core.spans import since_ms
 
+    zone = _zone(arguments["store"].settings.timezone)
     try:
-        return round(datetime.fromisoformat(typed).timestamp() * 1000)
+        return since_ms(typed, now_ms=bridge.clock.now_ms(), zone=zone)
     except (ValueError, OverflowError):
         raise ConfigError(
             _("{text} is not a time. Write it like 2026-11-21T18:30.").format(text=typed),
@@ -116,6 +117,10 @@ Until = Annotated[
 ]
 Moment = Annotated[
     int | None,  # ms since the epoch
-    Argument("TIME", _("As it was at this time: 2026-11-21T18:30."), resolve=_moment_ms),
+    Argument(
+        "TIME",
+        _("As it was then: 18:30 (the last time it was), today, 2h (ago), 2026-11-21T18:30."),
+        resolve=moment_of_store,
+    ),
 ]
 Full = Annotated[bool, Argument(help=_("Send everything, not only what differs."), audit="full")]
