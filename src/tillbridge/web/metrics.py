@@ -159,7 +159,7 @@ _STORE_GAUGES: tuple[tuple[str, str, Callable[[StoreView], float | None]], ...] 
     ),
     (
         "orders_untold",
-        "Orders of which the service is still to be told something.",
+        "Orders with something still to be reported to the service.",
         lambda view: view["orders"]["untold"],
     ),
     (
