@@ -47,6 +47,16 @@ VALUES = st.one_of(
 )
 
 
+@pytest.mark.parametrize("end", ["\n", "", "\n\n", "\r\n"])
+def test_an_empty_line_is_before_a_table_that_is_added(end: str) -> None:
+    old = f'[bridge]\ndata_dir = "data"\n\n[stores.main]\ncurrency = "USD"{end}'
+    new = edited(old, {("stores", "main", "menu", "approve_first"): True, ("fleet", "name"): "a"})
+    for header in ("[stores.main.menu]", "[fleet]"):
+        before = new.replace("\r\n", "\n").partition(header)[0]
+        assert before.endswith("\n\n"), new
+        assert not before.endswith("\n\n\n"), new
+
+
 def test_everything_else_stays_as_it_was_written() -> None:
     new = edited(
         TEXT,

@@ -45,7 +45,7 @@ def edited(text: str, changes: Changes) -> str:
         document = tomlkit.parse(text)
         for path, value in changes.items():
             _put(document, path, value)
-        new = tomlkit.dumps(document)
+        new = _spaced(text, tomlkit.dumps(document))
         right = tomllib.loads(new) == wanted
     except (TOMLKitError, tomllib.TOMLDecodeError, KeyError, TypeError, ValueError):
         right = False
@@ -58,6 +58,18 @@ def edited(text: str, changes: Changes) -> str:
             fix=_("Write it by hand, with each table under a [header] of its own."),
         )
     return new
+
+
+def _spaced(old: str, new: str) -> str:
+    """Return the new text with an empty line before each table that the old one has not."""
+    known = {line.strip() for line in old.splitlines()}
+    lines: list[str] = []
+    for line in new.splitlines(keepends=True):
+        is_added = _HEADER.match(line) is not None and line.strip() not in known
+        if is_added and lines and lines[-1].strip():
+            lines.append("\r\n" if line.endswith("\r\n") else "\n")
+        lines.append(line)
+    return "".join(lines)
 
 
 def changed(document: Mapping[str, Any], changes: Changes) -> dict[str, Any]:
