@@ -420,5 +420,62 @@ SECTIONS: tuple[SettingsSection, ...] = (
             ),
         ),
     ),
+    SettingsSection(
+        "fleet",
+        N_("Several bridges"),
+        N_("Report to the page All bridges of another bridge, or collect reports here."),
+        "network",
+        (
+            Group(
+                N_("Report from this bridge"),
+                (
+                    Setting(
+                        "fleet.name",
+                        N_("Name of this bridge"),
+                        N_("Leave it empty to use this machine's name."),
+                    ),
+                    Setting(
+                        "fleet.url",
+                        N_("Send reports to"),
+                        N_("A web address that takes files (HTTP PUT)."),
+                    ),
+                    Setting(
+                        "fleet.token",
+                        N_("Token for that address"),
+                        N_("Only if it asks for one."),
+                    ),
+                    Setting(
+                        "fleet.folder",
+                        N_("Or write reports into"),
+                        N_("A folder that another program carries on."),
+                    ),
+                    Setting("fleet.every_s", N_("Report every"), unit=_SECONDS),
+                ),
+            ),
+            Group(
+                N_("Collect reports here"),
+                (
+                    Setting(
+                        "fleet.reports",
+                        N_("Folder of the reports"),
+                        N_("Where the reports of all bridges arrive."),
+                    ),
+                    Setting(
+                        "fleet.keys",
+                        N_("File of keys"),
+                        N_(
+                            "A line for each bridge, as tillbridge fleet key prints it there: "
+                            "reports of others are not trusted."
+                        ),
+                    ),
+                    Setting(
+                        "fleet.silent_after_s",
+                        N_("A bridge is silent without a report for"),
+                        unit=_SECONDS,
+                    ),
+                ),
+            ),
+        ),
+    ),
 )
 BY_NAME: Mapping[str, SettingsSection] = {each.name: each for each in SECTIONS}
