@@ -11,7 +11,7 @@ from decimal import Decimal
 from functools import cache
 from typing import TYPE_CHECKING, Literal
 
-from tillbridge.core.i18n import NOBODY, reader, shown_by_locale
+from tillbridge.core.i18n import NOBODY, _, ngettext, reader, shown_by_locale
 from tillbridge.model.money import exponent, to_major
 
 if TYPE_CHECKING:
@@ -63,6 +63,15 @@ def number(value: float) -> str:
     from babel.numbers import format_decimal  # noqa: PLC0415 -- 20 ms, for those who need it
 
     return _shown(format_decimal(value, locale=_locale()))
+
+
+def size(count: int) -> str:
+    """Return how large so many bytes are: `512 bytes`, `40.3 kB`, `1.2 MB`."""
+    if count < 1000:
+        return ngettext("{n} byte", "{n} bytes", count).format(n=count)
+    if count < 999_950:
+        return _("{n} kB").format(n=number(round(count / 1000, 1)))
+    return _("{n} MB").format(n=number(round(count / 1_000_000, 1)))
 
 
 @shown_by_locale

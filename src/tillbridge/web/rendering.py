@@ -9,7 +9,7 @@ from zlib import crc32
 
 from jinja2 import Environment, PackageLoader, StrictUndefined, Template
 
-from tillbridge.core.formats import language_name, money, number, percent, price, weekday
+from tillbridge.core.formats import language_name, money, number, percent, price, size, weekday
 from tillbridge.core.i18n import Text, _, languages, ngettext, reader
 from tillbridge.core.spans import short_span, span
 from tillbridge.stores.consent import CallbackAnswer
@@ -83,6 +83,7 @@ def _environment() -> Environment:
         languages=languages,
         language_name=language_name,
         number=number,
+        size=size,
         percent=percent,
         price=price,
         span=span,

@@ -10,7 +10,7 @@ from aiohttp import web
 
 from tillbridge.core.actor import Role
 from tillbridge.core.errors import BridgeError
-from tillbridge.core.i18n import N_, _, ngettext
+from tillbridge.core.i18n import N_, _
 from tillbridge.web.site.book import Action, Done, File, Filled, Page, Visit, performs, subject
 
 _WRONG = ("failed", "warning")  # levels, the worst first
@@ -38,7 +38,7 @@ async def _examine(visit: Visit) -> Done:
 
 
 async def _fill_bundle(visit: Visit) -> Filled:
-    return {"bundle": await visit.perform("diagnostics.bundle_state"), "sized": _size}
+    return {"bundle": await visit.perform("diagnostics.bundle_state")}
 
 
 async def _give_bundle(visit: Visit) -> web.Response:
@@ -52,12 +52,6 @@ async def _give_bundle(visit: Visit) -> web.Response:
         content_type="application/zip",
         headers={"Content-Disposition": f'attachment; filename="{bundle["name"]}"'},
     )
-
-
-def _size(count: int) -> str:
-    if count < 1000:
-        return ngettext("{n} byte", "{n} bytes", count).format(n=count)
-    return f"{count / 1000:.1f} kB"
 
 
 async def _fill_reach(visit: Visit) -> Filled:
