@@ -57,6 +57,12 @@ ANSWERS = {
     "tillbridge integration rotate-secret main": (2, "asks a person, and there is none"),
     "tillbridge menu approve main": (1, "nothing is held"),
     "tillbridge menu dismiss main": (1, "nothing is held"),
+    "tillbridge tables plan main": (1, "the demo's till has no tables"),
+    "tillbridge tables approve main": (1, "(as above)"),
+    "tillbridge tables qr main": (1, "(as above)"),
+    "tillbridge integration reintegrate main": (2, "asks a person, and there is none"),
+    "tillbridge store push main": (1, "the demo's store has no settings file"),
+    "tillbridge community webhook remake hall": (2, "the demo has no community"),
 }
 _BLOCK = re.compile(r"^```sh\n(.*?)^```", re.MULTILINE | re.DOTALL)
 _INLINE = re.compile(r"(?<!`)`([^`\n]+)`(?!`)")

@@ -7,13 +7,15 @@ width and a phone's, light and dark. A new page adds a line to `PICTURES`.
 import asyncio
 import shutil
 import sys
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from playwright.async_api import Browser, async_playwright
+from playwright.async_api import Browser, FloatRect, async_playwright
 
 from tests.support.fake_control import FakeControl
+from tests.support.fake_settings import FakeSettings
 from tests.support.fake_setup import on_the_way
 from tests.support.page_harness import page_harness
 from tests.support.page_sample import busy, fill_menu, fill_orders
@@ -31,12 +33,23 @@ TEXT = "no heartbeat for 60 seconds"
 
 @dataclass(frozen=True)
 class Picture:
-    """A page's path, and the name of its picture; `dark` and `width` say how it is looked at."""
+    """A page's path, and the name of its picture; `dark` and `width` say how it is looked at.
+
+    Of the whole page, or `only` of an element (a selector) down to `most` pixels.
+    """
 
     name: str
     path: str
     width: int = 1280
     dark: bool = False
+    only: str = ""
+    most: int = 0
+
+
+def of_guide(name: str, path: str, most: int, only: str = "main") -> Iterator[Picture]:
+    """Yield pictures for a guide, light and dark, that are read on a phone and at a desk."""
+    yield Picture(f"guide/{name}.png", path, 560, only=only, most=most)
+    yield Picture(f"guide/{name}-dark.png", path, 560, dark=True, only=only, most=most)
 
 
 PICTURES = (
@@ -51,6 +64,14 @@ PICTURES = (
     Picture("setup.png", "/setup", 1200),
     Picture("diagnostics.png", "/diagnostics", 1200),
     Picture("activity.png", "/diagnostics/audit", 1200),
+    *of_guide("setup", "/setup", 586),
+    *of_guide("till", "/setup", 658, "#step-adapter"),
+    *of_guide("order", "/orders/ord_8f2c", 480),
+    *of_guide("overview", "/", 535),
+    *of_guide("board", "/86", 648),
+    *of_guide("hold", "/menu", 484),
+    *of_guide("alerts", "/settings/alerts", 452),
+    *of_guide("users", "/settings/people", 373),
 )
 
 
@@ -77,6 +98,7 @@ def fill(control: FakeControl) -> None:
     tell_one_evening(control)
     tell_one_menu(control, held)
     tell_what_was_done(control)
+    tell_settings(control)
 
 
 def tell_one_evening(control: FakeControl) -> None:
@@ -116,10 +138,13 @@ def tell_one_evening(control: FakeControl) -> None:
         "id": "ord_8f2c",
         "order_number": "A-104",
         "last_failure": "offline: no paper",
+        "guest_text": "",
+        "same_number": [],
         "life": life,
         "delivery": {"event_id": "evt_71", "delivery_id": "dlv_09", "received_at": ""},
         "ordered": {
             **ordered,
+            "table": "7",
             "instructions": "No onions, please",
             "lines": [
                 {**line, "external_id": "p1", "variant": None, "menu": menu(line)} for line in lines
@@ -131,6 +156,16 @@ def tell_one_evening(control: FakeControl) -> None:
 def menu(line: dict[str, Any]) -> dict[str, Any]:
     """Return what the menu had of a line: what the line says."""
     return {"name": line["name"], "size": "", "price": line["unit_price"], "on_sale": True}
+
+
+def tell_settings(control: FakeControl) -> None:
+    """Put the settings of a small restaurant where the sample has one and the same text."""
+    control.settings = FakeSettings(control._told)
+    people = ["anna@trattoria.example", "marco@trattoria.example"]
+    email = {"to": people, "sender": "bridge@trattoria.example", "host": "smtp.trattoria.example"}
+    control.settings.document = {"alerts": {"email": email}}
+    users = [("anna", "technician"), ("kitchen", "staff")]
+    control.settings.shown["users"] = [{"name": name, "role": role} for name, role in users]
 
 
 def tell_what_was_done(control: FakeControl) -> None:
@@ -228,7 +263,12 @@ async def take(browser: Browser, url: str, picture: Picture, folder: Path) -> No
         color_scheme="dark" if picture.dark else "light",
     )
     await page.goto(url + picture.path)
-    taken = await page.screenshot(full_page=True)
+    clip: FloatRect | None = None
+    if picture.only:
+        box = await page.locator(picture.only).bounding_box()
+        assert box is not None, picture
+        clip = {**box, "height": min(box["height"], picture.most)}
+    taken = await page.screenshot(full_page=True, clip=clip)
     (folder / picture.name).write_bytes(await small_png(await browser.new_page(), taken))
     await page.close()
 

@@ -39,7 +39,7 @@ from tillbridge.stores.consent import callback_place
 from tillbridge.web.authenticator import Authenticator, Denied, Visitor
 from tillbridge.web.live import LiveHub
 from tillbridge.web.metrics import CONTENT_TYPE, exposition
-from tillbridge.web.rendering import HEADERS, STATIC, OnCallback, callback_page
+from tillbridge.web.rendering import HEADERS, PICTURES, STATIC, OnCallback, callback_page
 from tillbridge.web.site.site import LANGUAGE_COOKIE, Site
 
 
@@ -245,11 +245,12 @@ class StatusListener:
 
     async def _static(self, request: web.Request) -> web.StreamResponse:
         name = request.match_info["name"]
-        if not _STATIC_NAME.fullmatch(name) or not (STATIC / name).is_file():
+        found = [each / name for each in (STATIC, PICTURES) if (each / name).is_file()]
+        if not _STATIC_NAME.fullmatch(name) or not found:
             raise web.HTTPNotFound
         # Its address changes with its content.
         headers = {"Cache-Control": _A_YEAR} if request.query_string else {}
-        return web.FileResponse(STATIC / name, headers=headers)
+        return web.FileResponse(found[0], headers=headers)
 
     @web.middleware
     async def _guarded(self, request: web.Request, handler: _Handler) -> web.StreamResponse:

@@ -16,6 +16,9 @@ from tillbridge.stores.consent import CallbackAnswer
 from tillbridge.web.opening import opening_of
 
 STATIC = Path(__file__).with_name("static")
+_INSTALLED = Path(__file__).with_name("guides")
+GUIDES = _INSTALLED if _INSTALLED.is_dir() else Path(__file__).parents[3] / "docs"  # of a clone
+PICTURES = GUIDES / "images" / "guide"
 # Control characters, marks that override the direction of text, halves of characters.
 _UNSEEMLY = re.compile(
     "[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff]"
@@ -32,13 +35,13 @@ def template(name: str) -> Template:
 def static_version() -> str:
     """Return what changes when a static file does, so that browsers may keep the old ones."""
     whole = 0
-    for path in sorted(STATIC.iterdir()):
+    for path in sorted((*STATIC.iterdir(), *PICTURES.glob("*.png"))):
         whole = crc32(path.read_bytes(), whole)
     return f"{whole:08x}"
 
 
 def static_address(name: str) -> str:
-    """Return where a browser finds a file of `static/`."""
+    """Return where a browser finds a file of `static/`, or a picture of the guides."""
     return f"/static/{name}?{static_version()}"
 
 
