@@ -19,7 +19,7 @@ LIBRARIES = $(shell grep -c '^[a-z0-9].*==' requirements/dev.txt)
 LOCK_BIN := .venv-lock/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test check bench deb deb-test systemd-test reference messages goldens screenshots windows-bundle lock clean
+.PHONY: help setup demo test check simulate bench deb deb-test systemd-test reference messages goldens screenshots windows-bundle lock clean
 
 help: ## list these targets
 	@echo 'usage: make TARGET [PYTHON=python3.12]'
@@ -44,6 +44,9 @@ check: setup ## format, lint, types, import layers
 	$(BIN)/mypy $(wildcard src tests bench packaging/deb) $(wildcard adapters/*/src adapters/*/tests)
 	$(BIN)/mypy --platform win32 --cache-dir .mypy_cache/win32 --no-warn-unreachable src  # what only Windows sees, read here
 	$(BIN)/lint-imports --no-logo
+
+simulate: setup ## the whole bridge in virtual time, with faults (ARGS="--seed 7" plays one again; --help)
+	$(BIN)/python -m tests.simulation $(ARGS)
 
 bench: setup ## the measurements (ARGS=--help tells more)
 	$(BIN)/python -m bench $(ARGS)

@@ -1,0 +1,84 @@
+"""The command line of the simulator."""
+
+import argparse
+import shutil
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+from tests.simulation.machine import installed
+from tests.simulation.simulation import Simulation, make_template, plan_of
+
+_cpu = time.process_time
+
+
+def main() -> int:
+    """Run the seeds that are asked for; 1 where an invariant does not hold."""
+    parser = argparse.ArgumentParser(prog="make simulate ARGS=")
+    parser.add_argument("--seed", type=int, default=None, help="play this one, and print all of it")
+    parser.add_argument("--seeds", type=int, default=20, help="play so many")
+    parser.add_argument("--fresh", action="store_true", help="begin with a seed nobody has played")
+    parser.add_argument("--first", type=int, default=1, help="from this one on")
+    parser.add_argument("--orders", type=int, default=12, help="of each seed")
+    parser.add_argument("--seconds", type=float, default=150.0, help="of virtual time")
+    parser.add_argument("--digests", action="store_true", help="print a number of each history")
+    parser.add_argument("--calm", action="store_true", help="without faults")
+    parser.add_argument("--history", action="store_true", help="print it all the same")
+    parser.add_argument("--cpu", type=float, default=1e9, help="stop after so many seconds of CPU")
+    parser.add_argument("--days", type=float, default=None, help="in place of --seconds")
+    asked = parser.parse_args()
+    if asked.days is not None:
+        asked.seconds = asked.days * 86400
+    if asked.fresh:
+        asked.first, asked.seeds = int(time.time()) % 10**9 * 1000, 1000
+    seeds = (
+        [asked.seed] if asked.seed is not None else range(asked.first, asked.first + asked.seeds)
+    )
+    shared = Path("/dev/shm")  # a disk that costs nothing
+    folder = Path(tempfile.mkdtemp(dir=shared if shared.is_dir() else None))
+    failed, orders, played = [], 0, 0
+    try:
+        with installed():
+            template = make_template(folder)
+            made = _cpu()
+            for seed in seeds:
+                if _cpu() - made > asked.cpu:
+                    break
+                plan = plan_of(
+                    seed, orders=asked.orders, seconds=asked.seconds, faults=not asked.calm
+                )
+                sim = Simulation(plan, folder, template)
+                sim.run()
+                played += 1
+                orders += len(sim.service.orders)
+                if sim.violations:
+                    failed.append(seed)
+                    print(f"seed {seed}: {sim.violations[0]}", flush=True)
+                if asked.digests:
+                    print(f"seed {seed}: {sim.digest()} {sim.loop.steps} steps")
+                if asked.history or (sim.violations and asked.seed is not None):
+                    report(sim)
+            took = _cpu() - made
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+    print(
+        f"{played} seeds ({seeds[0]} to {seeds[played - 1]}), {orders} orders: {took:.1f} s of CPU,"
+    )
+    print(f"{played / took:.1f} seeds/s, {orders / took:.0f} orders/s; failed: {failed or 'none'}")
+    return 1 if failed else 0
+
+
+def report(sim: Simulation) -> None:
+    """Print a history."""
+    print(f"seed {sim.plan.seed}: {sim.plan.settings}")
+    for event in sim.plan.events:
+        print(f"  {event}")
+    for at, what, detail in sim.history:
+        print(f"    {at:9.3f} {what} {detail}")
+    for line in sim.log_lines[-60:]:
+        print(f"      log {line}")
+    for violation in sim.violations:
+        print(f"  VIOLATED {violation}")
+    print(f"  digest {sim.digest()}")
+    sys.stdout.flush()

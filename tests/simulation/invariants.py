@@ -1,0 +1,150 @@
+"""The invariants of the design, each with a checker of its own, and what the world may do wrong."""
+
+import random
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any
+
+from tests.simulation.service import FINAL
+
+if TYPE_CHECKING:
+    from tests.simulation.simulation import Simulation
+
+_RANK = {"created": 0, "accepted": 1, "preparing": 2, "ready": 3, "completed": 4}
+_BY_TILL = {"": "created", "accepted": "accepted", "preparing": "preparing", "ready": "ready"}
+
+
+# -- what may go wrong
+
+
+def _weather(rng: random.Random) -> dict[str, Any]:
+    name = rng.choice(
+        (
+            "refused lost_request lost_answer errors gateway garbage slow webhook_lost"
+            " webhook_answer_lost webhook_twice webhook_slow"
+        ).split()
+    )
+    return {"seconds": round(rng.uniform(5, 90), 1), name: rng.choice((0.1, 0.4, 1.0))}
+
+
+FAULTS: Mapping[str, Callable[[random.Random], dict[str, Any]]] = {
+    "crash": lambda rng: {
+        "after": int(10 ** rng.uniform(0, 3.5)),
+        "down": round(10 ** rng.uniform(-1, 1.7), 1),
+        "power": rng.random() < 0.5,
+    },
+    "crash_at_commit": lambda rng: {
+        "after": rng.randint(1, 12),
+        "place": rng.choice(("before", "after")),
+        "down": round(10 ** rng.uniform(-1, 1.7), 1),
+        "power": rng.random() < 0.5,
+    },
+    "restart": lambda rng: {"down": round(rng.uniform(0.5, 20), 1)},
+    "weather": _weather,
+    "till_off": lambda rng: {"seconds": round(rng.uniform(2, 100), 1)},
+    "till_hangs": lambda rng: {"seconds": rng.choice((5.0, 25.0, 50.0))},
+    "till_slow": lambda rng: {
+        "seconds": round(rng.uniform(5, 60), 1),
+        "slow": rng.choice((0.5, 3)),
+    },
+    "till_breaks": lambda rng: {},
+    "till_refuses": lambda rng: {"which": rng.randrange(4)},
+    "disk": lambda rng: {
+        "seconds": round(rng.uniform(2, 40), 1),
+        "what": rng.choice(("full", "slow", "fails")),
+        "amount": round(rng.uniform(0.05, 3.0), 2),
+    },
+    "limit": lambda rng: {"seconds": round(rng.uniform(3, 90), 1)},
+    "tokens": lambda rng: {},
+}
+
+
+# -- 1. An acknowledged delivery is on disk
+
+
+def acknowledged_is_on_disk(sim: "Simulation", sending: Any) -> None:
+    known = sim.machine.rows("SELECT 1 FROM inbox WHERE event_id = ?", sending.event_id)
+    if not known:
+        sim.violated("1 acknowledged", f"{sending.event_id} was acknowledged and is not on disk")
+
+
+def all_acknowledged_are_on_disk(sim: "Simulation") -> None:
+    if not sim.acked:
+        return
+    known = {each for (each,) in sim.machine.rows("SELECT event_id FROM inbox")}
+    if lost := sorted(sim.acked.keys() - known):
+        sim.violated("1 acknowledged", f"after a crash {lost} are not on disk any more")
+
+
+# -- 2. One order, one ticket
+
+
+def one_ticket(sim: "Simulation", order: str) -> None:
+    records = [each.record for each in sim.till.live(order)]
+    if len(records) > 1 and sim.plan.settings["kind"] == "plain":
+        sim.violated("2 one ticket", f"{order} has {records}")
+
+
+# -- at the end
+
+
+def open_ends(sim: "Simulation") -> list[str]:
+    """Return what has not converged."""
+    if not sim.machine.running:
+        return ["the bridge does not run"]
+    found = [
+        f"{each.event_id} of {each.order} is not acknowledged"
+        for each in sim.service.sendings
+        if not each.done and each.attempts <= 6
+    ]
+    found += [why for order in sim.service.orders.values() if (why := order_is_open(sim, order))]
+    if sim.machine.rows("SELECT 1 FROM inbox WHERE handled_at IS NULL LIMIT 1"):
+        found.append("the inbox is not empty")
+    return found + menu_is_open(sim)
+
+
+def order_is_open(sim: "Simulation", order: Any) -> str:
+    """Return what is still to happen to an order; "" where it is as it should be."""
+    live = sim.till.live(order.id)
+    if order.state == "completed":
+        return ""
+    if order.state == "cancelled":
+        return f"{order.id} is cancelled, and in the till" if live else ""
+    if not live:
+        return f"{order.id} is {order.state}, and not in the till"
+    if len(live) > 1:
+        return f"{order.id} is in the till {len(live)} times"
+    said = _BY_TILL.get(live[0].status, "")
+    if sim.plan.settings["accept"] == "when_written" and said == "created":
+        said = "accepted"
+    if said != order.state:
+        return f"{order.id} is {order.state} at the service, and {said} in the till"
+    return "" if said == "ready" else f"{order.id} is only {said}"
+
+
+def menu_is_open(sim: "Simulation") -> list[str]:
+    """Return where the storefront is not what the till has."""
+    ours, theirs = sim.till.items, sim.service.items
+    extra = sorted(theirs.keys() - ours.keys())
+    found = [f"{each} is on sale, and not in the till" for each in extra]
+    for name, item in ours.items():
+        shown = theirs.get(name)
+        if shown is None:
+            found.append(f"{name} is not on the menu")
+        elif (shown["price"], shown["name"]) != (item.price, item.name):
+            found.append(f"{name} is shown as {shown['name']} for {shown['price']}")
+    return found
+
+
+def at_end(sim: "Simulation") -> None:
+    """Check what holds once everything has converged."""
+    if found := open_ends(sim):
+        sim.violated("converges", "; ".join(found[:4]))
+    all_acknowledged_are_on_disk(sim)
+    nothing_is_lost(sim)
+
+
+def nothing_is_lost(sim: "Simulation") -> None:
+    for order in sim.service.orders.values():
+        known = sim.machine.rows("SELECT 1 FROM orders WHERE order_id = ?", order.id)
+        if order.id in sim.acked.values() and order.state not in FINAL and not known:
+            sim.violated("2 no order lost", f"{order.id} was acknowledged and is unknown")

@@ -1,0 +1,588 @@
+"""One run: a restaurant, its till, the bridge and the ordering service, as one seed decides.
+
+What happens is planned first (`Plan`), so that a history can be made smaller by leaving events out;
+delays and losses come from a second source of numbers. Then everything is healed, and has to
+converge.
+"""
+
+import asyncio
+import copy
+import gc
+import hashlib
+import random
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from tests.simulation import invariants, machine, till
+from tests.simulation.loop import OWNER, Crash, Process, VirtualLoop
+from tests.simulation.machine import Clock, Machine, Network
+from tests.simulation.service import LOCATION, REDIRECT, RETRIES_S, Order, Service
+from tillbridge.adapter import Item
+from tillbridge.core.actor import Actor, Role
+from tillbridge.core.errors import BridgeError
+
+CONVERGES_WITHIN_S = 1500.0
+STAFF = Actor("page:anna", Role.TECHNICIAN)
+
+
+class Violation(Exception):
+    """An invariant does not hold."""
+
+    def __init__(self, name: str, text: str) -> None:
+        super().__init__(f"{name}: {text}")
+        self.name, self.text = name, text
+
+
+@dataclass(frozen=True)
+class Event:
+    """Something that happens at `at` seconds."""
+
+    at: float
+    what: str
+    args: dict[str, Any] = field(default_factory=dict)
+
+    def __str__(self) -> str:
+        shown = ", ".join(f"{name}={value}" for name, value in self.args.items())
+        return f"{self.at:9.3f}  {self.what}({shown})"
+
+
+@dataclass
+class Plan:
+    """What a seed decides."""
+
+    seed: int
+    seconds: float
+    settings: dict[str, Any]
+    events: list[Event]
+
+
+def plan_of(seed: int, *, orders: int = 12, seconds: float = 150.0, faults: bool = True) -> Plan:
+    """Return what happens in the run of this seed."""
+    rng = random.Random(f"plan {seed}")
+    settings: dict[str, Any] = {
+        "kind": rng.choice(("plain", "listing", "late")),
+        "accept": rng.choice(("when_written", "when_written", "when_confirmed")),
+        "auto_accept": rng.random() < 0.2,  # not with "when_confirmed"
+        "shuffle": rng.random() < 0.5,
+        "poll_s": rng.choice((5, 10, 20)),
+        "health_s": rng.choice((5, 15)),
+        "token_life_s": rng.choice((90.0, 3600.0)),
+        "small": rng.choice((3, 100)),
+    }
+    settings["auto_accept"] &= settings["accept"] == "when_written"
+    events = [
+        Event(
+            round(rng.uniform(5.0, seconds), 3),
+            "order",
+            {"lines": rng.randint(1, 3), "pick": rng.randrange(1000)},
+        )
+        for _number in range(orders)
+    ]
+    if faults:
+        kinds = invariants.FAULTS
+        for _number in range(rng.choice((0, 1, 2, 3, 5, 8))):
+            kind = rng.choice(list(kinds))
+            events.append(Event(round(rng.uniform(1.0, seconds), 3), kind, kinds[kind](rng)))
+    return Plan(seed, seconds, settings, sorted(events, key=lambda each: each.at))
+
+
+class Simulation:
+    """Runs a plan; `violations` is what was found."""
+
+    def __init__(self, plan: Plan, folder: Path, template: dict[str, bytes] | None) -> None:
+        self.plan, self.folder, self.template = plan, folder, template
+        self.rng = random.Random(f"world {plan.seed}")
+        self.noise = random.Random(f"noise {plan.seed}")
+        self.loop = VirtualLoop(
+            random.Random(f"loop {plan.seed}"), shuffle=plan.settings["shuffle"]
+        )
+        self.clock = Clock(self.loop)
+        self.world = Process("world")
+        self.service = Service(lambda: self.loop.now, self.clock.iso)
+        self.service.token_life_s = plan.settings["token_life_s"]
+        self.service.small = plan.settings["small"]
+        self.service.on_change = lambda what, detail: self.note(f"service.{what}", **detail)
+        self.till = till.Till(lambda: self.loop.now, self.noise)
+        self.till.on_change = self._till_changed
+        self.network = Network(self)
+        self.machine = Machine(self.loop, folder, self._config(), self)
+        self.machine.disk.on_fault = lambda what: self.note("disk", what=what)
+        self.history: list[tuple[float, str, dict[str, Any]]] = []
+        self.violations: list[Violation] = []
+        self.acked: dict[str, str] = {}  # event id: order
+        self.healed = False
+        self.counts: Counter[str] = Counter()
+        self.disturbed: set[str] = set()  # kinds of faults that were there
+        self.power_cut = False
+        self.starting = False
+        self.off_by_staff: dict[str, float] = {}
+        self.log_lines: list[str] = []
+        self.log_calls: list[tuple[str, str, int]] = []
+        self.over = False
+        for number in range(12):
+            self.till.items[f"p{number}"] = Item(
+                f"p{number}",
+                f"Dish {number}",
+                100 + 25 * number,
+                categories=(f"c{number % 3 + 1}",),
+            )
+
+    # -- what happened
+
+    def note(self, what: str, /, **detail: Any) -> None:
+        self.counts[what] += 1
+        self.history.append((self.loop.now - 1000.0, what, detail))
+
+    def logged(self, event: dict[str, Any]) -> None:
+        self.log_lines.append(f"{self.loop.now - 1000.0:9.3f} {event}")
+        if len(self.log_lines) > 400:
+            del self.log_lines[:200]
+
+    def called(self, method: str, path: str, status: int, answer: Any) -> None:
+        code = answer["error"]["code"] if status >= 400 else ""
+        self.note("call", call=f"{method} {path}", status=status, code=code)
+
+    def violated(self, name: str, text: str) -> None:
+        violation = Violation(name, text)
+        self.note("VIOLATED", name=name, text=text)
+        self.violations.append(violation)
+
+    def digest(self) -> str:
+        """Return a number of the whole history: the same for the same seed."""
+        text = "\n".join(f"{at:.6f} {what} {detail}" for at, what, detail in self.history)
+        return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+    def _till_changed(self, what: str, detail: dict[str, Any]) -> None:
+        self.note(f"till.{what}", **detail)
+        if what == "ticket":
+            invariants.one_ticket(self, detail["order"])
+            if self.plan.settings["accept"] == "when_written":
+                self.later(self.noise.uniform(1.0, 8.0), self._kitchen, detail["record"])
+            else:
+                self.later(self.noise.uniform(0.5, 6.0), self._kitchen, detail["record"])
+        elif what == "broken":
+            self.violated("6 adapter", detail["what"])
+
+    def _config(self) -> str:
+        chosen = self.plan.settings
+        return f"""
+[bridge]
+data_dir = "data"
+keep_log_bytes = 0
+[service]
+base_url = "http://127.0.0.1:9000/v2"
+client_id = "app_123"
+client_secret = "app-secret"
+redirect_uri = "{REDIRECT}"
+[receiver]
+listen = "127.0.0.1:8088"
+public_url = "http://127.0.0.1:8088"
+[status_page]
+listen = "127.0.0.1:8089"
+[diagnostics]
+probe_every_s = 0
+service_probe_every_s = 0
+[stores.main]
+location_id = "{LOCATION}"
+currency = "USD"
+notification_email = "owner@example.net"
+auto_accept_orders = {str(chosen["auto_accept"]).lower()}
+[stores.main.pos]
+adapter = "tests.simulation.till:ADAPTER"
+kind = "{chosen["kind"]}"
+poll_s = {chosen["poll_s"]}
+health_s = {chosen["health_s"]}
+[stores.main.orders]
+accept = "{chosen["accept"]}"
+"""
+
+    # -- the world
+
+    def later(self, seconds: float, do: Callable[..., Any], *args: Any) -> None:
+        """Let something happen in the world."""
+        self.loop.call_later(seconds, self._happens, do, *args, context=self.world.context)
+
+    def _happens(self, do: Callable[..., Any], *args: Any) -> None:
+        made = do(*args)
+        if asyncio.iscoroutine(made):
+            self.loop.create_task(made, context=self.world.context.copy())
+
+    def _kitchen(self, record: str) -> None:
+        """Let the kitchen go on with a ticket."""
+        ticket = next(each for each in self.till.tickets if each.record == record)
+        if not ticket.live or len(self.till.live(ticket.key)) > 1:
+            return
+        order = self.service.orders[ticket.key]
+        steps = ["accepted", "preparing", "ready"]
+        place = steps.index(ticket.status) + 1 if ticket.status in steps else 0
+        if ticket.status == "ready":
+            return
+        if self.plan.settings["accept"] == "when_written" and place == 0:
+            place = 1
+        self.till.move(ticket, steps[place])
+        if steps[place] == "ready":
+            self.later(self.noise.uniform(2.0, 20.0), self._courier, order)
+        else:
+            self.later(self.noise.uniform(1.0, 15.0), self._kitchen, record)
+
+    def _courier(self, order: Order) -> None:
+        if order.state == "ready" and self.noise.random() < 0.6:
+            self.service.complete(order)
+            self.send_all()
+
+    def send_all(self) -> None:
+        """Send the events that are due."""
+        for sending in self.service.sendings:
+            if not sending.done and sending.attempts == 0 and sending.next_at <= self.loop.now:
+                sending.attempts = 1
+                self.later(self.noise.uniform(0.005, 0.1), self._send, sending)
+
+    async def _send(self, sending: Any) -> None:
+        weather, rng = self.network.weather, self.noise
+        status = 0
+        if rng.random() >= weather.webhook_lost:
+            headers = {
+                "X-Service-Event": sending.event_type,
+                "X-Service-Delivery-Id": f"dlv_{self.noise.randrange(10**9)}",
+                "X-Service-Signature": sending.signature,
+                "X-Service-Location-Id": LOCATION,
+            }
+            if rng.random() < weather.webhook_slow:
+                await asyncio.sleep(rng.uniform(1.0, 9.0))
+            status = await self.machine.deliver(headers, sending.body)
+            if status in range(200, 300):
+                invariants.acknowledged_is_on_disk(self, sending)
+                self.acked[sending.event_id] = sending.order
+            elif status not in {0, 503}:
+                self.violated("1 acknowledged", f"{sending.event_id} was refused with {status}")
+            if rng.random() < weather.webhook_twice:
+                self.later(rng.uniform(0.0, 5.0), self._send_again, sending)
+            if rng.random() < weather.webhook_answer_lost:
+                status = 0
+        self.note("delivery", event=sending.event_id, order=sending.order, status=status)
+        if status in range(200, 300):
+            sending.done = True
+        elif sending.attempts <= len(RETRIES_S):
+            pause = 5.0 if self.healed else RETRIES_S[sending.attempts - 1]
+            sending.attempts += 0 if self.healed else 1
+            self.later(pause, self._send, sending)
+
+    async def _send_again(self, sending: Any) -> None:
+        if self.noise.random() < 0.5:
+            headers = {"X-Service-Delivery-Id": f"dlv_{self.noise.randrange(10**9)}"}
+            headers["X-Service-Signature"] = sending.signature
+            status = await self.machine.deliver(headers, sending.body)
+            self.note("delivery.again", event=sending.event_id, status=status)
+
+    # -- events of the plan
+
+    def do_order(self, lines: int, pick: int) -> None:
+        """Place an order of what the storefront shows."""
+        shown = [each for each in self.service.items.values() if each.get("available", True)]
+        if not shown or self.service.status != "active" or self.service.integration is None:
+            return
+        chosen = [shown[(pick * (n + 7)) % len(shown)] for n in range(lines)]
+        order = self.service.place(
+            [
+                {
+                    "product_id": f"prod_{each['external_id']}",
+                    "product_variant_id": None,
+                    "product_name": each["name"],
+                    "quantity": 1 + pick % 2,
+                    "unit_price": each["price"],
+                    "subtotal": each["price"] * (1 + pick % 2),
+                    "tax_amount": 0,
+                    "external_id": each["external_id"],
+                    "variant_external_id": None,
+                    "options": [],
+                }
+                for each in chosen
+            ]
+        )
+        self.note("order", order=order.id)
+        self.send_all()
+
+    def _fault(self, kind: str, **detail: Any) -> None:
+        self.disturbed.add(kind)
+        self.note(f"fault.{kind}", **detail)
+
+    def do_crash(self, after: int, down: float, power: bool) -> None:
+        """End the process after so many more of its steps."""
+        process = self.machine.process
+        if process is None or self.healed:
+            return
+        self._fault("crash", after=after, power=power)
+        process.crash_after = process.steps + after
+        self.power_cut, self.down_s = power, down
+
+    def do_crash_at_commit(self, after: int, place: str, down: float, power: bool) -> None:
+        if self.healed:
+            return
+        self._fault("crash", commit=after, place=place, power=power)
+        disk = self.machine.disk
+        disk.crash_at = (disk.commits + after, place)
+        self.power_cut, self.down_s = power, down
+
+    def do_restart(self, down: float) -> None:
+        """Stop in order."""
+        self._fault("restart")
+        self.down_s = down
+        self.machine.stop()
+
+    def do_weather(self, seconds: float, **more: float) -> None:
+        if self.healed:
+            return
+        self._fault("network", seconds=seconds, **more)
+        for name, value in more.items():
+            setattr(self.network.weather, name, value)
+        self.later(seconds, self.network.weather.heal)
+
+    def do_till_off(self, seconds: float) -> None:
+        if self.healed:
+            return
+        self._fault("till", what="off", seconds=seconds)
+        self.till.offline = True
+        self.later(seconds, setattr, self.till, "offline", False)
+
+    def do_till_hangs(self, seconds: float) -> None:
+        self._fault("till", what="hangs", seconds=seconds)
+        self.till.hang_s = seconds
+
+    def do_till_slow(self, seconds: float, slow: float) -> None:
+        self._fault("till", what="slow", seconds=seconds)
+        self.till.slow_s = slow
+        self.later(seconds, setattr, self.till, "slow_s", 0.0)
+
+    def do_till_breaks(self) -> None:
+        self._fault("till", what="breaks")
+        self.till.breaks_after = True
+
+    def do_till_refuses(self, which: int) -> None:
+        self._fault("refusal")
+        self.till.refuses = till.REFUSALS[which]
+
+    def do_disk(self, seconds: float, what: str, amount: float) -> None:
+        if self.healed:
+            return
+        self._fault("disk", what=what, seconds=seconds)
+        disk = self.machine.disk
+        if what == "full":
+            disk.full = True
+            self.later(seconds, setattr, disk, "full", False)
+        elif what == "slow":
+            disk.slow_s = amount
+            self.later(seconds, setattr, disk, "slow_s", 0.0)
+        else:
+            disk.fails = int(amount) + 1
+
+    def do_limit(self, seconds: float) -> None:
+        if self.healed:
+            return
+        self._fault("limit", seconds=seconds)
+        self.service.limited_until = self.loop.now + seconds
+
+    def do_tokens(self) -> None:
+        """Let all access tokens end."""
+        self._fault("tokens")
+        self.service.access.clear()
+
+    def do_jump(self, seconds: float) -> None:
+        self._fault("jump", seconds=seconds)
+        self.clock.jumped_s += seconds
+
+    # -- the process
+
+    def ended(self, which: Machine, failure: BaseException | None) -> None:
+        """Take note that the program has ended by itself."""
+        if self.over:
+            return
+        self.note("bridge.ended", failure=str(failure or ""))
+        expected = failure is None or bool(self.disturbed & {"disk", "crash"})
+        if failure is not None and not (expected and isinstance(failure, BridgeError)):
+            self.violated("12 supervised", f"the bridge ended: {failure!r}")
+        self.later(0.0, self._restart_later)
+
+    def _restart_later(self) -> None:
+        self.machine.ended()
+        self.later(getattr(self, "down_s", 1.0), self._start)
+
+    def _start(self) -> None:
+        if self.machine.process is None:
+            self.note("bridge.start")
+            self.machine.start()
+
+    def _crashed(self) -> None:
+        power = self.power_cut
+        self.note("bridge.crashed", power=power)
+        self.machine.end(power_cut=power)
+        invariants.all_acknowledged_are_on_disk(self)
+        self.later(getattr(self, "down_s", 1.0), self._start)
+
+    # -- a run
+
+    def run(self) -> None:
+        """Run the plan, heal the world, and let everything converge."""
+        random.seed(self.plan.seed)
+        till.current.append(self.till)
+        machine._machines.append(self.machine)
+        machine._clocks.append(self.clock)
+        machine._disk.append(self.machine.disk)
+        gc.disable()
+        asyncio._set_running_loop(self.loop)
+        token = OWNER.set(self.world)
+        try:
+            self._run()
+        except Violation as violation:
+            self.violations.append(violation)
+        finally:
+            self.over = True
+            if self.machine.process is not None:
+                self.machine.end()
+            self.world.alive = False
+            self.world.context.run(self.machine._kill, self.world)
+            OWNER.reset(token)
+            asyncio._set_running_loop(None)
+            gc.enable()
+            for stack in (till.current, machine._machines, machine._clocks, machine._disk):
+                stack.pop()
+
+    def _run(self) -> None:
+        self._begin()
+        self._until(self.loop.now + 60.0, lambda: self.machine.running)
+        if not self.machine.running:
+            raise Violation("12 supervised", "the bridge does not start")
+        if self.template is None:
+            self._connect()
+        began = self.loop.now
+        for event in self.plan.events:
+            self.loop.call_at(began + event.at, self._event, event, context=self.world.context)
+        self._until(began + self.plan.seconds, lambda: False)
+        self._heal()
+        self._until(self.loop.now + CONVERGES_WITHIN_S, self._converged)
+        invariants.at_end(self)
+        for failure in self.loop.failures:
+            self.violated(
+                "12 supervised", f"{failure.get('message')}: {failure.get('exception')!r}"
+            )
+
+    def _event(self, event: Event) -> None:
+        getattr(self, f"do_{event.what}")(**event.args)
+
+    def _begin(self) -> None:
+        machine.clear(self.folder / "data")
+        if self.template is not None:
+            for name, content in self.template.items():
+                path = self.folder / "data" / name
+                path.write_bytes(content)
+                path.chmod(0o600)
+            self._connected_already()
+        self._start()
+
+    def _connected_already(self) -> None:
+        """Let the service know of the integration that the template has."""
+        service = self.service
+        for _n in range(3):
+            service.next_id("x")
+        service.secret = TEMPLATE["secret"]
+        service.access = {TEMPLATE["access"]: self.loop.now + 3600.0}
+        service.refresh = {TEMPLATE["refresh"]: self.loop.now + 7 * 86400}
+        service.number = TEMPLATE["number"]
+        service.items = copy.deepcopy(TEMPLATE["items"])
+        service.synced_at = TEMPLATE["synced_at"]
+        service.integration = {
+            **copy.deepcopy(TEMPLATE["integration"]),
+            "auto_accept_orders": self.plan.settings["auto_accept"],
+        }
+
+    def _connect(self) -> None:
+        """Let a technician connect the store, and the merchant consent."""
+
+        async def connect() -> None:
+            begun = await self.machine.perform("connect", {"store": "main"}, STAFF)
+            query = {"code": self.service.consented(), "state": begun["state"]}
+            process = self.machine.process
+            assert process is not None
+            task = self.loop.create_task(
+                self.machine.connections.returned(query), context=process.context.copy()
+            )
+            while not task.done():
+                await asyncio.sleep(0.1)
+
+        self._happens(connect)
+        self._until(self.loop.now + 60.0, lambda: bool(self.service.items))
+
+    def _until(self, ends: float, is_done: Callable[[], bool]) -> None:
+        """Run until then, or until it is done; a process that crashes is cleared up after."""
+        look_at = self.loop.now
+        while True:
+            if self.violations:
+                raise self.violations.pop()
+            if self.loop.now >= look_at:
+                if is_done():
+                    return
+                look_at = self.loop.now + 2.0
+            try:
+                if not self.loop.step(ends):
+                    return
+            except Crash:
+                self._crashed()
+
+    def _heal(self) -> None:
+        """End all faults; what waits for a delivery is delivered again soon."""
+        self.note("healed")
+        self.healed = True
+        self.network.weather.heal()
+        till_ = self.till
+        till_.offline, till_.slow_s, till_.hang_s, till_.refuses = False, 0.0, 0.0, None
+        till_.breaks_after, till_.torn = False, ""
+        disk = self.machine.disk
+        disk.full, disk.fails, disk.slow_s, disk.crash_at = False, 0, 0.0, None
+        self.service.limited_until = 0.0
+        if self.machine.process is not None:
+            self.machine.process.crash_after = float("inf")
+        for sending in self.service.sendings:
+            if not sending.done and sending.attempts <= 1 + len(RETRIES_S):
+                self.later(5.0 + self.noise.random(), self._send, sending)
+
+    def _converged(self) -> bool:
+        return not invariants.open_ends(self)
+
+
+TEMPLATE: dict[str, Any] = {}
+
+
+def make_template(folder: Path) -> dict[str, bytes]:
+    """Connect a store once; return the machine's files. Every run but that begins with them."""
+    plan = plan_of(0, orders=0, seconds=30.0, faults=False)
+    sim = Simulation(plan, folder, None)
+    files: dict[str, bytes] = {}
+
+    def look() -> None:
+        files.update(machine.template_of(folder))
+        service = sim.service
+        TEMPLATE.update(
+            secret=service.secret,
+            access=next(reversed(service.access)),
+            refresh=next(iter(service.refresh)),
+            number=service.number + 100,
+            integration=dict(service.integration or {}),
+            items=service.items,
+            synced_at=service.synced_at,
+        )
+
+    heal = sim._heal
+
+    def at_heal() -> None:
+        sim.machine.stop()
+        sim._until(sim.loop.now + 30.0, lambda: sim.machine.process is None)
+        look()
+        heal()
+
+    sim._heal = at_heal  # type: ignore[method-assign]  # this once
+    sim.run()
+    if not files:
+        raise RuntimeError(f"no template: {sim.violations} {sim.history[-10:]}")
+    return files

@@ -1,0 +1,52 @@
+"""Fresh seeds in each run, and those that have found something."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+# Of the CPU, in seconds; a job at night gives it more.
+CPU_S = os.environ.get("SIMULATION_CPU_S", "20")
+
+# Seeds that found something that was mended since.
+KEPT = (50, 102)
+
+
+def _simulate(*arguments: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "tests.simulation", *arguments],
+        cwd=ROOT,
+        env={**os.environ, "PYTHONHASHSEED": "0"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(600)
+def test_the_invariants_hold_in_fresh_seeds(capsys: pytest.CaptureFixture[str]) -> None:
+    done = _simulate("--fresh", "--cpu", CPU_S)
+
+    with capsys.disabled():
+        print(f"\nsimulated: {done.stdout.strip().splitlines()[-2:]}")
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", KEPT)
+def test_a_kept_seed_finds_nothing(seed: int) -> None:
+    done = _simulate("--seed", str(seed))
+
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_a_seed_is_replayed_exactly() -> None:
+    once, again = (_simulate("--first", "3", "--seeds", "2", "--digests") for _time in range(2))
+
+    histories = [each.stdout.splitlines()[:2] for each in (once, again)]
+    assert histories[0] == histories[1], once.stderr
+    assert histories[0][0].startswith("seed 3: ")
