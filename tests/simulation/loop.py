@@ -43,6 +43,7 @@ class SimFuture(asyncio.Future[Any]):
     """Hashed by number, so that sets of them have the same order in each run."""
 
     def __init__(self, *, loop: asyncio.AbstractEventLoop) -> None:
+        self.owner = OWNER.get()
         super().__init__(loop=loop)
         self._number = next(_numbers)
 
@@ -65,7 +66,7 @@ class SimTask(asyncio.Task[Any]):
     ) -> None:
         self._number, self.coro = next(_numbers), coro
         context = contextvars.copy_context() if context is None else context
-        owner = context[OWNER]
+        owner = self.owner = context[OWNER]
         owner.tasks[self] = None
         super().__init__(coro, loop=loop, name=name or f"task-{self._number}", context=context)
         self.add_done_callback(lambda task: owner.tasks.pop(self, None))
@@ -117,7 +118,9 @@ class VirtualLoop(asyncio.BaseEventLoop):
         """No signals come."""
 
     def call_exception_handler(self, context: dict[str, Any]) -> None:
-        self.failures.append(context)
+        whose = context.get("future") or context.get("task")
+        if whose is None or whose.owner.alive:  # what a crash cuts off is nobody's
+            self.failures.append(context)
 
     def run_in_executor(  # type: ignore[override]  # the base class returns a future of its own kind
         self, executor: Any, func: Callable[..., Any], *args: Any
