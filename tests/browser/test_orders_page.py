@@ -96,6 +96,33 @@ async def test_a_cancel_asks_before_it_acts(browser: Browser, harness: PageHarne
     await page.close()
 
 
+async def test_trying_again_acts_at_a_touch_and_once(
+    browser: Browser, harness: PageHarness
+) -> None:
+    page = await browser.new_page()
+    await page.goto(harness.url + "/orders/ord_1")
+    button = page.get_by_role("button", name="Try again")
+    twice = """button => {
+        const refused = [];
+        const end = event => {
+            refused.push(event.defaultPrevented);
+            event.preventDefault();
+        };
+        window.addEventListener('submit', end);
+        button.form.requestSubmit(button);
+        button.form.requestSubmit(button);
+        window.removeEventListener('submit', end);
+        return refused;
+    }"""  # what a second tap does before the answer is there
+    assert await button.evaluate(twice) == [False, True]
+    await expect(button).to_have_attribute("aria-busy", "true")
+    await page.reload()
+    await button.click()
+    await expect(page.locator(".flash")).to_contain_text("Did retry.")
+    assert [each for each in harness.control.asked if each[0] == "retry"] == [("retry", "ord_1")]
+    await page.close()
+
+
 async def test_an_order_is_handled_by_hand_with_the_keyboard_alone(
     browser: Browser, harness: PageHarness
 ) -> None:

@@ -15,6 +15,7 @@ from tillbridge.web.site.registry import EVERYTHING
 
 PUSH = "/stores/main/menu/push"
 RETRY = "/orders/ord_1/retry"
+DONE = "/orders/ord_1/done"
 
 
 @pytest.fixture
@@ -44,17 +45,35 @@ def basic(name: str, password: str = PASSWORD) -> str:
 
 
 async def test_an_action_asks_acts_and_tells_once(here: PageHarness) -> None:
-    asked = await here.get(RETRY)
+    asked = await here.get(DONE)
     assert asked.status == 200
-    assert "Try order ord_1 again now?" in asked.text
+    assert "The bridge stops trying to send order ord_1 to the till." in asked.text
     looked = [("order", "ord_1")]
     assert here.control.asked == looked
-    done = await here.post(RETRY)
+    done = await here.post(DONE, {"how": "typed"})
     assert done.status == 303
-    assert here.control.asked == [*looked, ("retry", "ord_1")]
+    assert here.control.asked == [*looked, ("done", "ord_1", "typed")]
     shown = await here.get(done.headers["Location"])
-    assert "Did retry." in shown.text
-    assert "Did retry." not in (await here.get(done.headers["Location"])).text
+    assert "Did done." in shown.text
+    assert "Did done." not in (await here.get(done.headers["Location"])).text
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        RETRY,
+        PUSH,
+        "/stores/main/menu/push-all",
+        "/stores/main/tables/push",
+        "/stores/main/resume",
+        "/stores/main/tax",
+    ],
+)
+async def test_what_can_be_undone_or_repeated_acts_at_once(here: PageHarness, path: str) -> None:
+    assert (await here.get(path)).status == 405
+    done = await here.post(path, {"back-to": "/"})
+    assert done.headers["Location"].startswith("/?said=")
+    assert 'class="flash good"' in (await here.get(done.headers["Location"])).text
 
 
 @pytest.mark.parametrize(

@@ -207,22 +207,12 @@ SUBJECT = subject(
         "/stores/{store}/menu/push",
         _("Update the storefront now"),
         "menu.push",
-        ask=Question(
-            _("Send what differs between the till and the storefront of {store}?"),
-            _("Update the storefront now"),
-            points=(_("Changes on hold stay on hold."),),
-        ),
         fixed={"full": False},
     ),
     performs(
         "/stores/{store}/menu/push-all",
         _("Send the whole menu again"),
         "menu.push",
-        ask=Question(
-            _("Send the whole menu of {store} again?"),
-            _("Send the whole menu again"),
-            points=(_("Use this when the storefront shows something else than the till."),),
-        ),
         fixed={"full": True},
     ),
     home="/menu",

@@ -331,15 +331,6 @@ async def _ask_cancel(visit: Visit) -> Question:
     )
 
 
-async def _ask_retry(visit: Visit) -> Question:
-    order: WholeOrder = await visit.perform("orders.show", order=visit.params["order"])
-    return Question(
-        _("Try order {order} again now?").format(order=_name(order)),
-        _("Try again"),
-        points=(_("The till is asked first whether it already has the order."),),
-    )
-
-
 async def _ask_done(visit: Visit) -> Question:
     order: WholeOrder = await visit.perform("orders.show", order=visit.params["order"])
     points: list[str] = []
@@ -458,13 +449,7 @@ SUBJECT = subject(
         live=False,
     ),
     File("/orders.csv", _export),
-    performs(
-        "/orders/{order}/retry",
-        N_("Try again"),
-        "order.retry",
-        ask=_ask_retry,
-        back="/orders/{order}",
-    ),
+    performs("/orders/{order}/retry", N_("Try again"), "order.retry", back="/orders/{order}"),
     performs(
         "/orders/{order}/cancel",
         N_("Cancel order"),

@@ -151,16 +151,7 @@ SUBJECT = subject(
     performs(
         "/stores/{store}/pause", N_("Pause the store"), "store.pause", do=_pause, ask=_asked_pause
     ),
-    performs(
-        "/stores/{store}/resume",
-        N_("Reopen now"),
-        "store.resume",
-        ask=Question(
-            _("Reopen {store}? Guests can order again, whoever paused it."),
-            N_("Reopen {store}"),
-            points=(N_("While the till is away the bridge keeps it closed until it is back."),),
-        ),
-    ),
+    performs("/stores/{store}/resume", N_("Reopen now"), "store.resume"),
     performs("/stores/{store}/busy", N_("Busy mode"), "store.busy", do=_busy, ask=_asked_busy),
     performs("/stores/{store}/busy-off", N_("Turn off busy mode"), "store.busy_off"),
     performs(
@@ -170,16 +161,7 @@ SUBJECT = subject(
         ask=_ask_settings,
         fixed={"full": False},
     ),
-    performs(
-        "/stores/{store}/tax",
-        _("Compare the taxes now"),
-        "store.tax",
-        do=_tax,
-        ask=Question(
-            _("The service's taxes of {store} are read now and compared with the till's."),
-            _("Compare the taxes"),
-        ),
-    ),
+    performs("/stores/{store}/tax", _("Compare the taxes now"), "store.tax", do=_tax),
     home="/store",
 )
 

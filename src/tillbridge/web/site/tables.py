@@ -102,16 +102,7 @@ SUBJECT = subject(
     performs(
         "/stores/{store}/tables/approve", _("Review change"), "tables.approve", ask=_ask_approve
     ),
-    performs(
-        "/stores/{store}/tables/push",
-        _("Update the tables now"),
-        "tables.push",
-        ask=Question(
-            _("Send the floor plan of {store} to the ordering service?"),
-            _("Update the tables"),
-            points=(_("Tables that are no longer in it can no longer be ordered from."),),
-        ),
-    ),
+    performs("/stores/{store}/tables/push", _("Update the tables now"), "tables.push"),
     performs(
         "/stores/{store}/tables/printed",
         _("I have printed them"),

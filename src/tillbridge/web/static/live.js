@@ -244,6 +244,18 @@
       focusAgain(document.body, left.control);
     }
   }());
+
+  /* A button that was pressed looks it until the answer is there, and does not act twice. */
+  document.addEventListener('submit', function (event) {
+    var form = event.target, button = event.submitter || form.querySelector('button');
+    if (event.defaultPrevented || form.getAttribute('method') !== 'post' || !button) { return; }
+    if (button.hasAttribute('aria-busy')) { event.preventDefault(); return; }
+    button.setAttribute('aria-busy', 'true');
+  });
+  window.addEventListener('pageshow', function () {
+    var pressed = document.querySelectorAll('button[aria-busy]'), i;
+    for (i = 0; i < pressed.length; i += 1) { pressed[i].removeAttribute('aria-busy'); }
+  });
   window.tillbridgeDead = dead;
   window.tillbridgeRefresh = refresh;
   listen();
