@@ -46,6 +46,31 @@ async def test_a_tap_marks_a_dish_and_undo_takes_it_back(
     await page.close()
 
 
+@pytest.mark.parametrize("size", [(1024, 768), (1280, 800), (1920, 1080)])
+async def test_the_tiles_fill_a_tablet_and_are_read_from_two_metres(
+    browser: Browser, harness: PageHarness, size: tuple[int, int]
+) -> None:
+    """Capitals of 20 pixels are 4 mm on a tablet: what eyes need at two metres."""
+    page = await browser.new_page(viewport={"width": size[0], "height": size[1]})
+    await page.goto(harness.url + "/86")
+    seen = await page.evaluate(
+        """() => {
+            const right = element => element.getBoundingClientRect().right;
+            const end = right(document.getElementById('board'));
+            const rows = [...document.querySelectorAll('.course .grid')];
+            return {
+                gaps: rows.map(grid => end - Math.max(...[...grid.children].map(right))),
+                names: [...document.querySelectorAll('.tile b')].map(
+                    name => getComputedStyle(name).fontSize
+                ),
+            };
+        }"""
+    )
+    assert max(seen["gaps"]) < 8
+    assert set(seen["names"]) == {"28px"}
+    await page.close()
+
+
 async def test_the_end_that_is_chosen_counts_and_a_size_is_sold_out_alone(
     browser: Browser, harness: PageHarness
 ) -> None:

@@ -120,10 +120,12 @@ async def save_and_order(page: Page) -> None:
     await step(page, "order", "open")
     for name in ("service", "sign_in", "store", "adapter", "address", "save"):
         await step(page, name, "done")
-    await page.get_by_role("button", name="Place a practice order").click()
+    await page.get_by_role("button", name="Place a test order").click()
     await expect(page.locator("#arrived")).to_contain_text("written into the till")
     await step(page, "order", "done")
     await expect(page.locator("main")).to_contain_text("What next")
+    again = page.locator("#all-set").get_by_role("button", name="Place a test order")
+    await expect(again).to_be_visible()
     await page.get_by_role("link", name="Open the overview").click()
     await expect(page.locator(".verdict")).to_be_visible()
 

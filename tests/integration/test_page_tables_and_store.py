@@ -49,6 +49,15 @@ async def test_a_pause_from_the_page_says_who_why_and_until_when() -> None:
         assert any(each[0] == "resume" for each in harness.control.asked)
 
 
+async def test_the_tables_say_that_they_come_from_the_till() -> None:
+    async with page_harness() as harness:
+        assert "add, rename and remove them there" in (await harness.get("/tables")).text
+        harness.control.tables.told = False
+        page = (await harness.get("/tables")).text
+        assert "add, rename and remove them there" not in page
+        assert "The bridge reads none from this till so far." in page
+
+
 async def test_a_store_is_paused_and_reopened_at_a_touch_from_the_orders() -> None:
     async with page_harness() as harness:
         facts = harness.control.facts.stores["main"].facts

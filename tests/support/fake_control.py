@@ -37,12 +37,13 @@ class FakeTables:
         self._told = told
 
         self.rows: list[Answer] = []
+        self.told = True  # by the till
         self.held: list[str] = []
         self.lines: list[str] = []
 
     async def list(self, store: str) -> Answer:
         told = self._told("tables", store)
-        return {**told, "title": "", "told": True, "held": self.held, "tables": self.rows}
+        return {**told, "title": "", "told": self.told, "held": self.held, "tables": self.rows}
 
     async def plan(self, store: str) -> Answer:
         return {**self._told("tables plan", store), "held": self.held, "lines": self.lines}

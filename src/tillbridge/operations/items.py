@@ -171,7 +171,7 @@ def reached(item: "OffSale") -> str:
         return _("Hidden from guests ✓")
     took_ms = item["reached_ms"]
     if took_ms < _SECOND_MS:  # in seconds too: nobody in a kitchen counts milliseconds
-        took = _("{n} s").format(n=number(round(took_ms / _SECOND_MS, 1)))
+        took = _("{n} s").format(n=number(max(round(took_ms / _SECOND_MS, 1), 0.1)))
     else:
         took = short_span(took_ms)
     return _("Hidden from guests ✓ (took {span})").format(span=took)

@@ -57,7 +57,7 @@ SENTENCES: Mapping[str, str] = {
     "setup.allow": N_("{who} connected the restaurant"),
     "setup.choose": N_("{who} chose the store"),
     "setup.forget": N_("{who} discarded unsaved settings"),
-    "setup.order": N_("{who} placed a practice order"),
+    "setup.order": N_("{who} placed a test order"),
     "setup.orders": N_("{who} chose where orders are sent"),
     "setup.restart": N_("{who} restarted the bridge"),
     "setup.sample_till": N_("{who} chose the sample till"),

@@ -145,7 +145,7 @@ SUBJECT = subject(
         ),
     ),
     performs("/setup/forget", _("Discard changes"), "setup.forget"),
-    performs("/setup/order", _("Place a practice order"), "setup.order"),
+    performs("/setup/order", _("Place a test order"), "setup.order"),
     home="/setup",
 )
 SUBJECT = tuple(

@@ -5,6 +5,7 @@ from typing import Any
 
 from aiohttp import web
 
+from tillbridge.core.actor import Role
 from tillbridge.core.errors import BridgeError
 from tillbridge.core.i18n import _, ngettext
 from tillbridge.qr_sheets.files import sheet_name
@@ -24,8 +25,15 @@ async def _fill(visit: Visit) -> Filled:
         zones = sorted({each["zone"] for each in found["tables"] if each["zone"]})
         adapter = part["pos"]["adapter"]
         more = {"name": name, "zones": zones, "status": part["tables"], "adapter": adapter}
-        stores.append({**found, **more})
+        is_asked = not (found["tables"] or found["told"]) and visit.visitor.role >= Role.TECHNICIAN
+        stores.append({**found, **more, "may_read": is_asked and await _may_read(visit, adapter)})
     return {"stores": stores, "papers": PAPERS, "per_page": _PER_PAGE, "usual": _USUAL_PER_PAGE}
+
+
+async def _may_read(visit: Visit, adapter: str) -> bool:
+    """Return whether an option of the till says where its tables are."""
+    till = (await visit.perform("setup.show", adapter=adapter))["till"]
+    return any(each["name"] == "tables" for each in till["fields"])
 
 
 async def _sheet(visit: Visit) -> web.Response:
