@@ -1,4 +1,4 @@
-"""A back-up put back: the till is asked what it has by now, and nothing is written twice."""
+"""A backup put back: the till is asked what it has by now, and nothing is written twice."""
 
 import json
 import shutil
@@ -28,7 +28,7 @@ async def test_orders_that_were_written_since_the_back_up_are_not_written_again(
     shop.till.change("p4", price="4.95")
     await shop.menu_is_on_sale()
     await shop.bridge.stop()
-    # The disk was replaced: all there is is the back-up, and the key that was kept elsewhere.
+    # The disk was replaced: all there is is the backup, and the key that was kept elsewhere.
     kept = shop.folder / "kept"
     kept.mkdir()
     for path in (saved, saved.with_suffix(".vault"), shop.folder / "data" / "ledger.key"):
@@ -39,7 +39,7 @@ async def test_orders_that_were_written_since_the_back_up_are_not_written_again(
     code, out, err = await shop.bridge.run("restore", str(kept / saved.name), "--yes", "--json")
     assert code == 0, out + err
     assert json.loads(out)["to_ask"] == 1
-    shop.till.change("p4", price="4.00")  # as it was when the back-up was made
+    shop.till.change("p4", price="4.00")  # as it was when the backup was made
     await shop.bridge.start()
     for order in (before, waiting, since):  # the service may deliver them again
         await shop.control(

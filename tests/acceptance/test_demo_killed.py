@@ -100,12 +100,12 @@ def test_the_demo_shows_what_its_faults_come_to(tmp_path: Path) -> None:
         assert [Path(each).exists() for each in command] == [True]
 
         page(service + "panel", do="kill")
-        assert "The bridge is dead" in page(service)
+        assert "The bridge was killed" in page(service)
         ordered = order(service)
         until("it says when", lambda: "tries again in 60 s" in page(ordered))
         until("here too", lambda: "the service tries again in 60 s, at" in said.read_text())
         page(service + "panel", do="clear")
-        until("it runs", lambda: "The bridge runs." in page(service))
+        until("it runs", lambda: "The bridge is running." in page(service))
         page(service + "panel", do="till_away")
         page(service + "panel", do="jump_minute")
         until("the bridge has it", lambda: "has not accepted it yet" in page(ordered))

@@ -47,4 +47,4 @@ def test_an_adapter_that_is_not_installed_is_told_how(tmp_path: Path) -> None:
 def test_a_till_without_a_rig_cannot_be_played() -> None:
     code, out = demo("process")
     assert code == 2
-    assert "brings no till for tests" in out
+    assert "has no till for tests" in out

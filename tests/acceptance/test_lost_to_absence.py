@@ -30,7 +30,7 @@ async def test_an_order_lost_to_an_absent_till_pauses_the_store_until_it_is_back
             (each["action"], each["detail"]["why"]) for each in entries if each["who"] == "bridge"
         ]
 
-    told = [("store.pause", "the till is away"), ("store.resume", "the till is back")]
+    told = [("store.pause", "the till is offline"), ("store.resume", "the till is back")]
 
     async def noted() -> bool:
         return await own() == told

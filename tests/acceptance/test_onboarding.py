@@ -134,8 +134,8 @@ async def test_on_a_terminal_it_asks_until_it_is_right(world: World) -> None:
     code, out = await at_a_terminal(world, answers, "signup", "main")
     assert code == 0, out
     assert "E-mail of the merchant" in out
-    assert "is no e-mail address" in out
-    assert "is no phone number" in out
+    assert "is not an e-mail address" in out
+    assert "is not a phone number" in out
     assert "is connected" in out
 
 

@@ -103,7 +103,7 @@ async def test_a_merchant_who_is_new_is_signed_up_here(wizard: Wizard) -> None:
     await wizard.send("service", base_url=f"{wizard.fresh.service}/v2")
     await wizard.send("sign-in", client_id="app_123", client_secret=SECRET)
     told = await wizard.send("sign-up", store__name="Bar Nuovo", email="nobody")
-    assert "is no e-mail address" in told
+    assert "is not an e-mail address" in told
     told = await wizard.send("sign-up", store__name="Bar Nuovo", email="new@example.com")
     await wizard.merchant_allows(told)
     assert "1. <strong>Bar Nuovo</strong>" in await wizard.page()
@@ -116,7 +116,7 @@ async def test_of_several_stores_one_is_chosen_by_its_number(tmp_path: Path) -> 
         page = await wizard.page()
         assert "1. <strong>Harbour</strong>" in page
         assert "2. <strong>Station</strong>" in page
-        assert "You have no such store" in await wizard.choose("st_nine")
+        assert "You have no store with this id" in await wizard.choose("st_nine")
         assert "Station, in USD." in await wizard.choose("st_two", "station")
         await wizard.send("till", adapter="folder", option__menu="export/menu.csv")
         await wizard.reach()
@@ -132,7 +132,7 @@ async def test_an_adapter_that_takes_no_orders_needs_another_one_that_does(wizar
     shutil.copy(LOYVERSE, wizard.fresh.folder / "items.csv")
     assert 'name="option-export"' in await wizard.page("?adapter=loyverse")
     told = await wizard.send("till", adapter="loyverse", option__export="items.csv")
-    assert "It takes no orders: choose below where they go." in told, told
+    assert "It does not take orders: choose below where they go." in told, told
     assert (await wizard.state())["adapter"] == "open"
     told = await wizard.send("orders", adapter="folder", option__orders_dir="orders")
     assert "folder takes the orders." in told
@@ -212,7 +212,7 @@ async def test_a_bridge_that_runs_is_changed_on_the_same_page(wizard: Wizard) ->
     told = await wizard.reach()
     assert "same machine or network" in told
     told = await wizard.send("store", currency="EUR", hours_file="hours.toml")
-    assert "There is no file hours.toml with opening hours." in told
+    assert "The opening-hours file hours.toml does not exist." in told
     shutil.copy(SAMPLE_HOURS, wizard.fresh.folder / "hours.toml")
     told = await wizard.send("store", currency="EUR", hours_file="hours.toml")
     assert '+currency = "EUR"' in told
@@ -250,7 +250,7 @@ async def test_what_is_edited_by_hand_is_never_put_back(wizard: Wizard) -> None:
     config.write_text(text, "utf-8")
     page = await wizard.page()
     assert 'name="digest"' not in page
-    assert "All of it is in bridge.toml." in page
+    assert "Everything is in bridge.toml." in page
     port = wizard.fresh.receiver_port
     url = f"http://localhost:{port}"
     await wizard.send("address", listen=f"127.0.0.1:{port}", public_url=url)
@@ -294,7 +294,7 @@ async def test_what_is_typed_wrong_is_told_beside_its_field_and_stays(wizard: Wi
     told = await wizard.send("sign-in", client_id="app_123", client_secret=SECRET)
     await wizard.merchant_allows(told)
     told = await wizard.send("store", store_id="st_main", store="main", currency="dollars")
-    assert "“dollars” is not the code of a currency." in beside("currency", told)
+    assert "“dollars” is not a currency code." in beside("currency", told)
     assert "USD" in beside("currency", told)
     await wizard.choose()
     form = {"option-menu": "export/menu.csv", "option-columns": "external_idd = PLU"}

@@ -84,9 +84,9 @@ async def test_it_is_saved_as_a_file_that_a_spreadsheet_may_open(
 
 async def test_a_chain_that_is_broken_says_where_and_what_to_do(harness: PageHarness) -> None:
     async def broken() -> dict:
-        return {"ok": False, "text": "Broken at 7.", "fix": "Compare it with the back-up."}
+        return {"ok": False, "text": "Broken at 7.", "fix": "Compare it with the backup."}
 
     harness.control.audit.verify = broken  # type: ignore[method-assign]  # one answer of many
     page = await harness.get("/diagnostics/audit?check=1")
     assert "Broken at 7." in page.text
-    assert "Compare it with the back-up." in page.text
+    assert "Compare it with the backup." in page.text

@@ -20,7 +20,7 @@ pytestmark = pytest.mark.browser
 @pytest_asyncio.fixture(loop_scope="session")
 async def harness() -> AsyncIterator[PageHarness]:
     async with page_harness() as made:
-        busy(made.control, "the till said no")
+        busy(made.control, "the till refused")
         yield made
 
 
@@ -50,7 +50,7 @@ async def test_an_examination_tells_what_is_wrong_and_what_to_do(
     await expect(page.locator("#report li")).to_have_count(5)
     broken = page.locator("#report li.bad")
     await expect(broken).to_contain_text("Failed")
-    await expect(broken.locator(".fix")).to_have_text("the till said no")
+    await expect(broken.locator(".fix")).to_have_text("the till refused")
     assert ("doctor",) in harness.control.asked
     assert [each["action"] for each in harness.trail.noted] == ["diagnostics.examine"]
     await page.close()
@@ -88,7 +88,7 @@ async def test_the_log_is_filtered_and_new_lines_come_by_themselves(
     await expect(lines).to_contain_text("pos.failed")
     await expect(page.get_by_label("Search")).to_have_value("till")
     await lines.locator("summary").click()
-    await expect(lines.locator("pre")).to_contain_text("the till said no")
+    await expect(lines.locator("pre")).to_contain_text("the till refused")
     first = harness.control.diagnostics.lines[0]
     harness.control.diagnostics.lines = [{**first, "event": "pos.failed_again"}, first]
     await expect(lines).to_have_count(2)

@@ -249,7 +249,7 @@ WIDER_WITH_OTHERS = f"""async () => {{
 
 # What the keyboard should reach, in the order in which it is read.
 WHAT_ACTS = """(() => [...document.querySelectorAll(
-  'a[href], button, input:not([type=hidden]), select, textarea, summary')]
+  'a[href], button, input:not([type=hidden]), select, textarea, summary, [tabindex="0"]')]
   .filter((each) => each.checkVisibility() && !each.disabled))"""
 
 BEGIN_AT_THE_TOP = f"""() => {{

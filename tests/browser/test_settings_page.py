@@ -19,12 +19,12 @@ async def test_alerts_are_set_up_without_a_script(browser: Browser) -> None:
         await page.get_by_label("Password at the mail server").fill("mail-server-password-17")
 
         harness.control.settings.refused = ConfigError(
-            "This is needed too.", field="alerts.email.sender"
+            "This field is required too.", field="alerts.email.sender"
         )
         await page.get_by_role("button", name="Save", exact=True).click()
         sender = page.get_by_label("From")
         await expect(sender).to_have_attribute("aria-invalid", "true")
-        await expect(page.get_by_role("alert")).to_contain_text("This is needed too.")
+        await expect(page.get_by_role("alert")).to_contain_text("This field is required too.")
         await expect(page.get_by_label("Send alerts to")).to_have_value("anna@example.com")
         assert "mail-server-password-17" not in await page.content()
 
@@ -71,11 +71,11 @@ async def test_a_form_that_a_hand_edit_overtook_shows_the_file(browser: Browser)
     async with page_harness() as harness:
         page = await browser.new_page()
         await page.goto(harness.url + "/settings/backup")
-        await page.get_by_label("Back-ups to keep").fill("9")
+        await page.get_by_label("Backups to keep").fill("9")
         settings = harness.control.settings
         settings.document = {"bridge": {"keep_backups": 5}}
         settings.refused = ConfigError("bridge.toml was changed by hand.", field="digest")
         await page.get_by_role("button", name="Save", exact=True).click()
         await expect(page.locator(".flash.bad")).to_contain_text("changed by hand")
-        await expect(page.get_by_label("Back-ups to keep")).to_have_value("5")
+        await expect(page.get_by_label("Backups to keep")).to_have_value("5")
         await page.close()

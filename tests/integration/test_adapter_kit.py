@@ -161,8 +161,8 @@ def test_the_list_names_levels(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "code", "words"),
     [
-        (("new", "Not A Name"), 2, "cannot be an adapter's name"),
-        (("check", "no_such_adapter"), 2, "there is no adapter"),
+        (("new", "Not A Name"), 2, "cannot be the name of an adapter"),
+        (("check", "no_such_adapter"), 2, "is not installed"),
         (("check", "folder", "--only", "no_such_check"), 2, "There is no check"),
         (("try", "folder", "--once"), 2, "bridge.toml"),
     ],

@@ -163,7 +163,7 @@ async def test_status_of_a_damaged_ledger_is_down(
     ran = await program("status", *options)
     assert ran.code == 2
     assert "cannot be read" in ran.err
-    assert "Start the bridge: it mends a damaged ledger at start." in ran.err
+    assert "Start the bridge: it repairs a damaged database when it starts." in ran.err
 
 
 async def test_status_says_how_long_ago_each_link_answered(
@@ -363,7 +363,7 @@ async def test_a_missing_configuration_is_bad_usage(program: Program) -> None:
     program.config.unlink()
     for ran in (await program("status"), await program("status", config=False)):
         assert ran.code == 2
-        assert "There is no configuration file" in ran.err
+        assert "The configuration file" in ran.err
 
 
 async def test_orders_are_listed_and_shown_from_the_ledger(program: Program) -> None:

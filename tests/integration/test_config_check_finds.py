@@ -53,13 +53,13 @@ def nobody_knows(host: str, *_more: object, **_named: object) -> object:
 def test_an_address_of_another_machine_is_no_place_to_listen(tmp_path: Path) -> None:
     code, told = checked(tmp_path, receiver="198.51.100.77:8088")
     assert code == 2
-    assert "line 9: receiver.listen: 198.51.100.77 is no address of this machine." in told
+    assert "line 9: receiver.listen: 198.51.100.77 is not an address of this machine." in told
     assert '"127.0.0.1:PORT"' in told
 
 
 def test_a_name_that_nobody_knows_is_no_place_to_listen(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(socket, "getaddrinfo", nobody_knows)
-    with pytest.raises(ConfigError, match="nowhere is no name that this machine knows"):
+    with pytest.raises(ConfigError, match="this machine does not know the name nowhere"):
         check_address("receiver.listen", "nowhere:8088")
 
 
@@ -76,7 +76,7 @@ def test_an_adapter_that_takes_no_orders_needs_one_that_does(tmp_path: Path) -> 
     options = 'folder = "aloha"'
     code, told = checked(tmp_path, adapter="aloha", more=options)
     assert code == 2
-    assert "[stores.main]: the adapter aloha, as configured, takes no orders." in told
+    assert "[stores.main]: with these options, the adapter aloha does not take orders." in told
     assert "line 17" in told
     orders = '[stores.main.orders]\nadapter = "folder"\norders_dir = "orders"\n'
     assert checked(tmp_path, adapter="aloha", more=f"{options}\n{orders}")[0] == 0
@@ -86,4 +86,4 @@ def test_what_stands_in_for_a_till_must_print(tmp_path: Path) -> None:
     fallback = '[stores.main.fallback]\nadapter = "folder"\norders_dir = "paper"\n'
     code, told = checked(tmp_path, more=f'{MENU}\norders_dir = "orders"\n{fallback}')
     assert code == 2
-    assert "its adapter cannot stand in for a till" in told
+    assert "this adapter cannot replace a till" in told

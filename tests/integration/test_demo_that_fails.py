@@ -17,6 +17,6 @@ async def test_a_bridge_that_ends_is_told_at_once_with_its_last_words(
     with pytest.raises(DemoFailed) as caught:
         async with set_up(tmp_path, SandboxSettings(), cooking_s=0.1, usual_ports=False):
             pytest.fail("it cannot be on stage")
-    assert caught.value.text == "The bridge ended while it started."
+    assert caught.value.text == "The bridge stopped while it was starting."
     assert "nonsense" in caught.value.fix
     assert os.fspath(tmp_path / "bridge.log") not in caught.value.fix

@@ -117,12 +117,16 @@ async def test_past_midnight_is_put_on_both_days_and_again_changes_nothing(page:
 @pytest.mark.parametrize(
     ("changes", "field", "text"),
     [
-        ({"day.friday": "noon"}, "day.friday", "no time from HH:MM to HH:MM"),
+        ({"day.friday": "noon"}, "day.friday", "not a time span like HH:MM-HH:MM"),
         ({"day.friday": "12:00-15:00, 14:00-16:00"}, "day.friday", "overlaps"),
         ({"times.1": "19:00-02:00"}, "times.1", "ends before it begins"),
-        ({"date.2": "2026-02-30"}, "date.2", "no date that exists"),
+        ({"date.2": "2026-02-30"}, "date.2", "not a date that exists"),
         ({"date.2": "2026-12-25"}, "date.2", "twice"),
-        ({"date.0": "", "date.2": "2027-01-01", "times.2": "all day"}, "times.2", "no time from"),
+        (
+            {"date.0": "", "date.2": "2027-01-01", "times.2": "all day"},
+            "times.2",
+            "not a time span",
+        ),
     ],
 )
 async def test_what_is_wrong_is_named_beside_its_field(

@@ -233,7 +233,7 @@ async def test_a_disk_that_goes_on_failing_is_named_and_the_ledger_stays(
 ) -> None:
     path = await filled(tmp_path)
     _Disk(monkeypatch, [UNREAD] * 3)
-    with pytest.raises(LedgerError, match=r"disk failed to read.*error code=266") as caught:
+    with pytest.raises(LedgerError, match=r"disk failed while reading.*error code=266") as caught:
         async with opened(tmp_path):
             pass
     assert str(path) in caught.value.text

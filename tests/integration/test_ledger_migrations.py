@@ -99,7 +99,7 @@ async def test_an_older_ledger_keeps_what_was_in_it(dump: Path, tmp_path: Path) 
     for name, rows in before.items():
         assert len(after.get(name, [])) == len(rows) + (name == "inbox")
     is_old = dump.stem != ledger_schemas()[-1]
-    assert bool(back_ups(tmp_path)) == is_old, "a back-up is made before a migration"
+    assert bool(back_ups(tmp_path)) == is_old, "a backup is made before a migration"
 
 
 async def test_a_migration_that_fails_leaves_the_ledger_as_it_was(

@@ -67,7 +67,7 @@ async def test_a_readonly_file_is_not_a_full_disk(tmp_path: Path) -> None:
         await ledger.write(lambda connection: connection.exec_driver_sql("PRAGMA query_only = ON"))
         with pytest.raises(LedgerUnwritable, match="readonly database") as caught:
             await ledger.write(lambda connection: facts.put_fact(connection, "", "n", "1", at=1))
-        assert "let the bridge's user write" in str(caught.value).lower()
+        assert "give the bridge's user permission to write" in str(caught.value).lower()
         assert "disk space" not in str(caught.value)
 
 

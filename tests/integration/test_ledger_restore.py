@@ -1,4 +1,4 @@
-"""A back-up in the ledger's place: nothing newer is lost, and the POS is asked first."""
+"""A backup in the ledger's place: nothing newer is lost, and the POS is asked first."""
 
 import json
 import os
@@ -44,7 +44,7 @@ def add(connection: Connection, *rows: dict) -> None:
 
 
 async def backed_up(data_dir: Path) -> Path:
-    """A ledger with an order that waits and one that is written, and its back-up."""
+    """A ledger with an order that waits and one that is written, and its backup."""
     async with opened(data_dir) as ledger:
         await ledger.write(lambda connection: add(connection, order(1, "waiting")))
         await ledger.write(lambda connection: add(connection, order(2, "written")))

@@ -66,7 +66,7 @@ def test_a_ledger_that_cannot_be_taken_over_is_as_it_was(
     before = content_of(ledger)
     done = migrate(ledger.parents[1], *arguments)
     assert done.returncode == 1
-    assert "could not be brought to this version" in done.stderr
+    assert "could not be updated to this version" in done.stderr
     assert content_of(ledger) == before
 
 

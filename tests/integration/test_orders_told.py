@@ -187,7 +187,7 @@ REFUSALS = [
     Refused("not you", code="some.thing", status=403),
     Refused("bad body", code="request.validation", status=400),
     Refused("no such thing", code="x.y", status=422),
-    Refused("no such store", code="store.not_found", status=404),
+    Refused("no store with this id", code="store.not_found", status=404),
 ]
 
 

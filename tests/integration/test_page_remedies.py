@@ -50,7 +50,7 @@ async def test_the_buttons_of_an_integration_ask_and_do_what_the_commands_do() -
         for path, said, did in (
             ("apply", "webhook_url: https://a -&gt; https://b", "integration apply"),
             ("secret", "It is made anew.", "integration rotate-secret"),
-            ("anew", "The connection is removed and made again", "integration reintegrate"),
+            ("anew", "This removes the connection and creates it again", "integration reintegrate"),
         ):
             assert f'href="/stores/main/integration/{path}"' in page
             assert said in (await harness.get(f"/stores/main/integration/{path}")).text

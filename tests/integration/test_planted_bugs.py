@@ -390,7 +390,7 @@ def test_what_cannot_be_loaded_is_named_with_its_line(
         plant("def health(self)", "def health(self")
     with pytest.raises(ConfigError, match=r"Mend line 4\d of .*adapter\.py\.") as caught:
         find_kit(f"tillbridge_{_NAME}:ADAPTER")
-    assert "Install it again" not in caught.value.fix
+    assert "Reinstall it" not in caught.value.fix
 
 
 def test_a_crash_while_trying_it_is_the_vendors(

@@ -400,7 +400,7 @@ async def test_what_the_bridge_does_by_itself_is_told_with_why(tmp_path: Path) -
         await keeper.pos_away()
         await keeper.pos_back()
         assert bench.own == [
-            ("store.pause", "the till is away", ""),
+            ("store.pause", "the till is offline", ""),
             ("store.resume", "the till is back", ""),
         ]
         bench.own.clear()

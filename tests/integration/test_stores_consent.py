@@ -158,7 +158,7 @@ async def test_a_merchant_who_says_no_is_told_so(tmp_path: Path) -> None:
             f"{bench.redirect_uri}?error=access_denied&state={request.state}"
         )
         assert status == 400
-        with pytest.raises(ConsentRefused, match="did not consent"):
+        with pytest.raises(ConsentRefused, match="declined"):
             await told
 
 

@@ -51,7 +51,7 @@ def test_another_key_is_told_with_the_remedy_and_changes_nothing(tmp_path: Path)
     Vault(tmp_path).put("a", SECRET)
     before = (tmp_path / "ledger.vault").read_bytes()
     (tmp_path / "ledger.key").write_bytes(Fernet.generate_key())
-    with pytest.raises(LedgerError, match=r"another key.*ledger\.key.*tillbridge connect"):
+    with pytest.raises(LedgerError, match=r"a different key.*ledger\.key.*tillbridge connect"):
         Vault(tmp_path)
     assert (tmp_path / "ledger.vault").read_bytes() == before
 
@@ -67,7 +67,7 @@ def test_a_missing_key_is_told_and_no_new_one_made(tmp_path: Path) -> None:
 @pytest.mark.parametrize("key", [b"", b"short", b"\xff" * 44])
 def test_what_is_no_key_is_told(key: bytes, tmp_path: Path) -> None:
     (tmp_path / "ledger.key").write_bytes(key)
-    with pytest.raises(LedgerError, match="holds no key"):
+    with pytest.raises(LedgerError, match="does not contain a key"):
         Vault(tmp_path)
 
 

@@ -523,7 +523,7 @@ def fill_diagnostics(control: FakeControl, text: str = PLANT) -> None:
         "text": "1 link is broken.",
         "counts": {"ok": 2, "warning": 1, "failed": 1, "skipped": 1},
         "results": [
-            _result("bridge", "", "ok", "The bridge runs."),
+            _result("bridge", "", "ok", "The bridge is running."),
             _result("dns.service", "", "skipped", text),
             _result("consent", "main", "warning", text, "Connect again."),
             _result("till", "main", "failed", text, text),

@@ -196,7 +196,7 @@ def tell_what_was_done(control: FakeControl) -> None:
         for number, (who, action, target, name) in enumerate(done)
     ]
     texts = (
-        "The bridge runs.",
+        "The bridge is running.",
         "The ordering service answers: 84 ms.",
         "The sign-in expires in 33 hours.",
         f"The till does not answer: {TEXT}.",

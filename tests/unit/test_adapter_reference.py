@@ -41,7 +41,9 @@ def test_the_policy_names_the_version_there_is() -> None:
 
 
 def test_an_adapter_for_an_old_version_is_refused_with_both_numbers() -> None:
-    with pytest.raises(ConfigError, match=f"version 0 of the adapter API; this is {API_VERSION}"):
+    with pytest.raises(
+        ConfigError, match=f"version 0 of the adapter API. This bridge has version {API_VERSION}"
+    ):
         find_adapter(f"{__name__}:OLD")
 
 

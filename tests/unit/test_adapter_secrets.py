@@ -33,7 +33,7 @@ def test_a_secret_is_read_from_where_it_is_named(
 
 def test_a_secret_that_cannot_be_read_is_told_in_words(tmp_path: Path) -> None:
     options = Options.model_validate({"key": {"file": "gone.key"}})
-    with pytest.raises(ValueError, match=r"key: there is no file .*gone\.key"):
+    with pytest.raises(ValueError, match=r"key: the file .*gone\.key does not exist"):
         read_secret(options.key, "key", context(tmp_path))
 
 

@@ -114,7 +114,7 @@ def test_the_file_decides_between_two_ledgers(tmp_path: Path, system: Path) -> N
     path = nameless(tmp_path, uid=0)
     assert load(path).data_dir == beside
     ledger_in(system)
-    with pytest.raises(ConfigError, match="There are two ledgers") as caught:
+    with pytest.raises(ConfigError, match="There are two databases") as caught:
         load(path)
     assert str(system) in caught.value.text
     assert f'data_dir = "{beside}"' in caught.value.fix
@@ -147,7 +147,7 @@ def test_a_file_in_another_encoding_is_told(tmp_path: Path) -> None:
 def test_an_unknown_key_names_the_nearest_one_and_its_line(tmp_path: Path) -> None:
     told = faults(tmp_path, GOOD + "[stores.main.menu]\nsetle_ms = 3\n")
     assert told["stores.main.menu.setle_ms"] == (
-        "bridge.toml, line 16: stores.main.menu.setle_ms is no setting of [stores.main.menu]. "
+        "bridge.toml, line 16: stores.main.menu.setle_ms is not a setting of [stores.main.menu]. "
         'Did you mean "settle_ms"?'
     )
 
@@ -228,8 +228,8 @@ def test_a_file_without_stores_is_told(tmp_path: Path) -> None:
     ("text", "line", "remedy"),
     [
         ('[bridge]\ndata_dir = "C:\\POS"\n', 2, "single quotes"),
-        ("[bridge]\ndata_dir = here\n", 2, "needs quotes"),
-        ("[bridge\n", 1, "Look at that line"),
+        ("[bridge]\ndata_dir = here\n", 2, "in quotes"),
+        ("[bridge\n", 1, "Check that line"),
         ('[bridge]\nlog_level = "info"\nlog_level = "info"\n', 3, "twice"),
     ],
 )
@@ -237,7 +237,7 @@ def test_a_slip_in_toml_has_its_line_and_a_remedy(
     tmp_path: Path, text: str, line: int, remedy: str
 ) -> None:
     told = faults(tmp_path, text)[""]
-    assert f"line {line}: is not TOML" in told
+    assert f"line {line}: is not valid TOML" in told
     assert remedy in told
 
 
@@ -287,7 +287,7 @@ CONTRADICTIONS = [
         "[service]",
         '[service]\nredirect_uri = "http://127.0.0.1:8089/metrics"',
         "service.redirect_uri",
-        "path of its own",
+        "a different path",
     ),
     ("http://127.0.0.1:9000", "http://ordering.example.com", "service.base_url", "https://"),
     (
@@ -306,7 +306,7 @@ CONTRADICTIONS = [
         "[stores.main.pos]",
         '[stores.main.fallback]\nadapter = "printer"\nafter_s = 120\n[stores.main.pos]',
         "stores.main.fallback.after_s",
-        "accept_within_s longer",
+        "raise accept_within_s",
     ),
     (
         "[stores.main.pos]",
@@ -349,7 +349,7 @@ def test_a_community_is_of_stores_that_there_are_and_stands_once(tmp_path: Path)
         tmp_path,
         GOOD + hall.replace('"main"', '"man"') + '[communities.other]\ncommunity_id = "com_1"\n',
     )
-    assert "There are: main." in found["communities.hall.stores[0]"]
+    assert "Choose from: main." in found["communities.hall.stores[0]"]
     assert "the community hall" in found["communities.other.community_id"]
 
 

@@ -37,7 +37,7 @@ def test_a_file_without_stores_is_enough_for_the_page(tmp_path: Path, text: str)
         ('[bridge]\ndata_dri = "data"\n', 'Did you mean "data_dir"'),
         ('[service]\nbase_url = "ftp://x"\n', "service.base_url"),
         ('[service]\nbase_urll = "https://x.example"\n', 'Did you mean "base_url"'),
-        ('[status_page]\nlisten = "0.0.0.0:8089"\n', "nobody needs a password for"),
+        ('[status_page]\nlisten = "0.0.0.0:8089"\n', "has no password"),
         ("stores = 3\n", "must be a table"),
         ('[stores.main]\nlocation_id = "1"\n', "stores.main.currency is missing"),
         ('[communities.hall]\ncommunity_id = "com_1"\n', "service is missing"),

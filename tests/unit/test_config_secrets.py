@@ -35,10 +35,10 @@ def test_a_systemd_credential(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
 @pytest.mark.parametrize(
     ("source", "words"),
     [
-        (SecretSource(file=Path("none")), "there is no file"),
+        (SecretSource(file=Path("none")), "does not exist"),
         (SecretSource(file=Path("empty")), "is empty"),
         (SecretSource(file=Path("two")), "more than one word"),
-        (SecretSource(file=Path("binary")), "not plain text"),
+        (SecretSource(file=Path("binary")), "not a text file"),
         (SecretSource(file=Path()), "cannot be read"),
         (SecretSource(env="NOT_SET_HERE"), "environment variable NOT_SET_HERE"),
         (SecretSource(credential="client_secret"), "no systemd credential"),

@@ -217,7 +217,7 @@ def test_the_skew_is_never_told_larger_than_it_is(
     [
         (None, 5.0, "ok", "in 5 days"),
         (None, 1.0, "warning", "expires in 24 hours"),
-        (None, -1.0, "warning", "its days are over"),
+        (None, -1.0, "warning", "that date is over"),
         (
             ConsentLost("Withdrawn.", code="auth.consent_revoked", status=403),
             5,

@@ -105,7 +105,7 @@ def test_a_folder_of_reports_shows_the_worst_first(tmp_path: Path) -> None:
         ("open", "warning"),
         ("good", "ok"),
     ]
-    assert summary(seen) == "1 of 7 bridges are well."
+    assert summary(seen) == "1 of 7 bridges are working normally."
     assert seen[2].problems == ("main: pos.offline",)
     assert "60 minutes" in seen[3].text
     assert seen[-1].version == "1.2.3"

@@ -144,7 +144,7 @@ def test_a_bad_row_without_an_id_lets_no_table_go() -> None:
 @pytest.mark.parametrize(
     ("table", "told"),
     [
-        (Table("t1", "Again"), "there twice"),
+        (Table("t1", "Again"), "appears twice"),
         (Table("", "No id"), "has no id"),
         (Table("t2", "  "), "has no name"),
     ],

@@ -48,7 +48,7 @@ def links(answer: dict) -> dict[str, dict]:
 @pytest.mark.parametrize(
     ("code", "why"),
     [
-        ("ledger.unwritable", "the ledger cannot be written"),
+        ("ledger.unwritable", "the database cannot be written"),
         ("integration.missing", "the store is not integrated with this bridge"),
         ("bridge.stopped", "the bridge is not running"),
     ],

@@ -159,7 +159,7 @@ def test_removing_stops_first_and_takes_what_was_written() -> None:
 def test_no_step_shows_a_key() -> None:
     steps = plan_install(replace(FOUND, key_beside=True), start=True)
     told = "\n".join(line for step in steps for line in service.lines_of(step))
-    assert "move the ledger's key from /var/lib/tillbridge/ledger.key" in told
+    assert "move the database's key from /var/lib/tillbridge/ledger.key" in told
     assert "ExecStart=/opt/tillbridge/bin/tillbridge" in told
 
 

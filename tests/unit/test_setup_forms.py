@@ -230,7 +230,7 @@ def test_a_preview_shows_how_much_there_is_and_the_first_of_it() -> None:
         (preview(catalogue={"error": "There is no file m.csv.", "fix": "Look."}), "no file m.csv"),
         (preview(catalogue={}), "has no items"),
         (preview(health={"online": False, "detail": "no heartbeat"}), "no heartbeat"),
-        ({**preview(), "reads_menu": False}, "No menu is read"),
+        ({**preview(), "reads_menu": False}, "cannot read a menu"),
     ],
 )
 def test_what_cannot_serve_a_storefront_is_told_with_what_to_do(

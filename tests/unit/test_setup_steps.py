@@ -65,7 +65,7 @@ def test_of_a_store_that_works_everything_is() -> None:
 
     found = _findings(snapshot, OpenProblem("integration.secret_missing", "main", "", now))
     assert not found["store"].done
-    assert found["store"].text.startswith("Harbour was connected by another bridge")
+    assert found["store"].text.startswith("Another bridge connected Harbour")
     assert "Get a new webhook secret" in found["store"].fix
 
 

@@ -22,7 +22,7 @@ SYSTEMD = {"NOTIFY_SOCKET": "/run/systemd/notify"}
         ),
         ("start", {}, True, "", "tillbridge run"),
         ("restart", {}, True, "", "press Ctrl-C in its terminal, then type tillbridge run"),
-        ("restart", {}, False, "", "stop it, and start it as before"),
+        ("restart", {}, False, "", "stop it, then start it the way you did before"),
     ],
 )
 def test_the_command_fits_how_it_was_started(

@@ -214,11 +214,11 @@ def test_a_pause_that_a_person_gave_an_end_is_no_trouble() -> None:
 
 
 def test_the_verdict_is_a_sentence_and_not_the_list_that_a_problem_holds() -> None:
-    detail = "2 things are wrong:\n  hours.toml: no week\n  hours.toml: no zone"
+    detail = "2 settings are wrong:\n  hours.toml: no week\n  hours.toml: no zone"
     told = document(
         facts(OpenProblem("store.file_unreadable", "main", "", 1, {"detail": detail})), 9
     )
-    assert told["verdict"]["text"].endswith("cannot be used: 2 things are wrong.")
+    assert told["verdict"]["text"].endswith("cannot be used: 2 settings are wrong.")
     assert told["problems"][0]["text"].endswith("no zone")
 
 

@@ -121,26 +121,30 @@ def test_all_that_is_wrong_is_told_at_once(tmp_path: Path) -> None:
         + "[[overrides]]\ndate = 2026-02-30x\n".replace("2026-02-30x", '"2026-02-30"')
         + "closed = true\n[[overrides]]\ndate = 2026-12-25\n",
     )
-    assert told.startswith("6 things are wrong")
-    assert "line 11: overrides[0].date is no date that exists." in told
-    assert "says neither closed nor hours" in told
+    assert told.startswith("6 settings are wrong")
+    assert "line 11: overrides[0].date is not a date that exists." in told
+    assert "has neither closed nor hours" in told
 
 
 def test_a_date_that_stands_twice_is_told(tmp_path: Path) -> None:
     one = "[[overrides]]\ndate = 2026-12-25\nclosed = true\n"
-    assert "line 14: overrides[1].date 2026-12-25 stands twice." in hours_faults(
+    assert "line 14: overrides[1].date 2026-12-25 appears twice." in hours_faults(
         tmp_path, WEEK + one + one
     )
 
 
 def test_a_file_that_is_not_toml_names_its_line(tmp_path: Path) -> None:
-    assert "hours.toml, line 3: is not TOML" in hours_faults(tmp_path, WEEK.replace("= []", "[]"))
+    assert "hours.toml, line 3: is not valid TOML" in hours_faults(
+        tmp_path, WEEK.replace("= []", "[]")
+    )
 
 
 def test_the_stores_time_zone_need_not_be_said_twice_but_must_not_differ(tmp_path: Path) -> None:
     read = read_hours(tmp_path, WEEK.split("\n", 1)[1], "Asia/Tokyo")
     assert read.hours.timezone == "Asia/Tokyo"
-    assert "is not that of the store" in hours_faults(tmp_path, WEEK, timezone="Asia/Tokyo")
+    assert "differs from the time zone of the store" in hours_faults(
+        tmp_path, WEEK, timezone="Asia/Tokyo"
+    )
     assert "timezone is missing" in hours_faults(tmp_path, WEEK.split("\n", 1)[1])
 
 
@@ -174,27 +178,27 @@ acceptsScheduledOrders = true
 @pytest.mark.parametrize(
     ("old", "new", "line", "words"),
     [
-        ("https://www.example.com/a.jpg", "front.jpg", 2, "write its https:// address"),
+        ("https://www.example.com/a.jpg", "front.jpg", 2, "enter its https:// address"),
         ("https://www.example.com/a.jpg", "http://www.example.com/a.jpg", 2, "https://"),
         ("15.00", "15.005", 4, "minimum = 15.00"),
         ("15.00", "1e999999", 4, "minimum = 15.00"),
         ("minimum = 15.00", "radius_km = 1e99", 4, "from 0 to 20000"),
-        ("acceptsScheduledOrders = true", "x = 1e999", 6, "cannot be written in JSON"),
+        ("acceptsScheduledOrders = true", "x = 1e999", 6, "cannot be written as JSON"),
         ("acceptsScheduledOrders = true", "x = " + "[" * 5000, 0, "store.toml"),
-        ("15.00", "-1", 4, "must not be less than nothing"),
+        ("15.00", "-1", 4, "must not be negative"),
         ("minimum", "minimun", 4, 'Did you mean "minimum"?'),
         ('"Trattoria"', '""', 1, "must not be empty"),
         ('name = "Trattoria"', 'phone = "call us"', 1, "is not a telephone number"),
         ('name = "Trattoria"', 'email = "nobody"', 1, "is not an e-mail address"),
         ('name = "Trattoria"', "opensOnSunday = true", 1, "below [pass_through]"),
-        ("acceptsScheduledOrders = true", 'name = "Other"', 6, "Remove one of the two."),
+        ("acceptsScheduledOrders = true", 'name = "Other"', 6, "Remove one of them."),
         (
             "acceptsScheduledOrders = true",
             "deliverySettings = { min_order_amount = 1 }",
             6,
-            "Remove one of the two.",
+            "Remove one of them.",
         ),
-        ("acceptsScheduledOrders = true", "since = 2026-01-01", 6, "cannot be written in JSON"),
+        ("acceptsScheduledOrders = true", "since = 2026-01-01", 6, "cannot be written as JSON"),
     ],
 )
 def test_a_slip_in_the_settings_names_line_and_remedy(
@@ -208,14 +212,14 @@ def test_a_slip_in_the_settings_names_line_and_remedy(
 
 def test_both_files_are_told_at_once(tmp_path: Path) -> None:
     told = store_faults(tmp_path, STORE.replace("https:", ""), hours=WEEK.replace("= []", "= 7"))
-    assert told.startswith("2 things are wrong")
+    assert told.startswith("2 settings are wrong")
     assert "store.toml, line 2" in told
     assert "hours.toml, line 3" in told
 
 
 def test_hours_stand_in_one_file_only(tmp_path: Path) -> None:
     week = "[hours]\n" + WEEK.split("[weekly]\n")[1]
-    assert "are told twice" in store_faults(tmp_path, STORE + week, hours=WEEK)
+    assert "are set twice" in store_faults(tmp_path, STORE + week, hours=WEEK)
     path = tmp_path / "store.toml"
     path.write_text(STORE + week, "utf-8")
     told = read_store_files(StoreFiles(path, None, "EUR", "Europe/Rome"), today=TODAY)

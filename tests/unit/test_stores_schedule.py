@@ -143,10 +143,10 @@ def test_what_is_said_to_hold_until_then_does(
     ("written", "words"),
     [
         ("firday 19:00-21:00", 'Did you mean "friday"?'),
-        ("2026-02-30 19:00-21:00", "no weekday and no date"),
+        ("2026-02-30 19:00-21:00", "does not begin with a weekday or a date"),
         ("friday 7pm-9pm", 'Write "19:00-21:00".'),
         ("friday 21:00-19:00", "ends before it begins"),
-        ("friday", "is no time from"),
+        ("friday", "is not a time span"),
     ],
 )
 def test_a_pause_that_cannot_be_read_is_told_with_what_to_write(written: str, words: str) -> None:

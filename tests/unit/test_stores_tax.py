@@ -51,7 +51,7 @@ def test_a_store_that_takes_no_tax_agrees_with_items_without() -> None:
     off = Taxes(enabled=False, level="store", pricing_mode=None, default=VAT.tax_id, taxes=(VAT,))
     assert differences(off, [item("Tea", "0"), TaxedItem("Bread", "", ())]) == ()
     (told,) = differences(off, [item("Tea", "10")])
-    assert "the service takes no tax" in told
+    assert "the service charges no tax" in told
 
 
 def test_by_category_or_product_the_tax_of_the_same_name_counts() -> None:
@@ -111,7 +111,7 @@ def test_a_compound_component_is_on_top_of_those_before_it() -> None:
 def test_an_order_with_another_rate_is_told() -> None:
     orders = [OrderTax("17", inclusive=True, rates=("10",)), OrderTax("18", None, ("9.5",))]
     assert differences(STORE, [], orders) == (
-        "order 18 was taxed with 9.5 %, which the service's taxes do not have",
+        "order 18 was taxed at 9.5 %, which is not one of the service's taxes",
     )
 
 

@@ -37,7 +37,7 @@ async def test_a_task_that_raises_ends_the_others_and_the_bridge() -> None:
     async def dies() -> None:
         raise RuntimeError("lost")
 
-    with pytest.raises(BridgeError, match=r"dies ended unexpectedly: lost"):
+    with pytest.raises(BridgeError, match=r"dies stopped unexpectedly: lost"):
         await supervise({"work": forever(ended), "dies": dies()}, asyncio.Event(), on_stop=nothing)
     assert ended == ["forever"]
 
@@ -46,7 +46,7 @@ async def test_a_task_that_returns_counts_as_dead() -> None:
     async def returns() -> None:
         return
 
-    with pytest.raises(BridgeError, match=r"returns ended unexpectedly"):
+    with pytest.raises(BridgeError, match=r"returns stopped unexpectedly"):
         await supervise({"returns": returns()}, asyncio.Event(), on_stop=nothing)
 
 
@@ -58,5 +58,5 @@ async def test_the_failure_of_a_group_is_told_by_its_first_member() -> None:
         async with asyncio.TaskGroup() as tasks:
             tasks.create_task(dies())
 
-    with pytest.raises(BridgeError, match=r"ended unexpectedly: lost"):
+    with pytest.raises(BridgeError, match=r"stopped unexpectedly: lost"):
         await supervise({"group": group()}, asyncio.Event(), on_stop=nothing)

@@ -64,7 +64,7 @@ def test_without_a_zone_the_machines_time_counts() -> None:
     "text", ["", "soon", "25:00", "12:60", "2026-13-01", "h", "0h", "2026-11-21T19:00"]
 )
 def test_anything_else_is_told(text: str) -> None:
-    with pytest.raises(ValueError, match=r"time|over"):
+    with pytest.raises(ValueError, match=r"time|passed"):
         until_ms(text, now_ms=NOW, zone=PRAGUE)
 
 
@@ -85,7 +85,7 @@ def test_looking_back_a_time_names_the_last_such_instant(text: str, instant: str
 
 
 def test_what_is_no_time_is_no_time_looking_back_either() -> None:
-    with pytest.raises(ValueError, match="is no time"):
+    with pytest.raises(ValueError, match="is not a time"):
         since_ms("soon", now_ms=NOW, zone=PRAGUE)
 
 
@@ -103,7 +103,7 @@ async def test_until_is_in_the_time_of_the_store(typed: str, wanted: str) -> Non
     assert resolve is not None
     at = await resolve(cast("Bridge", bridge), {"store": store}, typed)
     assert to_iso(at) == wanted
-    with pytest.raises(ConfigError, match="soon is no time"):
+    with pytest.raises(ConfigError, match="soon is not a time"):
         await resolve(cast("Bridge", bridge), {"store": store}, "soon")
 
 

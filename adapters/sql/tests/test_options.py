@@ -57,7 +57,7 @@ def opened(folder: Path, **options: object) -> SqlAdapter:
         ({"change": "notify"}, "PostgreSQL's"),
         ({"dump": "dump.sql"}, "only for trying"),
         ({"orders": True}, "find_order is missing"),
-        ({"password": {"file": "nowhere"}}, "there is no file"),
+        ({"password": {"file": "nowhere"}}, "does not exist"),
     ],
 )
 def test_options_that_cannot_work_are_refused_in_words(

@@ -160,7 +160,7 @@ def test_a_file_lies_over_a_profile_name_by_name() -> None:
         ("SELECT 1", "names no query"),
         ("SELECT 1\n-- name: items\nSELECT 2", "has no name"),
         ("-- name: dishes\nSELECT 1", "no query dishes"),
-        ("-- name: items\nSELECT 1\n-- name: items\nSELECT 2", "stands twice"),
+        ("-- name: items\nSELECT 1\n-- name: items\nSELECT 2", "appears twice"),
     ],
 )
 def test_a_file_that_is_none_is_refused(text: str, says: str) -> None:

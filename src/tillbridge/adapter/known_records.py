@@ -56,7 +56,7 @@ class KnownRecords:
         """Return the fingerprint of a record that is not known; None for one that is.
 
         `record` is all the texts that an item is made of, in a fixed order; those of all its rows
-        where it has several. A record that stands twice is known once.
+        where it has several. A record that appears twice is known once.
         """
         fingerprint = self.fingerprint(record)
         return None if self.is_known(fingerprint) else fingerprint
@@ -64,7 +64,7 @@ class KnownRecords:
     def fingerprint(self, record: Iterable[str]) -> int:
         """Return the fingerprint of a record without taking note of it.
 
-        By it an adapter tells a record that stands twice from two that share an id.
+        By it an adapter tells a record that appears twice from two that share an id.
         """
         # JSON may have half of a character.
         content = _MARK.join(record).encode("utf-8", "surrogatepass")

@@ -332,10 +332,11 @@ def _effects_of_remove(ask: Callable[[str], Answer], loaded: "LoadedSettings") -
     count = ask("integration.show")["open_orders"]
     old = span(loaded.settings.receiver.old_secret_s)
     waiting = ngettext(
-        "{n} order is not over: the kitchen has it or still gets it, but the service is told no "
-        "more of it, and only the merchant's dashboard can finish or cancel it.",
-        "{n} orders are not over: the kitchen has them or still gets them, but the service is "
-        "told no more of them, and only the merchant's dashboard can finish or cancel them.",
+        "{n} order is still open: the kitchen has it or will get it, but the bridge no longer "
+        "reports on it to the service. Finish or cancel it in the merchant's dashboard.",
+        "{n} orders are still open: the kitchen has them or will get them, but the bridge no "
+        "longer reports on them to the service. Finish or cancel them in the merchant's "
+        "dashboard.",
         count,
     ).format(n=count)
     return [

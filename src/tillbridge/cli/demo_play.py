@@ -335,8 +335,10 @@ async def _service_gone(stage: Stage) -> str:
     await stage.until(_("the till has the ticket"), lambda: order in stage.till.kitchen.tickets)
     await stage.control("faults", method="DELETE")
     gone_until = time.monotonic()
-    await stage.until(_("it is told"), lambda: _is_accepted(stage, order))
-    return _("told {ms:.0f} ms after it was back").format(ms=(time.monotonic() - gone_until) * 1000)
+    await stage.until(_("it is reported"), lambda: _is_accepted(stage, order))
+    return _("reported {ms:.0f} ms after it was back").format(
+        ms=(time.monotonic() - gone_until) * 1000
+    )
 
 
 async def _stopped(stage: Stage) -> str:
@@ -361,6 +363,6 @@ _SCENES: tuple[tuple[str, _Scene], ...] = (
     (_("A new price is one small call"), _price),
     (_("An empty export does not wipe the menu"), _emptied),
     (_("The plug is pulled while orders pour in; nothing is lost or doubled"), _killed),
-    (_("The service is down; the kitchen cooks, and the rest is told later"), _service_gone),
+    (_("The service is down; the kitchen cooks, and the rest is reported later"), _service_gone),
     (_("The bridge stops when it is asked to"), _stopped),
 )

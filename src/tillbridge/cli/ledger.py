@@ -163,7 +163,7 @@ def _try_on_copy(folder: Path) -> None:
     from tillbridge.ledger.database import LEDGER_FILE
     from tillbridge.ledger.migrate import bring_up_to_date
 
-    # In the data folder: it has the rights, and the room that the back-up will take.
+    # In the data folder: it has the rights, and the room that the backup will take.
     trial = folder / ".trial"
     shutil.rmtree(trial, ignore_errors=True)
     try:

@@ -175,7 +175,7 @@ def _show_order(order: "WholeOrder", _given: Arguments) -> Lines:
         (_("to be reported"), "" if order["wanted"] == order["state"] else order["wanted"]),
         (_("reason"), reason_words(order["reason_code"])),
         (_("message"), order["message"]),
-        (_("guest was told"), order["guest_text"]),
+        (_("guest was informed"), order["guest_text"]),
         (_("last failure"), failure_words(order["last_failure"])),
         (_("tries"), order["attempts"]),
         (
@@ -292,7 +292,7 @@ def show_figures(
 ) -> "dict[str, dict[str, FiguresView]]":
     """Show how well it goes: time to ticket, time to accept, how many orders needed a hand.
 
-    Over the last 24 hours and the last 7 days, by the bridge's own ledger.
+    Over the last 24 hours and the last 7 days, from the bridge's database.
 
     Example: tillbridge orders figures
     """

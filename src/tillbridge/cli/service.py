@@ -267,9 +267,9 @@ def lines_of(step: Step) -> Iterator[str]:
             yield _("write {path} (mode {mode:o}):").format(path=path, mode=mode)
             yield from (f"    {line}".rstrip() for line in text.splitlines())
         case Key(path, None):
-            yield _("make a new key for the ledger: {path}").format(path=path)
+            yield _("create a new key for the database: {path}").format(path=path)
         case Key(path, beside):
-            yield _("move the ledger's key from {beside} to {path}").format(
+            yield _("move the database's key from {beside} to {path}").format(
                 beside=beside, path=path
             )
         case Run(command):

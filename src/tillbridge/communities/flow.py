@@ -126,9 +126,11 @@ def _wait_s(
 
 def _remedy(failure: ServiceError) -> str:
     if failure.status == 404:
-        return _("Check community_id, and that this app may work for the community.")
+        return _("Check community_id, and whether this app has access to the community.")
     if failure.status in {401, 403}:
-        return _("Check that this app may work for the community, and community_audience.")
+        return _(
+            "Check whether this app has access to the community, and check community_audience."
+        )
     if 400 <= failure.status < 500:
-        return _("Read the message. It is tried again at ever longer intervals.")
-    return _("It is tried again by itself.")
+        return _("Read the message. The bridge keeps trying, at longer and longer intervals.")
+    return _("The bridge tries again automatically.")

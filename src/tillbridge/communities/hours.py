@@ -182,8 +182,8 @@ class Hours:
             return None
         if not hours.timezone:
             raise ConfigError(
-                _("The hours have no time zone, which a community needs."),
-                fix=_("Set timezone in the store's table, or in its hours file."),
+                _("The opening hours have no time zone. A community needs one."),
+                fix=_("Set timezone in the store's table or in its hours file."),
             )
         today = local_date(hours.timezone, self._context.bridge.clock.now_ms())
         return hours_body(hours, today, hours_field=self._hours_field)
@@ -210,7 +210,8 @@ class Hours:
             "member": store,
             "community": self._context.name,
             "detail": failure.text,
-            "remedy": failure.fix or _("Mend the hours file; it is pushed once it changes."),
+            "remedy": failure.fix
+            or _("Correct the hours file. The bridge sends it as soon as it changes."),
         }
         self._context.report(_PROBLEM, store, Found(_PROBLEM, store, detail))
 

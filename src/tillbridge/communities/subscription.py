@@ -57,15 +57,16 @@ def remedy(attempt: DeliveryAttempt, name: str, url: str) -> str:
     status = attempt.response_status
     if status is None or status in {502, 503, 504}:
         return _(
-            "See that the internet reaches {url}: the tunnel or router, and public_url."
+            "Check that {url} can be reached from the internet: look at the tunnel or router, "
+            "and at public_url."
         ).format(url=url)
     if status == 401:
         return _(
-            "The signing secret is not this one: tillbridge community webhook remake {name}"
+            "The signing secret is a different one. Run: tillbridge community webhook remake {name}"
         ).format(name=name)
     return _(
-        "Something else than this bridge may answer at {url}: check public_url, and what stands "
-        "before the bridge. Then: tillbridge community webhook test {name}"
+        "Another program may be answering at {url}. Check public_url and whatever is in front of "
+        "the bridge, then run: tillbridge community webhook test {name}"
     ).format(url=url, name=name)
 
 

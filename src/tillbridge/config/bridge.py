@@ -24,7 +24,7 @@ class BridgeSettings(Section):
     """The table [bridge]."""
 
     data_dir: Path | None = Field(None, strict=False)
-    """Folder of the ledger, the key file and back-ups. Without it: data/ beside this file, or
+    """Folder of the ledger, the key file and backups. Without it: data/ beside this file, or
     /var/lib/tillbridge for a file of root's. TILLBRIDGE_DATA_DIR overrides it."""
     log_format: Literal["auto", "json", "console"] = "auto"
     """How logs are written; auto is console on a terminal and JSON elsewhere."""
@@ -41,14 +41,14 @@ class BridgeSettings(Section):
     keep_history_days: int = Field(400, ge=30)
     """Handled orders (without personal data) and pushes are forgotten after this many days."""
     keep_backups: int = Field(7, ge=1)
-    """How many back-ups stay in the data folder; the oldest go."""
+    """How many backups stay in the data folder; the oldest go."""
     backup_at: TimeOfDay | None = None
     """When the ledger is backed up each day, in this machine's time; without it only on request."""
     update_url: HttpUrl | None = None
     """Where newer versions are announced: JSON with a version, as a package index has it. It is
     asked once a day, and the page Settings says so; nothing is installed. Without it: never."""
     disk_budget_mib: int = Field(2048, ge=64)
-    """What the data folder may take, in MiB: beyond it old back-ups and set-aside ledgers go, then
+    """What the data folder may take, in MiB: beyond it old backups and set-aside ledgers go, then
     the page says so."""
     drain_s: Seconds = Field(8, le=9)
     """On SIGTERM, how long work that has begun may take to finish."""

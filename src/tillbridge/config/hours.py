@@ -57,7 +57,7 @@ def _span(written: object, info: ValidationInfo) -> Span:
     found = _SPAN.fullmatch(written.strip())
     if found is None:
         raise invalid(
-            _("{written} is no time from HH:MM to HH:MM.").format(written=f'"{written}"'),
+            _("{written} is not a time span like HH:MM-HH:MM.").format(written=f'"{written}"'),
             _instead(written),
         )
     opens, closes = (
@@ -150,7 +150,7 @@ def _in_order(spans: list[Span]) -> list[Span]:
             joined = Span(before.opens, max(before.closes, after.closes))
             raise invalid(
                 _("{span} overlaps {other}.").format(span=after, other=before),
-                _('Make one of them, "{joined}", or correct a time.').format(joined=joined),
+                _('Join them as "{joined}", or correct a time.').format(joined=joined),
             )
     return spans
 
@@ -207,13 +207,15 @@ def _zone(name: str | None, info: ValidationInfo) -> str | None:
         ZoneInfo(name)
     except (KeyError, ValueError, OSError):
         raise invalid(
-            _('"{name}" is no time zone.').format(name=name),
+            _('"{name}" is not a time zone.').format(name=name),
             _nearest_zone(name) or _('Write an IANA name, for example "Europe/Prague".'),
         ) from None
     if configured is not None and configured != name:
         raise invalid(
-            _('is not that of the store in bridge.toml, "{other}".').format(other=configured),
-            _("Let both be the same."),
+            _('differs from the time zone of the store in bridge.toml, "{other}".').format(
+                other=configured
+            ),
+            _("Use the same time zone in both."),
         )
     return name
 
@@ -236,7 +238,7 @@ def _date(value: object) -> date:
             return date.fromisoformat(value.strip())
         except ValueError:
             pass
-    raise invalid(_("is no date that exists."), _HOW_TO_WRITE_A_DATE)
+    raise invalid(_("is not a date that exists."), _HOW_TO_WRITE_A_DATE)
 
 
 _HOW_TO_WRITE_A_DATE = _("Write year-month-day, for example date = 2026-12-25.")
@@ -255,23 +257,23 @@ class _Override(Section):
     def _open_or_closed(self) -> Self:
         if self.closed and self.hours:
             raise invalid(
-                _("says closed, and hours says when it is open."),
+                _("says the store is closed, but hours says when it is open."),
                 _("Remove one of the two lines."),
             )
         if not self.closed and self.hours is None:
             raise invalid(
-                _("says neither closed nor hours."),
+                _("has neither closed nor hours."),
                 _('Write closed = true, or hours = ["12:00-15:00"].'),
             )
         return self
 
 
 class _HoursFileBody(Section):
-    unknown_key_fix: ClassVar[str] = _("The days stand in [weekly], dates in [[overrides]].")
+    unknown_key_fix: ClassVar[str] = _("Weekdays belong in [weekly], dates in [[overrides]].")
 
     timezone: Annotated[Text | None, AfterValidator(_zone)] = Field(None, validate_default=True)
     weekly: Week = Field(
-        json_schema_extra={"fix": _("Write [weekly], and below it each day's times.")}
+        json_schema_extra={"fix": _("Write [weekly], and the times of each day below it.")}
     )
     overrides: list[_Override] = Field(default_factory=list)
 
@@ -311,8 +313,8 @@ def _repeated_dates(hours: OpeningHours) -> Iterator[Fault]:
         if each.day in seen:
             yield Fault(
                 ("overrides", place, "date"),
-                _("{day} stands twice.").format(day=each.day),
-                _("Make one of the two."),
+                _("{day} appears twice.").format(day=each.day),
+                _("Merge the two into one."),
             )
         seen.add(each.day)
 
@@ -347,10 +349,12 @@ def _skipped_weekly(hours: OpeningHours, today: date) -> Iterator[Fault]:
 def _skipped(path: KeyPath, day: date, minutes: int, there: str, hours: OpeningHours) -> Fault:
     return Fault(
         path,
-        _("{time} does not exist on {day}: clocks in {zone} jump over it to {there}.").format(
+        _("{time} does not exist on {day}: clocks in {zone} go forward to {there}.").format(
             time=clock_time(minutes), day=day, zone=hours.timezone, there=there
         ),
-        _("Write {there} for that date; until then it counts as {there}.").format(there=there),
+        _("Write {there} for that date. Until you do, the bridge uses {there}.").format(
+            there=there
+        ),
     )
 
 
@@ -379,7 +383,7 @@ def _pause(written: str) -> PlannedPause | Fault:
     if weekday is None and day is None:
         return Fault(
             (),
-            _("begins with no weekday and no date: {when}.").format(when=f'"{when}"'),
+            _("does not begin with a weekday or a date: {when}.").format(when=f'"{when}"'),
             did_you_mean(when, WEEKDAYS)
             or _('Write for example "friday 19:00-21:00" or "2026-12-31 18:00-24:00".'),
         )

@@ -88,7 +88,7 @@ def load(path: Path | None = None) -> LoadedSettings:
     if is_fresh(document) and not document.keys() & {"service", "receiver"}:
         raise ConfigError(
             _("Nothing is set up yet: {path} has no stores.").format(path=found),
-            fix=_("Set it up on the page whose address tillbridge run shows (docs/setup.md)."),
+            fix=_("Set it up on the page whose address “tillbridge run” prints (docs/setup.md)."),
         )
     return loaded_from(found, text, document)
 
@@ -218,7 +218,7 @@ def _listeners(settings: Settings) -> Iterator[Fault]:
     if overlap and receiver_port == status_port != 0:
         yield Fault(
             ("status_page", "listen"),
-            _("is the address of receiver.listen: the page would stand on the internet."),
+            _("is also the address of receiver.listen: the page would be open to the internet."),
             _('Give it another port, for example "127.0.0.1:8089".'),
         )
     yield from page_faults(settings.status_page)
@@ -229,10 +229,10 @@ def page_faults(page: StatusPageSettings) -> Iterator[Fault]:
     if not is_loopback(host_and_port(page.listen)[0]) and not page.users:
         yield Fault(
             ("status_page", "listen"),
-            _("lets other machines open the page, which nobody needs a password for."),
+            _("lets other machines open the page, and it has no password."),
             _(
-                "Run: tillbridge password NAME, and put its line into [status_page.users]; or use "
-                "127.0.0.1 and an SSH tunnel."
+                "Run “tillbridge password NAME” and put the line it prints into "
+                "[status_page.users], or use 127.0.0.1 and an SSH tunnel."
             ),
         )
 
@@ -243,8 +243,8 @@ def _certificate(settings: Settings) -> Iterator[Fault]:
         missing = "tls_key" if receiver.tls_key is None else "tls_cert"
         yield Fault(
             ("receiver", missing),
-            _("is missing: a certificate and its key go together."),
-            _("Name both files, or none where a tunnel or proxy serves TLS."),
+            _("is missing: a certificate needs its key."),
+            _("Name both files, or neither if a tunnel or proxy handles TLS."),
         )
 
 
@@ -254,7 +254,10 @@ def _redirect(settings: Settings) -> Iterator[Fault]:
     if parts.scheme != "http" or not is_loopback(parts.hostname or ""):
         yield Fault(
             path,
-            _("must be an http address of this machine: the browser comes back to the bridge."),
+            _(
+                "must be an http address of this machine, because the browser returns to the "
+                "bridge."
+            ),
             _('Use for example "http://127.0.0.1:8089/oauth/callback".'),
         )
         return
@@ -262,16 +265,16 @@ def _redirect(settings: Settings) -> Iterator[Fault]:
     if port == host_and_port(settings.receiver.listen)[1]:
         yield Fault(
             path,
-            _("has the port of receiver.listen, which takes nothing but webhooks."),
-            _("Give it the port of status_page.listen, or one of its own."),
+            _("uses the port of receiver.listen, which accepts only webhooks."),
+            _("Use the port of status_page.listen, or a free one."),
         )
     if port == host_and_port(settings.status_page.listen)[1] and (
         parts.path.strip("/").partition("/")[0] in _STATUS_PATHS
     ):
         yield Fault(
             path,
-            _("has the port of status_page.listen and the path of one of its pages."),
-            _("Give it a path of its own, for example /oauth/callback."),
+            _("uses the port of status_page.listen and the path of one of its pages."),
+            _("Use a different path, for example /oauth/callback."),
         )
 
 
@@ -281,13 +284,13 @@ def _service(settings: Settings) -> Iterator[Fault]:
     if base.scheme == "http" and not is_loopback(base.hostname or ""):
         yield Fault(
             ("service", "base_url"),
-            _("is plain http to another machine: tokens and orders could be read on the way."),
+            _("is unencrypted http to another machine: others could read tokens and orders."),
             _("Use https://."),
         )
     if service.backoff_first_s > service.backoff_cap_s:
         yield Fault(
             ("service", "backoff_first_s"),
-            _("is longer than backoff_cap_s, the longest wait."),
+            _("is more than backoff_cap_s, the longest wait."),
             _("Make it shorter."),
         )
 
@@ -300,7 +303,7 @@ def _names(settings: Settings) -> Iterator[Fault]:
             if value is not None and value in seen:
                 yield Fault(
                     ("stores", name, key),
-                    _("is also that of the store {other}.").format(other=seen[value]),
+                    _("is the same as in the store {other}.").format(other=seen[value]),
                     _("Each store needs its own."),
                 )
             elif value is not None:
@@ -313,18 +316,18 @@ def _communities(settings: Settings) -> Iterator[Fault]:
         if community.community_id in ids:
             yield Fault(
                 ("communities", name, "community_id"),
-                _("is also that of the community {other}.").format(
+                _("is the same as in the community {other}.").format(
                     other=ids[community.community_id]
                 ),
-                _("One table is enough: name all your member stores in it."),
+                _("Keep one table, and name all your member stores in it."),
             )
         ids[community.community_id] = name
         for place, store in enumerate(community.stores):
             if store not in settings.stores:
                 yield Fault(
                     ("communities", name, "stores", place),
-                    _("is no store of this file."),
-                    _("There are: {names}.").format(names=", ".join(settings.stores)),
+                    _("is not a store in this file."),
+                    _("Choose from: {names}.").format(names=", ".join(settings.stores)),
                 )
 
 
@@ -339,13 +342,13 @@ def _schedule(path: KeyPath, store: StoreSettings) -> Iterator[Fault]:
     if schedule.follow_hours and store.hours_file is None and store.settings_file is None:
         yield Fault(
             (*path, "schedule", "follow_hours"),
-            _("is true, but no file tells the hours."),
+            _("is true, but there is no hours file."),
             _('Write hours_file = "hours.toml" in the table of the store; see docs/store.md.'),
         )
     if schedule.last_orders_min and not schedule.follow_hours:
         yield Fault(
             (*path, "schedule", "last_orders_min"),
-            _("counts only where follow_hours = true."),
+            _("has no effect without follow_hours = true."),
             _("Set follow_hours = true, or remove it."),
         )
 
@@ -356,7 +359,7 @@ def _store(path: KeyPath, store: StoreSettings) -> Iterator[Fault]:
     if orders.accept == "when_confirmed" and store.auto_accept_orders:
         yield Fault(
             (*path, "orders", "accept"),
-            _("waits for the till, but auto_accept_orders makes the service accept at once."),
+            _("waits for the till, but auto_accept_orders lets the service accept immediately."),
             _('Set auto_accept_orders = false, or accept = "when_written".'),
         )
     if orders.adapter is None:
@@ -365,13 +368,13 @@ def _store(path: KeyPath, store: StoreSettings) -> Iterator[Fault]:
     if store.fallback is not None and store.fallback.after_s >= orders.accept_within_s:
         yield Fault(
             (*path, "fallback", "after_s"),
-            _("is not before accept_within_s, when the order is cancelled."),
-            _("Make it shorter, or accept_within_s longer."),
+            _("must be less than accept_within_s, when the order is cancelled."),
+            _("Lower it, or raise accept_within_s."),
         )
     if orders.retry_s > orders.retry_cap_s:
         yield Fault(
             (*path, "orders", "retry_s"),
-            _("is longer than retry_cap_s, the longest wait."),
+            _("is more than retry_cap_s, the longest wait."),
             _("Make it shorter."),
         )
     if store.menu_sync_direction in {"none", "quiqqy_to_pos"}:
@@ -380,9 +383,10 @@ def _store(path: KeyPath, store: StoreSettings) -> Iterator[Fault]:
                 yield Fault(
                     (*path, "menu", key),
                     _(
-                        'is about pushing menus, which menu_sync_direction = "{way}" forbids.'
+                        'applies to sending menus, but menu_sync_direction = "{way}" turns '
+                        "that off."
                     ).format(way=store.menu_sync_direction),
-                    _("Remove it, or let the direction be pos_to_quiqqy or bidirectional."),
+                    _("Remove it, or set the direction to pos_to_quiqqy or bidirectional."),
                 )
 
 
@@ -393,13 +397,13 @@ def alert_faults(settings: Settings) -> Iterator[Fault]:
         if store not in settings.stores:
             yield Fault(
                 ("alerts", "stores", place),
-                _("is no store of this file."),
-                _("There are: {names}.").format(names=", ".join(settings.stores)),
+                _("is not a store in this file."),
+                _("Choose from: {names}.").format(names=", ".join(settings.stores)),
             )
     if any(later <= earlier for earlier, later in pairwise(alerts.repeat_min)):
         yield Fault(
             ("alerts", "repeat_min"),
-            _("must rise from one to the next."),
+            _("must be in ascending order."),
             _("Write for example [0, 5, 10]."),
         )
     if alerts.email is not None:
@@ -410,13 +414,13 @@ def _email(email: EmailSettings) -> Iterator[Fault]:
     if email.tls == "none" and not is_loopback(email.host):
         yield Fault(
             ("alerts", "email", "tls"),
-            _('is "none": passwords and alerts could be read on the way.'),
+            _('is "none": others could read passwords and alerts.'),
             _('Use "starttls" (port 587) or "tls" (port 465), or a mail server on this machine.'),
         )
     if (email.username is None) != (email.password is None):
         missing = "password" if email.password is None else "username"
         yield Fault(
             ("alerts", "email", missing),
-            _("is missing: username and password go together."),
-            _("Name both, or none where the mail server asks for none."),
+            _("is missing: a user name needs its password."),
+            _("Set both, or neither if the mail server does not ask for them."),
         )

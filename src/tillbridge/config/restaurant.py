@@ -40,8 +40,8 @@ def _image(image: str) -> str:
         fine = False
     if image and (not fine or any(each.isspace() for each in image)):
         raise invalid(
-            _("is no https:// URL: the storefront shows pictures from the internet only."),
-            _("Put the picture on a web server and write its https:// address."),
+            _("is not an https:// address: the storefront shows only pictures from the internet."),
+            _("Put the picture on a web server, and enter its https:// address."),
         )
     return image
 
@@ -62,7 +62,7 @@ def _money(value: object, info: ValidationInfo) -> int:
     """Return an amount in minor units of the store's currency."""
     currency = info.context["currency"] if info.context else ""
     whole = to_minor(Decimal(1), currency) == 1
-    fix = _("Write it in {currency}, for example {key} = {example}.").format(
+    fix = _("Write the amount in {currency}, for example {key} = {example}.").format(
         currency=currency, key=info.field_name, example="15" if whole else "15.00"
     )
     if isinstance(value, bool) or not isinstance(value, int | Decimal | str):
@@ -70,11 +70,11 @@ def _money(value: object, info: ValidationInfo) -> int:
     try:
         minor = to_minor(value if isinstance(value, str) else Decimal(value), currency)
     except ArithmeticError:
-        raise invalid(_("is more than any money."), fix) from None
+        raise invalid(_("is too large for an amount of money."), fix) from None
     except ValueError as wrong:
         raise invalid(_("is wrong: {slip}.").format(slip=wrong), fix) from None
     if minor < 0:
-        raise invalid(_("must not be less than nothing."), fix)
+        raise invalid(_("must not be negative."), fix)
     return minor
 
 
@@ -105,8 +105,8 @@ def _json(value: Any) -> Any:  # noqa: ANN401 -- any TOML value
             return [_json(each) for each in value]
         case _:
             raise invalid(
-                _("cannot be written in JSON, which the service reads."),
-                _("Put it in quotes, in the form that the service wants."),
+                _("cannot be written as JSON, which the service needs."),
+                _("Put it in quotes, in the form the service expects."),
             )
 
 
@@ -130,7 +130,7 @@ class _Delivery(Section):
 
 class _StoreFileBody(Section):
     unknown_key_fix: ClassVar[str] = _(
-        "If it is a setting of the service's own, write it below [pass_through]."
+        "If the service has such a setting, write it below [pass_through]."
     )
 
     name: FilledText | None = None
@@ -177,8 +177,8 @@ def _repeated(body: _StoreFileBody, *, has_hours_file: bool) -> Iterator[Fault]:
     if has_hours_file and body.hours is not None:
         yield Fault(
             ("hours",),
-            _("are told twice: there is an hours_file too."),
-            _("Remove this table, or hours_file from bridge.toml."),
+            _("are set twice: there is also an hours_file."),
+            _("Remove this table, or remove hours_file from bridge.toml."),
         )
     address, delivery = body.address, body.delivery
     own: Mapping[str, Any] = {
@@ -216,8 +216,8 @@ def _clashes(path: KeyPath, more: Mapping[str, Any], own: Mapping[str, Any]) -> 
         if before is not None and before != {}:
             yield Fault(
                 (*path, key),
-                _("says again what this bridge says in words of its own."),
-                _("Remove one of the two."),
+                _("repeats a setting that the bridge sets itself."),
+                _("Remove one of them."),
             )
 
 
@@ -285,9 +285,9 @@ def read_store_files(files: StoreFiles, *, today: date) -> StoreDetails:
                 else [str(each)]
             )
         ]
-        head = _("{count} things are wrong").format(count=len(lines))
+        head = _("{count} settings are wrong").format(count=len(lines))
         raise ConfigError(
             "\n".join([f"{head}:", *(f"  {line}" for line in lines)]),
-            fix=_("Mend them and try again."),
+            fix=_("Correct them, then try again."),
         )
     return found

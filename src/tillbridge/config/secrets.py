@@ -65,17 +65,17 @@ def resolve_secret(
     """
     if isinstance(source, SecretStr):
         return source
-    fix = _("Put the secret there, and nothing else.")
+    fix = _("Put the secret there and nothing else.")
     if source.vault:
-        value, place = _in_vault(from_vault, key), _("the vault")
+        value, place = _in_vault(from_vault, key), _("the encrypted store of secrets")
     elif source.env is not None:
         value, place = _from_environment(source.env, key), f"${source.env}"
     elif source.credential is not None:
         path = _credential_path(source.credential, key)
         value, place = _from_file(path, key), str(path)
         fix = _(
-            "Put the secret, and nothing else, into the file that LoadCredential= of the service"
-            " names (credentials/ beside the configuration), and restart it."
+            "Put the secret and nothing else into the file that LoadCredential= in the service "
+            "names (credentials/ beside the configuration), then restart it."
         )
     else:
         path = base_dir / (source.file or "")
@@ -92,13 +92,13 @@ def resolve_secret(
 def _in_vault(from_vault: FromVault | None, key: str) -> str:
     if from_vault is None:
         raise ConfigError(
-            _("{key}: this setting cannot be kept in the vault.").format(key=key),
+            _("{key}: this setting cannot be entered on the page.").format(key=key),
             fix=_("Use file = ... instead."),
         )
     value = from_vault()
     if value is None:
         raise ConfigError(
-            _("{key}: the vault does not hold it.").format(key=key),
+            _("{key}: it has not been entered on the page yet.").format(key=key),
             fix=_("Enter it on the page, under Settings, or use file = ... instead."),
         )
     return value
@@ -109,7 +109,7 @@ def _from_environment(name: str, key: str) -> str:
     if value is None:
         raise ConfigError(
             _("{key}: the environment variable {name} is not set.").format(key=key, name=name),
-            fix=_("Set it where the bridge is started, or use file = ... instead."),
+            fix=_("Set it for the process that starts the bridge, or use file = ... instead."),
         )
     return value
 
@@ -132,14 +132,17 @@ def _from_file(path: Path, key: str) -> str:
     try:
         return path.read_bytes().decode("utf-8-sig")
     except FileNotFoundError:
-        text, fix = _("there is no file {path}."), _("Put the secret there, and nothing else.")
+        text, fix = (
+            _("the file {path} does not exist."),
+            _("Put the secret there and nothing else."),
+        )
     except PermissionError:
         text, fix = (
-            _("the file {path} may not be read."),
-            _("Let this user read it (and no other)."),
+            _("the bridge has no permission to read the file {path}."),
+            _("Give this user, and nobody else, permission to read it."),
         )
     except UnicodeDecodeError:
-        text, fix = _("the file {path} is not plain text."), _("Save it as UTF-8.")
+        text, fix = _("the file {path} is not a text file."), _("Save it as UTF-8.")
     except OSError as failure:
         text = _("the file {path} cannot be read ({why}).").replace("{why}", str(failure.strerror))
         fix = _("Check the path.")

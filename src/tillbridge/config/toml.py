@@ -34,19 +34,19 @@ def find_file(path: Path | None = None) -> Path:
     if path is not None:
         if not path.is_file():
             raise ConfigError(
-                _("There is no configuration file {path}.").format(path=path),
-                fix=_("Check what --config names."),
+                _("The configuration file {path} does not exist.").format(path=path),
+                fix=_("Check the path after --config."),
             )
         return path
     for candidate in SEARCHED:
         if candidate.is_file():
             return candidate
     raise ConfigError(
-        _("There is no configuration file: looked for {places}.").format(
+        _("No configuration file found. The bridge looked for {places}.").format(
             places=", ".join(str(candidate) for candidate in SEARCHED)
         ),
         fix=_(
-            "Name it with --config FILE. Or begin with an empty one, and set everything up on the "
+            "Name it with --config FILE, or start with an empty one and set everything up on the "
             "page: {make} bridge.toml, then tillbridge run"
         ).format(make="type nul >" if sys.platform == "win32" else "touch"),
     )
@@ -78,11 +78,12 @@ def _usual_data_dir(path: Path) -> Path:
         found.append(SYSTEM_DATA_DIR)
     if len(found) > 1:
         raise ConfigError(
-            _("There are two ledgers, in {first} and {second}, and {path} names neither.").format(
-                first=found[0], second=found[1], path=path
-            ),
+            _(
+                "There are two databases, in {first} and in {second}, and {path} does not say "
+                "which one to use."
+            ).format(first=found[0], second=found[1], path=path),
             fix=_(
-                'Write the one to go on with below [bridge] in the file: data_dir = "{folder}"'
+                'Choose one below [bridge] in that file, for example: data_dir = "{folder}"'
             ).format(folder=beside),
         )
     if found:
@@ -138,10 +139,10 @@ class ConfigFaults(ConfigError):
         lines = [fault.sentence(file) for fault in self.faults]
         if len(lines) > 1:
             count = len(lines)
-            head = ngettext("{count} thing is wrong", "{count} things are wrong", count)
+            head = ngettext("{count} setting is wrong", "{count} settings are wrong", count)
             lines = [head.format(count=count) + ":", *(f"  {line}" for line in lines)]
         super().__init__(
-            "\n".join(lines), fix=_("Mend them and try again.") if len(lines) > 1 else ""
+            "\n".join(lines), fix=_("Correct them, then try again.") if len(lines) > 1 else ""
         )
 
 
@@ -177,7 +178,7 @@ def read_file(path: Path) -> tuple[str, dict[str, Any]]:
     except OSError as failure:
         raise ConfigError(
             _("{path} cannot be read: {why}.").format(path=path, why=failure.strerror),
-            fix=_("Check that this user may read it."),
+            fix=_("Check that this user has permission to read it."),
         ) from None
     try:
         return text, tomllib.loads(text)
@@ -185,7 +186,7 @@ def read_file(path: Path) -> tuple[str, dict[str, Any]]:
         raise ConfigFaults(str(path), [_syntax_fault(str(error), text)]) from None
     except RecursionError:
         fault = Fault(
-            (), _("is nested too deeply."), _("Look for brackets that stand for nothing.")
+            (), _("is nested too deeply."), _("Look for brackets that do not belong there.")
         )
         raise ConfigFaults(str(path), [fault]) from None
 
@@ -196,22 +197,24 @@ def _syntax_fault(message: str, text: str) -> Fault:
     what = message[: found.start()] if found else message
     lines = text.splitlines()
     written = lines[line - 1] if line <= len(lines) else ""
-    return Fault((), _("is not TOML: {words}.").format(words=what), _remedy(what, written), line)
+    return Fault(
+        (), _("is not valid TOML: {words}.").format(words=what), _remedy(what, written), line
+    )
 
 
 def _remedy(what: str, written: str) -> str:
     if "\\" in written and '"' in written:
         return _(
-            "A backslash in double quotes means something else: write Windows paths in single "
+            "A backslash in double quotes has a special meaning. Write Windows paths in single "
             r"quotes, for example 'C:\POS\export'."
         )
     if "Invalid value" in what:
-        return _("Text needs quotes, and true and false small letters.")
+        return _("Put text in quotes, and write true and false in lower case.")
     if "overwrite" in what or "twice" in what:
-        return _("The key or table stands there twice: remove one.")
+        return _("The key or table appears twice. Remove one.")
     if "Expected '='" in what:
-        return _("Each line is key = value, or [table].")
-    return _("Look at that line, and the end of the one before.")
+        return _("Each line must be key = value or [table].")
+    return _("Check that line and the end of the line before it.")
 
 
 def read_named_file(path: Path, setting: str) -> Written:
@@ -221,8 +224,8 @@ def read_named_file(path: Path, setting: str) -> Written:
     except (FileNotFoundError, NotADirectoryError):
         fault = Fault(
             (),
-            _("there is no such file, though {setting} names it.").format(setting=setting),
-            _("Put it there, or correct {setting} in bridge.toml.").format(setting=setting),
+            _("the file that {setting} names does not exist.").format(setting=setting),
+            _("Create it, or correct {setting} in bridge.toml.").format(setting=setting),
         )
         raise ConfigFaults(str(path), [fault]) from None
     except OSError:

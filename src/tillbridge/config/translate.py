@@ -59,12 +59,12 @@ def unknown_key(path: KeyPath, root: Section = Settings) -> Fault:
         if homes:
             fix = _("It belongs in {place}.").format(place=homes[0])
         elif known:
-            fix = _("Remove it. {table} knows: {known}.").format(
+            fix = _("Remove it. {table} can have: {known}.").format(
                 table=table, known=", ".join(sorted(known))
             )
         else:
             fix = _("Remove it.")
-    return Fault(path, _("is no setting of {table}.").format(table=table), fix)
+    return Fault(path, _("is not a setting of {table}.").format(table=table), fix)
 
 
 def did_you_mean(word: str, known: Collection[str]) -> str:
@@ -151,7 +151,7 @@ def _fault(found: ErrorDetails, path: KeyPath, document: Mapping[str, Any], root
     if kind == "value_error":
         return Fault(path, f"{context['error']}.", _how(path, root))
     if kind == "string_pattern_mismatch":
-        return Fault(path, _PATTERNS.get(context["pattern"], _("has a form it cannot have.")), "")
+        return Fault(path, _PATTERNS.get(context["pattern"], _("has the wrong form.")), "")
     describe = _DESCRIPTIONS.get(kind)
     given = _given(path, document)
     if describe is None:
@@ -160,7 +160,7 @@ def _fault(found: ErrorDetails, path: KeyPath, document: Mapping[str, Any], root
 
 
 _NO_STORE = _(
-    "Set one up on the page (tillbridge run, then its page Set-up), or write a table "
+    "Set one up on the page (run “tillbridge run”, then open Set-up), or write a table "
     "[stores.NAME]; see docs/setup.md."
 )
 
@@ -196,7 +196,7 @@ def _how(path: KeyPath, root: Section) -> str:
     default = field.get_default(call_default_factory=True)
     if isinstance(default, BaseModel | dict | list):
         return ""
-    return _("Without it, it is {default}.").format(default=toml_value(default))
+    return _("Default: {default}.").format(default=toml_value(default))
 
 
 def toml_value(value: object) -> str:
@@ -269,15 +269,15 @@ _DESCRIPTIONS: Mapping[str, Callable[[Mapping[str, Any], str], str]] = {
 
 _PATTERNS: Mapping[str, str] = {
     r"^[^@\s<>\",;]+@[^@\s<>\",;]+$": _(
-        'must be a plain e-mail address, for example "anna@example.com".'
+        'must be an e-mail address, for example "anna@example.com".'
     ),
     r"^(|/[A-Za-z0-9._~/-]+)$": _('must be the end of an address, for example "/fail", or "".'),
     r"^[a-z0-9][a-z0-9_-]{0,62}$": _(
-        "cannot be a name here: it stands in the webhook's address. "
-        "Use small letters, digits, - and _, for example [stores.main]."
+        "cannot be a store's name, which is part of the webhook's address. Use lower-case "
+        "letters, digits, - and _, for example [stores.main]."
     ),
     r"^[A-Za-z0-9._@-]+$": _(
-        "cannot be a user's name: use letters, digits and . _ @ -, for example "
+        "cannot be a user name. Use letters, digits and . _ @ -, for example "
         "[status_page.users.anna]."
     ),
     r"^[A-Za-z0-9._:-]+$": _(
@@ -286,5 +286,5 @@ _PATTERNS: Mapping[str, str] = {
     r"^[a-z]{2}(-[A-Z]{2})?$": _(
         'must be a language, for example "de", or a language and a country: "de-AT".'
     ),
-    r"^[^/\\]+$": _("must be the credential's plain name, not a path."),
+    r"^[^/\\]+$": _("must be the credential's name, not a path."),
 }

@@ -107,12 +107,12 @@ def currency_fix(text: str) -> str:
         return ""
     if meant := currency_like(text):
         return _('Did you mean "{code}" ({name})?').format(code=meant.code, name=meant.name)
-    return _('Write the code of the money that guests pay with, for example "USD".')
+    return _('Write the code of the currency your guests pay in, for example "USD".')
 
 
 def _currency(text: str) -> str:
     if fix := currency_fix(text):
-        raise invalid(_("must be the three-letter code of a currency (ISO 4217)."), fix)
+        raise invalid(_("must be a three-letter currency code (ISO 4217)."), fix)
     return text
 
 

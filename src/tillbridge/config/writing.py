@@ -52,10 +52,8 @@ def edited(text: str, changes: Changes) -> str:
     if not right:
         keys = ", ".join(dotted(path) for path in changes)
         raise ConfigError(
-            _("The file is written in a way in which {keys} cannot be changed from here.").format(
-                keys=keys
-            ),
-            fix=_("Write it by hand, with each table under a [header] of its own."),
+            _("The way the file is written, {keys} cannot be changed from here.").format(keys=keys),
+            fix=_("Edit it by hand, and give each table its own [header]."),
         )
     return new
 
@@ -158,7 +156,9 @@ def replace_file(path: Path, text: str) -> Path | None:
 
     Raises ConfigError where that cannot be done; the file is then as it was.
     """
-    fix = _("Let the bridge's user write there, or change the file by hand as shown.")
+    fix = _(
+        "Give the bridge's user permission to write there, or change the file by hand as shown."
+    )
     with _put_in_place(path, fix) as (target, beside):
         copy = _back_up(target)
         with os.fdopen(create_new(beside, 0o600), "wb") as stream:
@@ -172,7 +172,7 @@ def replace_file(path: Path, text: str) -> Path | None:
 
 def put_back(path: Path, copy: Path) -> None:
     """Put a copy that `replace_file` made back in place. Raises ConfigError."""
-    fix = _("Put {copy} in its place by hand.").format(copy=copy)
+    fix = _("Copy {copy} there by hand.").format(copy=copy)
     with _put_in_place(path, fix) as (_target, beside):
         shutil.copy2(copy, beside)
 

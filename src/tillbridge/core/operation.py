@@ -111,7 +111,7 @@ class Operation:
         except ValidationError as slip:
             first = slip.errors(include_url=False)[0]
             where = ".".join(str(each) for each in first["loc"])
-            text = _("The request is not understood: {where}: {what}.")
+            text = _("The request is not valid: {where}: {what}.")
             raise BadRequest(text.format(where=where, what=first["msg"])) from None
         return {name: getattr(model, name) for name in self.parameters}
 

@@ -33,7 +33,7 @@ def _in_unit(seconds: float) -> tuple[int, Unit]:
 def days_left(left_ms: int) -> str:
     """Return how long something still lasts, rounded as the status document's days are."""
     if left_ms <= 0:
-        return _("a moment: its days are over")
+        return _("that date is over")
     return span(round(max(0, left_ms) / (_DAY * 1000), 1) * _DAY)
 
 
@@ -43,7 +43,7 @@ def time_since(at_ms: int, now_ms: int) -> str:
     "answered" and the like stand before it.
     """
     if at_ms > now_ms + _CLOCKS_DIFFER_MS:
-        return _("at {time}, which is still to come: the clock was changed").format(
+        return _("at {time}, which is in the future: the clock was changed").format(
             time=clock_time(at_ms, now_ms)
         )
     return ago(*_in_unit((now_ms - at_ms) / 1000))
@@ -96,10 +96,10 @@ def until_ms(text: str, *, now_ms: int, zone: tzinfo | None) -> int:
     moment = _moment(text.strip(), now, zone)
     at_ms = round(moment.timestamp() * 1000)
     if at_ms <= now_ms:
-        raise ValueError(_("{text} is over already").format(text=text))
+        raise ValueError(_("{text} has already passed").format(text=text))
     if at_ms > LATEST_MS:
         raise ValueError(
-            _("{text} is after the year 2100: leave it out for ever").format(text=text)
+            _("{text} is after the year 2100; leave it out for no end").format(text=text)
         )
     return at_ms
 
@@ -139,7 +139,7 @@ def _moment(text: str, now: datetime, zone: tzinfo | None) -> datetime:
     if found := _CLOCK.fullmatch(text):
         hour, minute = int(found[1]), int(found[2])
         if hour > 23 or minute > 59:
-            raise ValueError(_("{text} is no time of day").format(text=text))
+            raise ValueError(_("{text} is not a time of day").format(text=text))
         moment = _local(datetime.combine(today, time(hour, minute)), zone)
         if moment <= now:
             following = datetime.combine(today + timedelta(days=1), time(hour, minute))
@@ -149,7 +149,9 @@ def _moment(text: str, now: datetime, zone: tzinfo | None) -> datetime:
         moment = datetime.fromisoformat(text)
     except ValueError:
         raise ValueError(
-            _("{text} is no time: say 18:30, tomorrow, 2h, or 2026-11-21T18:30").format(text=text)
+            _("{text} is not a time; write 18:30, tomorrow, 2h or 2026-11-21T18:30").format(
+                text=text
+            )
         ) from None
     return moment if moment.tzinfo else _local(moment, zone)
 

@@ -41,8 +41,8 @@ def how_to(
             return "tillbridge run"
         return _("press Ctrl-C in its terminal, then type tillbridge run")
     if verb == "start":
-        return _("tillbridge run, or as it was started before")
-    return _("stop it, and start it as before")
+        return _("tillbridge run, or the way you started it before")
+    return _("stop it, then start it the way you did before")
 
 
 def _in_terminal() -> bool:

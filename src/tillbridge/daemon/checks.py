@@ -211,7 +211,7 @@ async def forget(ledger: Ledger, settings: BridgeSettings, clock: Clock) -> None
 
 
 def plan_back_up(bridge: BridgeContext) -> None:
-    """Plan the daily back-up, where the configuration wants one."""
+    """Plan the daily backup, where the configuration wants one."""
     settings, ledger = bridge.settings.bridge, bridge.ledger
 
     async def copy() -> None:

@@ -345,7 +345,7 @@ class _Daemon:
                 damaged.set_result(storage.failure)
 
         self._bridge.ledger.on_writable_changed(look)
-        raise LedgerError(_("The ledger is damaged: {detail}").format(detail=await damaged))
+        raise LedgerError(_("The database is damaged: {detail}").format(detail=await damaged))
 
     def _on_change(self, callback: Callable[[], None]) -> None:
         """Call `callback` whenever something may look different: a commit, or a disk that fails."""
@@ -518,10 +518,10 @@ async def supervise(
             failure = _innermost(task.exception())
             log.error("task.died", task=task.get_name(), exc_info=failure)
             raise BridgeError(
-                _("The bridge's task {name} ended unexpectedly: {detail}").format(
+                _("The bridge's task {name} stopped unexpectedly: {detail}").format(
                     name=task.get_name(), detail=failure or _("it returned")
                 ),
-                fix=_("The service manager starts the bridge again; the log has the details."),
+                fix=_("The service manager restarts the bridge. The log has the details."),
             ) from failure
         await on_stop()
     finally:

@@ -18,16 +18,16 @@ def demo_of(stage: Stage) -> Demo:
 def _bridge(stage: Stage) -> Group:
     def state(_sandbox: object) -> str:
         if stage.bridge_listens():
-            return _("The bridge runs.")
+            return _("The bridge is running.")
         if seconds := stage.starts_in_s():
-            return _("The bridge is dead. It is started again in {n} s.").format(n=seconds)
-        return _("The bridge is being started.")
+            return _("The bridge was killed. It restarts in {n} s.").format(n=seconds)
+        return _("The bridge is starting.")
 
     kill = Button(
         _("Kill the bridge (kill -9)"),
         _(
-            "It is dead for {n} s: order something meanwhile. The order's page says when the "
-            "service tries again, 60 s later; then the till has one ticket, not two."
+            "It stays down for {n} s: order something meanwhile. The order's page shows when the "
+            "service tries again, 60 s later. The till then has one ticket, not two."
         ).format(n=_DEAD_S),
         lambda _sandbox: stage.kill_bridge_for(_DEAD_S),
     )
@@ -46,9 +46,9 @@ def _till(stage: Stage) -> Group:
             "till_stops",
             _("Stop the till's program"),
             _(
-                "After about 10 s the bridge's page says that the till is offline, and half a "
-                "minute later the storefront closes. An order placed before that is in the till's "
-                "folder and waits for an answer."
+                "After about 10 s the bridge's page shows the till as offline; half a minute "
+                "later the storefront closes. An order placed before that is in the till's "
+                "folder, waiting for an answer."
             ),
             kitchen.stop,
         )
@@ -56,9 +56,9 @@ def _till(stage: Stage) -> Group:
             "till_away",
             _("Take the till's orders folder away"),
             _(
-                "As when a network share is gone. Order something: the bridge's page shows that "
-                "the order waits for the till. After 2 minutes it is cancelled and refunded; put "
-                "everything right before that, and it becomes a ticket."
+                "Like a network share that has disappeared. Order something: the bridge's page "
+                "shows the order waiting for the till. After 2 minutes it is cancelled and "
+                "refunded; undo the fault before that, and it becomes a ticket."
             ),
             kitchen.take_away,
         )
@@ -66,19 +66,28 @@ def _till(stage: Stage) -> Group:
         offer(
             "export_cut",
             _("Cut the menu file in half"),
-            _("Nothing vanishes here. The bridge's page says in which row the export breaks off."),
+            _(
+                "Nothing disappears from the storefront. The bridge's page shows the row in "
+                "which the export breaks off."
+            ),
             menu.export_cut,
         )
         offer(
             "export_inflated",
             _("Export all prices 100 times too high"),
-            _("The prices here stay. The bridge's page holds the change until a person decides."),
+            _(
+                "The storefront keeps its prices. The bridge's page holds the change until "
+                "somebody decides."
+            ),
             menu.export_inflated,
         )
     offer(
         "export_nothing",
         _("Export an empty menu"),
-        _("Nothing vanishes here. The bridge's page says what is wrong with the export."),
+        _(
+            "Nothing disappears from the storefront. The bridge's page says what is wrong with "
+            "the export."
+        ),
         menu.export_nothing,
     )
 

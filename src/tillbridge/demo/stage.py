@@ -111,7 +111,9 @@ class Stage:
 
         def ready() -> bool:
             if not self.bridge_runs():
-                raise DemoFailed(_("The bridge ended while it started."), fix=self._log_tail())
+                raise DemoFailed(
+                    _("The bridge stopped while it was starting."), fix=self._log_tail()
+                )
             with self.log_path.open("rb") as log_file:
                 log_file.seek(grown)
                 return b'"bridge.ready"' in log_file.read()
@@ -228,7 +230,8 @@ class Stage:
         lines = self.log_path.read_text(encoding="utf-8", errors="replace").splitlines()
         text = "\n".join(lines[-_LAST_LINES:]) or _("nothing")
         return _(
-            "Start it again; on a machine that is busy, once it is quieter. The bridge said last:\n"
+            "Start it again. If this machine is busy, wait until it is less so. The bridge's "
+            "last output:\n"
             "{text}"
         ).format(text=text)
 
@@ -243,7 +246,7 @@ class Stage:
                 return (time.monotonic() - started) * 1000
             if time.monotonic() - started > _PATIENCE_S:
                 raise DemoFailed(
-                    _("Waited {seconds:.0f} s in vain: {what}.").format(
+                    _("Gave up after {seconds:.0f} s: {what}.").format(
                         seconds=_PATIENCE_S, what=what
                     ),
                     fix=self._log_tail(),
@@ -299,4 +302,4 @@ def _port(wanted: int, *, usual: bool) -> int:
                 probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             probe.bind(("127.0.0.1", port))
             return port
-    raise BridgeError(_("No port of this machine is free."), fix=_("End other programs first."))
+    raise BridgeError(_("This machine has no free port."), fix=_("Close other programs first."))

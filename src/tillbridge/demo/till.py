@@ -76,7 +76,7 @@ def rig_till(name: str, folder: Path, *, cooking_s: float) -> DemoTill:
     kit = find_kit(name)
     if kit.rig is None or kit.quality is None:
         raise ConfigError(
-            _("The adapter {name} brings no till for tests, so it cannot be played.").format(
+            _("The adapter {name} has no till for tests, so the demo cannot use it.").format(
                 name=name
             ),
             fix=_("Try: loyverse, square, clover, aloha."),

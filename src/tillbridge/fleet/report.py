@@ -281,20 +281,20 @@ def gathered(folder: Path, keys: Path, *, now_ms: int, silent_after_s: float) ->
         if not folder.is_dir():
             raise ConfigError(
                 _("{path} is not a folder.").format(path=folder),
-                fix=_("Name the folder in which the reports are collected."),
+                fix=_("Name the folder where the reports are collected."),
             )
         return look(folder, known, now_ms=now_ms, silent_after_s=silent_after_s)
     except (NotSigned, UnicodeDecodeError) as slip:
         raise ConfigError(
             _("{path}: {slip}.").format(path=keys, slip=slip),
-            fix=_("Write the lines that `tillbridge fleet key` prints at each bridge."),
+            fix=_("Copy the lines that `tillbridge fleet key` prints on each bridge."),
         ) from slip
     except OSError as failure:
         raise ConfigError(
             _("{path} cannot be read: {detail}.").format(
                 path=failure.filename, detail=failure.strerror
             ),
-            fix=_("Name a file of keys and a folder that you may read."),
+            fix=_("Name a file of keys and a folder that you have permission to read."),
         ) from failure
 
 
@@ -302,7 +302,9 @@ def summary(seen: list[Seen]) -> str:
     """Return the whole in a sentence."""
     well = sum(each.level == "ok" for each in seen)
     return ngettext(
-        "{well} of {n} bridge is well.", "{well} of {n} bridges are well.", len(seen)
+        "{well} of {n} bridge is working normally.",
+        "{well} of {n} bridges are working normally.",
+        len(seen),
     ).format(well=well, n=len(seen))
 
 
@@ -310,7 +312,7 @@ def _one(
     folder: Path, name: str, key: PublicKey | None, now_ms: int, silent_after_s: float
 ) -> Seen:
     if key is None:
-        return Seen(name, "untrusted", _("Its key is not in the list of keys."), None)
+        return Seen(name, "untrusted", _("Its key is not in the key file."), None)
     content, signature = folder / f"{name}.json", folder / f"{name}.json.minisig"
     if not content.exists():
         return Seen(name, "silent", _("No report yet."), None)

@@ -1,6 +1,6 @@
-"""Back-ups of the ledger: whole, taken while it is in use, and deleted again.
+"""Backups of the ledger: whole, taken while it is in use, and deleted again.
 
-A back-up is `ledger-<instant>.db`, and beside it `ledger-<instant>.vault`: the secrets as they are
+A backup is `ledger-<instant>.db`, and beside it `ledger-<instant>.vault`: the secrets as they are
 stored, encrypted. Their key is in none of them.
 """
 
@@ -45,7 +45,7 @@ def back_up_into(data_dir: Path, folder: Path, *, at: int) -> Path:
     """Copy the ledger into any folder, and keep whatever is there. Raises as `back_up`."""
     target = folder / f"ledger-{stamp(at)}.db"
     vault = data_dir / VAULT_FILE
-    # First: a ledger without its vault is a back-up that asks the merchant to consent again.
+    # First: a ledger without its vault is a backup that asks the merchant to consent again.
     with contextlib.suppress(FileNotFoundError):
         write_durably(vault_of(target), vault.read_bytes())
     copy_database(data_dir / LEDGER_FILE, target)
@@ -53,17 +53,17 @@ def back_up_into(data_dir: Path, folder: Path, *, at: int) -> Path:
 
 
 def back_ups(data_dir: Path) -> list[Path]:
-    """Return the back-ups, newest first."""
+    """Return the backups, newest first."""
     return sorted((data_dir / BACKUPS_FOLDER).glob("ledger-*.db"), reverse=True)
 
 
 def vault_of(saved: Path) -> Path:
-    """Return where the secrets of this back-up are."""
+    """Return where the secrets of this backup are."""
     return saved.with_suffix(".vault")
 
 
 def forget(saved: Path) -> None:
-    """Delete a back-up, or another copy of the ledger."""
+    """Delete a backup, or another copy of the ledger."""
     for kind in ("", "-wal", "-shm"):
         saved.with_name(saved.name + kind).unlink(missing_ok=True)
     vault_of(saved).unlink(missing_ok=True)
@@ -94,7 +94,7 @@ def copy_database(source: Path, target: Path) -> None:
 
 
 def set_asides(data_dir: Path) -> list[Path]:
-    """Return ledgers that were set aside: damaged, or replaced by a back-up; newest first."""
+    """Return ledgers that were set aside: damaged, or replaced by a backup; newest first."""
     found = (
         *data_dir.glob(f"{LEDGER_FILE}.damaged-*Z"),
         *data_dir.glob(f"{LEDGER_FILE}.replaced-*Z"),
@@ -103,7 +103,7 @@ def set_asides(data_dir: Path) -> list[Path]:
 
 
 def forget_old_files(data_dir: Path, *, before: int) -> int:
-    """Delete back-ups and set-aside ledgers from before this instant: they hold personal data too.
+    """Delete backups and set-aside ledgers from before this instant: they hold personal data too.
 
     Returns how many went.
     """
@@ -114,7 +114,7 @@ def forget_old_files(data_dir: Path, *, before: int) -> int:
     return len(old)
 
 
-# -- the budget of the data folder: the oldest copies go first, the newest back-up stays
+# -- the budget of the data folder: the oldest copies go first, the newest backup stays
 
 
 @dataclass(frozen=True, slots=True)

@@ -245,15 +245,18 @@ class LedgerLock:
             self._lock.acquire(blocking=False)
         except Timeout as failure:
             raise LedgerLocked(
-                _("Another tillbridge ({owner}) has the ledger in {data_dir}.").format(
+                _("Another tillbridge ({owner}) is using the database in {data_dir}.").format(
                     owner=_owner(path), data_dir=data_dir
                 ),
-                fix=_("Stop that one first, or give this one another data_dir."),
+                fix=_("Stop it first, or set a different data_dir for this one."),
             ) from failure
         except OSError as failure:
             raise LedgerError(
                 _("{path} cannot be opened: {detail}.").format(path=path, detail=failure.strerror),
-                fix=_("Let the bridge's user write to the data directory, or change data_dir."),
+                fix=_(
+                    "Give the bridge's user permission to write to the data directory, or change "
+                    "data_dir."
+                ),
             ) from failure
 
     def release(self) -> None:
@@ -283,4 +286,4 @@ def _owner(path: Path) -> str:
             pid = file.read().strip().decode("ascii")
     except (OSError, ValueError):
         pid = ""
-    return f"pid {pid}" if pid.isdigit() else _("pid unknown")
+    return f"pid {pid}" if pid.isdigit() else _("unknown process")

@@ -183,7 +183,7 @@ class Ledger:
         undoes nothing.
         """
         if self._closed:
-            raise LedgerError(_("The ledger is closed."))
+            raise LedgerError(_("The database is closed."))
         waiter: asyncio.Future[Any] = self._loop.create_future()
         self._gathered.append(_Request(work, waiter))
         self._quiet_turns = 0
@@ -200,7 +200,7 @@ class Ledger:
         Raises LedgerError if the file cannot be read.
         """
         if self._closed:
-            raise LedgerError(_("The ledger is closed."))
+            raise LedgerError(_("The database is closed."))
         try:
             return await self._loop.run_in_executor(self._readers, self._read, query)
         except LedgerError as failure:
@@ -398,9 +398,10 @@ class Ledger:
             if not is_storage_failure(failure):
                 raise
             raise LedgerError(
-                _("The ledger cannot be read: {detail}.").format(detail=driver_error(failure)),
+                _("The database cannot be read: {detail}.").format(detail=driver_error(failure)),
                 fix=_(
-                    "Look at the disk, and restart the bridge: it mends a damaged ledger at start."
+                    "Check the disk, then restart the bridge: it repairs a damaged database when "
+                    "it starts."
                 ),
             ) from failure
 
@@ -409,13 +410,13 @@ def _unwritable(failure: BaseException) -> LedgerUnwritable:
     detail = driver_error(failure) or failure
     if is_read_only(failure):
         fix = _(
-            "Let the bridge's user write to the data directory and the {file} files in it, and"
-            " restart the bridge; nothing was committed."
+            "Give the bridge's user permission to write to the data directory and its {file} "
+            "files, then restart the bridge. Nothing was saved."
         ).format(file=LEDGER_FILE)
     else:
-        fix = _("Free disk space or mend the disk; nothing was committed.")
+        fix = _("Free disk space, or repair the disk. Nothing was saved.")
     return LedgerUnwritable(
-        _("The ledger cannot be written: {detail}.").format(detail=detail), fix=fix
+        _("The database cannot be written: {detail}.").format(detail=detail), fix=fix
     )
 
 
@@ -434,10 +435,13 @@ def _open(data_dir: Path, now_ms: int) -> _Opened:
     except (DBAPIError, OSError) as failure:
         lock.release()
         raise LedgerError(
-            _("The ledger in {data_dir} cannot be opened: {detail}.").format(
+            _("The database in {data_dir} cannot be opened: {detail}.").format(
                 data_dir=data_dir, detail=driver_error(failure) or failure
             ),
-            fix=_("Check the disk, its free space, and that the bridge's user may write there."),
+            fix=_(
+                "Check the disk and its free space, and that the bridge's user has permission to "
+                "write there."
+            ),
         ) from failure
     except BaseException:
         lock.release()
@@ -449,12 +453,12 @@ def _make_folder(data_dir: Path) -> None:
         data_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
     except OSError as failure:
         raise LedgerError(
-            _("The data directory {data_dir} cannot be made: {detail}.").format(
+            _("The data directory {data_dir} cannot be created: {detail}.").format(
                 data_dir=data_dir, detail=failure.strerror
             ),
             fix=_(
-                "Make it for the bridge's user, or write another below [bridge] in bridge.toml: "
-                'data_dir = "data"'
+                "Create it for the bridge's user, or choose another below [bridge] in "
+                'bridge.toml: data_dir = "data"'
             ),
         ) from failure
 

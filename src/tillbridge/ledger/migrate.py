@@ -1,4 +1,4 @@
-"""Bringing the ledger's schema up to this version's, with a back-up first.
+"""Bringing the ledger's schema up to this version's, with a backup first.
 
 alembic takes most of half a second to import, so it is imported only where there is a migration
 to run: a new ledger is made from the tables at once, which a test holds equal to the migrations.
@@ -40,11 +40,9 @@ def bring_up_to_date(data_dir: Path, *, at: int) -> None:
     if current not in ledger_schemas():
         raise LedgerError(
             _(
-                "The ledger in {data_dir} was written by a newer tillbridge (schema {schema})."
+                "The database in {data_dir} was written by a newer tillbridge (schema {schema})."
             ).format(data_dir=data_dir, schema=current),
-            fix=_(
-                "Install that version again, or put a back-up of before its first start in place."
-            ),
+            fix=_("Install that version again, or restore a backup made before it first ran."),
         )
     _migrate(data_dir, current, at)
 
@@ -85,8 +83,10 @@ def _migrate(data_dir: Path, current: str, at: int) -> None:
             path.with_name(path.name + kind).unlink(missing_ok=True)
         copy_database(saved, path)
         raise LedgerError(
-            _("The ledger could not be brought to this version: {detail}.").format(detail=failure),
-            fix=_("It is as it was; install the version from before, and report this."),
+            _("The database could not be updated to this version: {detail}.").format(
+                detail=failure
+            ),
+            fix=_("Nothing was changed. Install the previous version, and report this."),
         ) from failure
     finally:
         engine.dispose()

@@ -1,7 +1,7 @@
 """Another ledger in the place of the present one, so that no order is written twice for it.
 
 A damaged ledger is noticed at start and set aside; as much of it as can be read is carried over. A
-back-up is put in place by a person: it is older than the world, so what the present ledger knows of
+backup is put in place by a person: it is older than the world, so what the present ledger knows of
 orders is carried over where it can be read. Either way an order that is not known to be in the POS
 is marked as begun with an unknown outcome, so that the POS is asked before anything is written
 (invariant 2), and the menu comes back from the POS and the service.
@@ -289,8 +289,11 @@ def _check(path: Path) -> str:
             # As the check itself puts it where it meets such a failure further on.
             return f"{failure}: error code={failure.sqlite_errorcode}"
         raise LedgerError(
-            _("The ledger {path} cannot be opened: {detail}.").format(path=path, detail=failure),
-            fix=_("Check the disk, its free space, and that the bridge's user may write there."),
+            _("The database {path} cannot be opened: {detail}.").format(path=path, detail=failure),
+            fix=_(
+                "Check the disk and its free space, and that the bridge's user has permission to "
+                "write there."
+            ),
         ) from failure
 
 
@@ -315,10 +318,12 @@ def _of_the_disk(damage: str) -> bool:
 
 def _unread(path: Path, detail: str) -> LedgerError:
     return LedgerError(
-        _("The disk failed to read the ledger {path}: {detail}.").format(path=path, detail=detail),
+        _("The disk failed while reading the database {path}: {detail}.").format(
+            path=path, detail=detail
+        ),
         fix=_(
-            "The ledger is as it was. Start the bridge again; if this comes back, check the disk"
-            " and its cable, and restore a back-up on a sound disk."
+            "The database was not changed. Start the bridge again. If this happens again, check "
+            "the disk and its cable, and restore a backup to a working disk."
         ),
     )
 
@@ -332,10 +337,10 @@ def _set_aside(path: Path, at: int) -> Path:
     return aside
 
 
-# -- a back-up in the place of the ledger: made ready beside it, put there by one rename
+# -- a backup in the place of the ledger: made ready beside it, put there by one rename
 
 _WORKPLACE = ".restore"
-# What the service has accepted since the back-up is not known: it is sent anew.
+# What the service has accepted since the backup is not known: it is sent anew.
 _ACCEPTED = ("menu_items", "menu_parts", "menu_refused", "tables")
 _MOST_ASIDE = 3
 _SINGLE_FILE = "PRAGMA journal_mode = DELETE"  # all of it is in the one file, and no -wal is left
@@ -355,19 +360,19 @@ class Restored:
 
 
 def restore(data_dir: Path, saved: Path, *, at: int, who: str) -> Restored:
-    """Make the back-up `saved` the ledger of `data_dir`; `who` is for the audit trail.
+    """Make the backup `saved` the ledger of `data_dir`; `who` is for the audit trail.
 
     The present one is left as `ledger.db.replaced-<instant>`.
 
     Raises ConfigError where `saved` is no sound ledger of this program or an older one,
     LedgerLocked while a bridge runs, LedgerError where the disk refuses: the ledger is as it was.
     """
-    another = _("Name another back-up: they are in the folder backups of the data folder.")
+    another = _("Choose another backup: they are in the folder “backups” of the data folder.")
     if not saved.is_file():
-        raise ConfigError(_("There is no back-up {path}.").format(path=saved), fix=another)
+        raise ConfigError(_("The backup {path} does not exist.").format(path=saved), fix=another)
     if damage := find_damage(saved):
         raise ConfigError(
-            _("{path} is no sound ledger: {damage}.").format(path=saved, damage=damage),
+            _("{path} is not an intact database: {damage}.").format(path=saved, damage=damage),
             fix=another,
         )
     try:
@@ -376,10 +381,12 @@ def restore(data_dir: Path, saved: Path, *, at: int, who: str) -> Restored:
             return _restore(data_dir, saved, at, who)
     except (OSError, sqlite3.Error, DBAPIError) as failure:
         raise LedgerError(
-            _("The back-up could not be put in place: {detail}.").format(
+            _("The backup could not be restored: {detail}.").format(
                 detail=driver_error(failure) or failure
             ),
-            fix=_("The ledger is as it was. Free disk space, or mend the disk, and try again."),
+            fix=_(
+                "The database was not changed. Free disk space or repair the disk, then try again."
+            ),
         ) from failure
 
 

@@ -148,7 +148,7 @@ def read_snapshot(path: Path) -> Snapshot:
             failure = refused
     raise LedgerError(
         _("The database {path} cannot be read: {detail}.").format(path=path, detail=failure),
-        fix=_("Start the bridge: it mends a damaged ledger at start."),
+        fix=_("Start the bridge: it repairs a damaged database when it starts."),
     ) from failure
 
 

@@ -132,11 +132,11 @@ class Vault:
             # No cause: what was decrypted has no place in a traceback.
             raise LedgerError(
                 _(
-                    "The key does not open {path}: it is another key, or the file is damaged."
+                    "The key does not open {path}: it is a different key, or the file is damaged."
                 ).format(path=self._path),
                 fix=_(
-                    "Put the right {key} back. If it is lost, move {path} away and run"
-                    " tillbridge connect for each store."
+                    "Restore the right {key}. If it is lost, move {path} away and run "
+                    "“tillbridge connect” for each store."
                 ).format(key=_KEY_FILE, path=self._path.name),
             ) from None
         return {str(name): str(value) for name, value in secrets.items()}
@@ -147,12 +147,12 @@ def _fernet(data_dir: Path, *, has_vault: bool) -> Fernet:
     if key is None:
         if has_vault:
             raise LedgerError(
-                _("The key {path} is missing, so the stored secrets cannot be read.").format(
+                _("The key {path} is missing, so the saved secrets cannot be read.").format(
                     path=path
                 ),
                 fix=_(
-                    "Put it back from a back-up, or move {vault} away and run tillbridge connect"
-                    " for each store."
+                    "Restore it from a backup, or move {vault} away and run “tillbridge connect” "
+                    "for each store."
                 ).format(vault=VAULT_FILE),
             )
         key = Fernet.generate_key()
@@ -161,17 +161,17 @@ def _fernet(data_dir: Path, *, has_vault: bool) -> Fernet:
         return Fernet(unseal(key.strip(), machine_sealing()))
     except OSError as failure:
         raise LedgerError(
-            _("The key {path} does not open on this machine: {detail}.").format(
+            _("The key {path} cannot be used on this machine: {detail}.").format(
                 path=path, detail=failure.strerror
             ),
             fix=_(
-                "Move {vault} and the key away, and run tillbridge connect for each store."
+                "Move {vault} and the key away, and run “tillbridge connect” for each store."
             ).format(vault=VAULT_FILE),
         ) from failure
     except ValueError:
         raise LedgerError(
-            _("{path} holds no key.").format(path=path),
-            fix=_("It is 44 characters of URL-safe base64; put the right one back."),
+            _("{path} does not contain a key.").format(path=path),
+            fix=_("A key is 44 characters of URL-safe base64. Restore the right one."),
         ) from None
 
 
@@ -197,7 +197,7 @@ def _read(path: Path) -> bytes | None:
     except OSError as failure:
         raise LedgerError(
             _("{path} cannot be read: {detail}.").format(path=path, detail=failure.strerror),
-            fix=_("Let the bridge's user, and nobody else, read it."),
+            fix=_("Give the bridge's user, and nobody else, permission to read it."),
         ) from failure
 
 
@@ -207,7 +207,7 @@ def _write(path: Path, content: bytes) -> None:
     except OSError as failure:
         raise LedgerUnwritable(
             _("{path} cannot be written: {detail}.").format(path=path, detail=failure),
-            fix=_("Free disk space, or let the bridge's user write there."),
+            fix=_("Free disk space, or give the bridge's user permission to write there."),
         ) from failure
 
 

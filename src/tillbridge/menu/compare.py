@@ -319,10 +319,10 @@ def _doubled(
                 place=printable(place, most=_LONGEST_PLACE)
                 or _("external_id {id}").format(id=external_id),
                 text=_(
-                    "{column} {id} stands twice, with different contents; the other record is"
-                    " unchanged"
+                    "{column} {id} appears twice with different contents; the other record is "
+                    "unchanged"
                 ).format(column=column, id=external_id),
-                fix=_("Give each item an id of its own."),
+                fix=_("Give each item a different id."),
                 external_id=external_id,
                 field=column,
                 value=external_id,

@@ -142,7 +142,7 @@ class Pusher:
             result.drifted |= sent.missing
             accepted |= sent.state != "failed" or bool(sent.missing)
             if sent.reserved:
-                result.reservation = sent.message or _("it does not say what.")
+                result.reservation = sent.message or _("it does not say why.")
             if sent.state == "success" or sent.missing:
                 ctx.came_on(len(part.ids))
                 result.accepted += len(set(part.ids) - sent.missing)
@@ -437,7 +437,7 @@ async def follow_job(
             log.info("menu.job_ended", store=ctx.store, job=job_id, state=state)
             return Reply(state, job.message, job.counts.items)
         await asyncio.sleep(ctx.service_settings.job_poll_s)
-    return Reply("lost", _("The service has not finished the menu push for hours."))
+    return Reply("lost", _("The service has been processing the menu update for hours."))
 
 
 async def _by_sync_status(ctx: MenuContext, store_id: str, job_id: str, began: int) -> Reply:
@@ -449,9 +449,7 @@ async def _by_sync_status(ctx: MenuContext, store_id: str, job_id: str, began: i
         began = baseline["synced_at"] + 1
     if synced is not None and synced >= began:
         return Reply("success")
-    return Reply(
-        "lost", _("The service no longer knows the menu push, and shows no sync since then.")
-    )
+    return Reply("lost", _("The service no longer knows the menu update, and reports none since."))
 
 
 async def settle_push(ctx: MenuContext, store_id: str, push: Push) -> None:

@@ -321,12 +321,12 @@ def checked(reading: TablesReading) -> TablesReading:
         external_id = table.external_id
         affected_id = external_id
         if not external_id.strip():
-            text, fix = _("the table has no id."), _("Give each table an id that stays.")
+            text, fix = _("the table has no id."), _("Give each table an id that does not change.")
         elif external_id in tables:
-            text = _("the table {id} is there twice.").format(id=external_id)
-            fix, affected_id = _("Give each table an id of its own; the first one counts."), ""
+            text = _("the table {id} appears twice.").format(id=external_id)
+            fix, affected_id = _("Give each table a different id. The first one is used."), ""
         elif not table.name.strip():
-            text, fix = _("the table has no name."), _("Give it the name that guests read on it.")
+            text, fix = _("the table has no name."), _("Give it the name that is on the table.")
         else:
             tables[external_id] = table
             continue

@@ -97,7 +97,7 @@ class Bridge:
         if found is None:
             raise ConfigError(
                 _("There is no store {store}.").format(store=name),
-                fix=_("There are: {names}.").format(names=", ".join(self.stores)),
+                fix=_("Choose from: {names}.").format(names=", ".join(self.stores)),
             )
         return found
 

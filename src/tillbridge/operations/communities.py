@@ -25,7 +25,7 @@ async def _community(bridge: "Bridge", _arguments: Mapping[str, Any], name: str)
         there = ", ".join(bridge.communities)
         raise ConfigError(
             _("There is no community {name}.").format(name=name),
-            fix=_("There are: {names}.").format(names=there)
+            fix=_("Choose from: {names}.").format(names=there)
             if there
             else _("Add a table [communities.{name}]; see docs/communities.md.").format(name=name),
         )

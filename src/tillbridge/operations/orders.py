@@ -178,15 +178,15 @@ async def done(
         ByHand,
         Argument(
             "HOW",
-            _("typed: you typed it into the till; settled: you saw to it in some other way."),
+            _("typed: you typed it into the till; settled: you dealt with it in another way."),
             audit="how",
         ),
     ] = ByHand.SETTLED,
 ) -> Answer:
     """Mark an order as handled by hand: the bridge stops trying.
 
-    An order that was typed into the till is accepted at the service; one that is settled is left
-    to you altogether. It also ends what is told of an order that was printed as NOT IN TILL.
+    An order that was typed into the till is accepted at the service. An order that is settled is
+    left to you. It also closes the reminder about an order that was printed as NOT IN TILL.
 
     Example: tillbridge orders done 1007 --how typed
     """

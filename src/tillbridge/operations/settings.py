@@ -1,4 +1,4 @@
-"""Settings on the page: what bridge.toml says, changed in place; users; back-ups of the ledger."""
+"""Settings on the page: what bridge.toml says, changed in place; users; backups of the ledger."""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -241,12 +241,12 @@ async def remove_user(bridge: "Bridge", user: Annotated[str, Argument(audit="tar
     return {**answer, "text": _("{name} can no longer sign in.").format(name=user)}
 
 
-# -- back-ups
+# -- backups
 
 
 @operation("ledger.backup", role=Role.TECHNICIAN)
 async def back_up(bridge: "Bridge") -> Answer:
-    """Copy the ledger into the data folder's back-ups, and check the copy."""
+    """Copy the ledger into the data folder's backups, and check the copy."""
     import asyncio
     import sqlite3
 
@@ -259,13 +259,13 @@ async def back_up(bridge: "Bridge") -> Answer:
         saved = await asyncio.to_thread(copied, folder, at=now, newest=newest)
     except (OSError, sqlite3.Error) as failure:
         raise LedgerError(
-            _("The back-up failed: {detail}.").format(detail=failure),
+            _("The backup failed: {detail}.").format(detail=failure),
             fix=_("Free disk space, then try again."),
         ) from failure
     if damage := await asyncio.to_thread(find_damage, saved):
         raise LedgerError(
             _("The backup {path} is damaged: {damage}.").format(path=saved, damage=damage),
-            fix=_("Check the disk, then restart the bridge: it repairs a damaged ledger."),
+            fix=_("Check the disk, then restart the bridge: it repairs a damaged database."),
         )
     text = _("Backed up: {file} ({kib} KiB).")
     kib = round(saved.stat().st_size / 1024)

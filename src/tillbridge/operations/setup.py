@@ -80,7 +80,7 @@ class _Work:
         """Raise ConfigError where an earlier step has not given this answer."""
         if not earlier:
             raise ConfigError(
-                _("An earlier step is not done yet."), fix=_("Take the steps in their order.")
+                _("An earlier step is not done yet."), fix=_("Complete the steps in order.")
             )
 
 
@@ -152,7 +152,7 @@ async def show(work: _Work, adapter: str = "") -> Answer:
             **{name: finding for name, finding in findings.items() if name in changed},
             "save": Finding(
                 not proposal.lines,
-                _("All of it is in {file}.").format(file=place.path.name)
+                _("Everything is in {file}.").format(file=place.path.name)
                 if not proposal.lines
                 else "",
             ),
@@ -360,7 +360,7 @@ async def _tried(work: _Work, pos: dict[str, object]) -> Answer:
         await place.store(draft.passed("adapter", found.text, pos=pos))
     else:
         await place.store(draft.passed("menu", found.text, pos=pos))
-        fix = _("It takes no orders: choose below where they go.")
+        fix = _("It does not take orders: choose below where they go.")
         return {"ok": True, "text": found.text, "fix": fix}
     return {"ok": True, "text": found.text}
 
@@ -375,7 +375,7 @@ async def orders(work: _Work, adapter: str, form: dict[str, str]) -> Answer:
     writer = await setup.till.answers(adapter, form, draft.orders)
     if not await takes_orders(writer, draft, place.base_dir):
         raise ConfigError(
-            _("With these options {adapter} takes no orders.").format(adapter=adapter),
+            _("With these options {adapter} does not take orders.").format(adapter=adapter),
             fix=_("Enter where orders go, or choose another adapter."),
         )
     menu = draft.found.get("menu") or draft.found.get("adapter", "")
@@ -417,7 +417,7 @@ async def order(work: _Work) -> Answer:
 
     draft = work.draft
     if not work.is_running:
-        raise ConfigError(_("The bridge does not run yet."), fix=_("Finish the steps before."))
+        raise ConfigError(_("The bridge is not running yet."), fix=_("Finish the steps before."))
     if not is_practice(draft.base_url):
         raise ConfigError(
             _("That would be a real order."), fix=_("Order something small at the storefront.")
@@ -504,7 +504,8 @@ async def written(work: _Work, digest: str) -> Answer:
     found, _document = await asyncio.to_thread(place.document)
     if digest_of(found) != digest:
         raise ConfigError(
-            _("The file is not what was to be written."), fix=_("Look at it, and try again.")
+            _("The file differs from what should have been written."),
+            fix=_("Check it, then try again."),
         )
     begin_anew(place, cannot_undo, connect=_to_connect(work))
     return {"ok": True, "text": _("It is saved, and the bridge restarts with it.")}

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from tillbridge.stores.taxes import TaxFact
 
 # Whose wish it is, for colleagues: a note beside the audit trail, which knows who asked.
-By = Annotated[str | None, Argument("NAME", _("Who does this. Default: this machine's user."))]
+By = Annotated[str | None, Argument("NAME", _("Who is doing this. Default: this machine's user."))]
 
 
 @operation("store.show", role=Role.LOOK, reads=True, command="store show")
@@ -132,7 +132,7 @@ async def busy(
         int | None,  # ms since the epoch
         Argument(
             "TIME",
-            _("Until when: 18:30, tomorrow, 2h, 2026-11-21T18:30. Else until you end it."),
+            _("Until when: 18:30, tomorrow, 2h, 2026-11-21T18:30. Default: until you end it."),
             audit="until_ms",
             resolve=until_of_store,
         ),

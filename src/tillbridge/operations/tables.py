@@ -101,7 +101,7 @@ async def printed(_bridge: "Bridge", store: Store, codes: dict[str, str]) -> Ans
 
 def _tables(store: "StoreServices") -> "TableSync":
     if not store.menu.tables.pos_has_tables:
-        fix = _("Set its tables' file in [stores.{store}.pos] (docs/tables.md).")
+        fix = _("Set its file of tables in [stores.{store}.pos] (docs/tables.md).")
         raise BridgeError(
             _("The till of {store} is not set up to export tables.").format(store=store.name),
             fix=fix.format(store=store.name),

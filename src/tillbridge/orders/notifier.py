@@ -250,7 +250,7 @@ class ServiceNotifier:
         late = late_ms > self._late_report_ms
         if call is not Call.CANCEL and late and await self._waited_for_integration(row):
             minutes = late_ms // 60_000
-            reason = _("it waited {minutes} minutes for the store's integration")
+            reason = _("it waited {minutes} minutes for the store to be connected")
             too_late = ReportsTooLate(reason.format(minutes=minutes))
             await self._orders.commit(row.order_id, too_late, minutes=minutes)
             return

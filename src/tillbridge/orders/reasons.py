@@ -80,13 +80,13 @@ CAUSES = {
     "offline": _("the till could not be reached"),
     "not_written": _("nothing could be written to the till in time"),
     "not_confirmed": _("nobody confirmed them at the till in time"),
-    "refused": _("the till said no"),
+    "refused": _("the till refused"),
     "sold_out": _("something was sold out"),
     "closed": _("the till said that the restaurant is closed"),
     "capacity": _("the kitchen could not take more orders"),
-    "price": _("the till has another price"),
+    "price": _("the till has a different price"),
     "unknown_item": _("something was ordered that is not on the menu"),
-    "price_differs": _("a price was not that of the menu"),
+    "price_differs": _("a price differed from the menu"),
     "other": _("they could not be accepted"),
 }
 # Those of which the till's own words say more.

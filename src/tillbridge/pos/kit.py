@@ -105,10 +105,10 @@ def options_of_sample(path: Path) -> dict[str, Any]:
     """
     if not path.is_file():
         raise ConfigError(
-            _("There is no {path}, so nothing says where the till is.").format(path=path),
+            _("{path} does not exist, so nothing says where the till is.").format(path=path),
             fix=_(
-                "Write there what a restaurant copies into bridge.toml, [stores.main.pos] with the"
-                " adapter and its options; or name another file with --sample FILE."
+                "Put into it what a restaurant copies into bridge.toml: [stores.main.pos] with "
+                "the adapter and its options. Or name another file with --sample FILE."
             ),
         )
     content = read_toml(path)
@@ -146,7 +146,7 @@ def _entry_point(folder: Path) -> str:
     entries = project.get("entry-points", {}).get("tillbridge.adapters", {})
     if not entries:
         raise ConfigError(
-            _("{path} registers no adapter.").format(path=path),
+            _("{path} does not register an adapter.").format(path=path),
             fix=_('Add [project.entry-points."tillbridge.adapters"] with one line.'),
         )
     source = folder / "src" if (folder / "src").is_dir() else folder
@@ -162,25 +162,25 @@ def _rig(package: str, adapter: Adapter) -> type[Rig] | None:
         if missing.name == f"{package}.rig":
             return None
         raise ConfigError(
-            _("The rig of {name} cannot be loaded: {detail}").format(
+            _("The test rig of {name} cannot be loaded: {detail}").format(
                 name=adapter.name, detail=missing
             ),
-            fix=_("Install what it needs."),
+            fix=_("Install the packages it needs."),
         ) from missing
     except Exception as failure:  # whatever the import of somebody else's code raises
         raise ConfigError(
-            _("The rig of {name} cannot be loaded: {detail}").format(
+            _("The test rig of {name} cannot be loaded: {detail}").format(
                 name=adapter.name, detail=f"{type(failure).__name__}: {failure}"
             ),
-            fix=import_remedy(failure, package) or _("Install what it needs."),
+            fix=import_remedy(failure, package) or _("Install the packages it needs."),
         ) from failure
     rig = getattr(module, "RIG", None)
     if not (isinstance(rig, type) and issubclass(rig, Rig)):
         raise ConfigError(
-            _("{module} has no RIG, which must be a class derived from Rig.").format(
+            _("{module} has no RIG. It must be a class derived from Rig.").format(
                 module=f"{package}.rig"
             ),
-            fix=_("Write there: RIG = MyRig."),
+            fix=_("Add the line: RIG = MyRig"),
         )
     return rig
 
@@ -238,7 +238,7 @@ def trial_of(pos: object) -> Trial:
         readings[name] = reading_json(found)
         if isinstance(found, PosFailure):
             readings[name]["fix"] = found.fix or _(
-                "Look whether the till runs, and whether the options are right."
+                "Check that the till is running and that the options are right."
             )
         if isinstance(found, Catalogue):
             summary = MenuSummary.of(found)

@@ -55,7 +55,7 @@ def find_adapter(name: str) -> Adapter:
         fix = _("Did you mean {name!r}?").format(name=near) if near else ""
         installed = _("Installed are: {names}.").format(names=", ".join(names))
         raise ConfigError(
-            _("adapter: there is no adapter {name!r}.").format(name=name),
+            _("adapter: {name!r} is not installed.").format(name=name),
             fix=f"{fix} {installed}".strip(),
         )
     return _load(name, place)
@@ -99,7 +99,7 @@ def open_found(
     except ValueError as failure:
         raise ConfigError(
             f"[{where}] {failure}" if where else str(failure),
-            fix=_("Mend the options of the adapter {name}.").format(name=adapter.name),
+            fix=_("Correct the options of the adapter {name}.").format(name=adapter.name),
         ) from failure
 
 
@@ -125,12 +125,12 @@ def _load(name: str, place: str) -> Adapter:
                 name=name, detail=f"{type(failure).__name__}: {failure}"
             ),
             fix=import_remedy(failure, module)
-            or _("Install it again, in a version that fits this bridge."),
+            or _("Reinstall it in a version that works with this bridge."),
         ) from failure
     if not isinstance(adapter, Adapter):
         raise ConfigError(
             _("The adapter {name} does not register an Adapter.").format(name=name),
-            fix=_("Tell its vendor: the entry point must name a tillbridge.adapter.Adapter."),
+            fix=_("Tell its vendor that the entry point must name a tillbridge.adapter.Adapter."),
         )
     _check_version(name, adapter)
     return adapter
@@ -145,7 +145,9 @@ def import_remedy(failure: Exception, module: str) -> str:
     own = [each for each in places if package in Path(each[0]).with_suffix("").parts]
     if isinstance(failure, SyntaxError) and failure.filename:
         own.append((failure.filename, failure.lineno))
-    return _("Mend line {line} of {file}.").format(line=own[-1][1], file=own[-1][0]) if own else ""
+    return (
+        _("Correct line {line} of {file}.").format(line=own[-1][1], file=own[-1][0]) if own else ""
+    )
 
 
 def _check_version(name: str, adapter: Adapter) -> None:
@@ -163,12 +165,13 @@ def _check_version(name: str, adapter: Adapter) -> None:
         get_logger().warning("adapter.api_old", adapter=name, api_version=theirs, until=until)
         return
     raise ConfigError(
-        _("The adapter {name} is for version {theirs} of the adapter API; this is {ours}.").format(
-            name=name, theirs=theirs, ours=API_VERSION
-        ),
-        fix=_("Install a newer version of the adapter, which fits this bridge.")
+        _(
+            "The adapter {name} was made for version {theirs} of the adapter API. This bridge "
+            "has version {ours}."
+        ).format(name=name, theirs=theirs, ours=API_VERSION),
+        fix=_("Install a newer version of the adapter.")
         if theirs < API_VERSION
-        else _("Install a newer bridge, or an older version of the adapter."),
+        else _("Update the bridge, or install an older version of the adapter."),
     )
 
 
@@ -190,9 +193,9 @@ def _not_valid(failure: ValidationError, adapter: Adapter, where: str) -> Config
             text = _("{key} is missing: the adapter {name} needs it.")
         case "literal_error":
             known, given = message.split("'")[1::2], str(first["input"])
-            text = _("{key}: “{given}” is not known here.").replace("{given}", given[:60])
+            text = _("{key}: “{given}” is not one of the choices.").replace("{given}", given[:60])
             fix = _did_you_mean(given, known)
-            fix = fix or _("It takes: {names}.").format(names=", ".join(known))
+            fix = fix or _("Choose from: {names}.").format(names=", ".join(known))
         case _:
             text = f"{key}: {message.removeprefix('Value error, ')}."
             return ConfigError(text, fix=fix, field=field)
@@ -210,7 +213,7 @@ def read_toml(path: Path) -> dict[str, Any]:
         return tomllib.loads(path.read_text("utf-8"))
     except FileNotFoundError as failure:
         raise ConfigError(
-            _("There is no {path}.").format(path=path), fix=_("Write it, or correct the path.")
+            _("{path} does not exist.").format(path=path), fix=_("Create it, or correct the path.")
         ) from failure
     except (OSError, tomllib.TOMLDecodeError) as failure:
         raise ConfigError(f"{path}: {failure}", fix=_("Correct the file.")) from failure

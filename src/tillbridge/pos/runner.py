@@ -431,5 +431,5 @@ def bad_rows_detail(bad_rows: Sequence[api.BadRow]) -> dict[str, object] | None:
     if not bad_rows:
         return None
     first = bad_rows[0]
-    remedy = first.fix or _("Mend the row in the till and export again.")
+    remedy = first.fix or _("Correct the item in the till, then export again.")
     return {"count": len(bad_rows), "detail": f"{first.place}: {first.text}", "remedy": remedy}

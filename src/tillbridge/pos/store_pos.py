@@ -36,19 +36,17 @@ def check_duties(
     """Raise ConfigError where the adapter `orders` takes none, or the fallback's does not print."""
     if not takes_orders:
         raise ConfigError(
-            _("[stores.{store}]: the adapter {adapter}, as configured, takes no orders.").format(
-                store=store, adapter=orders
-            ),
+            _(
+                "[stores.{store}]: with these options, the adapter {adapter} does not take orders."
+            ).format(store=store, adapter=orders),
             fix=_(
-                "Tell it where orders go, or choose another adapter in [stores.{store}.orders]."
+                "Set where orders go, or choose another adapter in [stores.{store}.orders]."
             ).format(store=store),
         )
     if not fallback_prints:
         raise ConfigError(
-            _("[stores.{store}.fallback]: its adapter cannot stand in for a till.").format(
-                store=store
-            ),
-            fix=_('Choose one that prints: adapter = "printer".'),
+            _("[stores.{store}.fallback]: this adapter cannot replace a till.").format(store=store),
+            fix=_('Choose one that prints, for example adapter = "printer".'),
         )
 
 
@@ -147,7 +145,7 @@ class StoreOpening:
         """
         adapter, _options = self._adapters[table]
         if not attempt.done():
-            detail = _("The adapter {adapter} does not get ready: opening it hangs.").format(
+            detail = _("The adapter {adapter} does not start: opening it hangs.").format(
                 adapter=adapter
             )
         elif (failure := attempt.exception()) is None:
@@ -164,8 +162,9 @@ class StoreOpening:
         return NotOpened(
             detail,
             _(
-                "Check that the till, its database or the network share of its files answers, and "
-                "that the adapter fits this bridge. It is opened as soon as that works."
+                "Check that the till, its database or the network share with its files can be "
+                "reached, and that the adapter works with this bridge. The bridge opens it as "
+                "soon as it can."
             ),
         )
 

@@ -49,7 +49,7 @@ _MAX_NEWS_ITEMS = 100  # items that one rejection names
 _MAX_ADVICE = 20
 _MAX_SHOWN = 60
 _FINGERPRINTS = range(-(1 << 63), 1 << 63)
-_VENDOR = _("Tell the adapter's vendor: this is a defect of the adapter.")
+_VENDOR = _("Report this to the adapter's vendor: it is a defect in the adapter.")
 
 
 # -- what a value may be, by its kind and the name of its field
@@ -129,7 +129,7 @@ def _describe(error: ErrorDetails) -> tuple[str, str]:
     in_till = _("Correct it in the till.")
     match error["type"]:
         case "string_unicode":
-            return _("holds half a character, which no text can"), _("Type it again in the till.")
+            return _("contains half a character"), _("Type it again in the till.")
         case "string_too_long" | "too_long":
             most = context.get("max_length")
             return _("is longer than {most}").format(most=most), _("Make it shorter in the till.")
@@ -137,8 +137,8 @@ def _describe(error: ErrorDetails) -> tuple[str, str]:
             return _("is empty"), _("Fill it in in the till.")
         case "greater_than_equal" | "less_than_equal" if error["loc"][-1] in _INSTANTS:
             return (
-                _("is no time between the years 2000 and 2100"),
-                _("Give milliseconds since 1970 (UTC); leave it empty for no end."),
+                _("is not a time between the years 2000 and 2100"),
+                _("Use milliseconds since 1970 (UTC), or leave it empty for no end."),
             )
         case "greater_than_equal":
             return _("is negative"), in_till
@@ -242,7 +242,7 @@ def valid_updates(
     for number, update in enumerate(updates, 1):
         key = getattr(update, "key", None)
         named = printable(key, most=200) if isinstance(key, str) else ""
-        place = named or _("news {number}").format(number=number)
+        place = named or _("update {number}").format(number=number)
         if check.fine(update, api.TicketUpdate, place=place):
             good.append(replace(update, message=storable_text(update.message, MAX_TEXT)))
     return tuple(good), tuple(check.bad_rows)
@@ -295,7 +295,9 @@ def storable_rows(rows: Iterable[object]) -> tuple[api.BadRow, ...]:
     return tuple(
         replace(storable(row, MAX_TEXT), external_id=storable_id(row.external_id))
         if isinstance(row, api.BadRow)
-        else api.BadRow(place="?", text=_("It is no BadRow."), fix=_VENDOR, value=shown_value(row))
+        else api.BadRow(
+            place="?", text=_("It is not a BadRow."), fix=_VENDOR, value=shown_value(row)
+        )
         for row in rows
     )
 
@@ -422,8 +424,8 @@ class _Check:
             self._refuse(
                 key,
                 part,
-                text=_("It names {part}, which cannot be used.").format(part=missing),
-                fix=_("Mend {part} first; its own bad row says how.").format(part=missing),
+                text=_("It refers to {part}, which is not usable.").format(part=missing),
+                fix=_("Correct {part} first: its own row says how.").format(part=missing),
                 field=self._column(field, part),
                 value=missing,
             )
@@ -447,9 +449,9 @@ class _Check:
         """
         column, shown = "", value
         if not isinstance(value, kind):
-            text, fix = _("It is no {kind}.").format(kind=kind.__name__), _VENDOR
+            text, fix = _("It is not of the type {kind}.").format(kind=kind.__name__), _VENDOR
         elif kind in _KEYED and key != value.external_id:
-            text, fix = _("It stands under another external_id than its own."), _VENDOR
+            text, fix = _("Its key differs from its external_id."), _VENDOR
             column, shown = "external_id", value.external_id
         else:
             try:

@@ -319,5 +319,5 @@ def _write(path: Path, text: str) -> None:
     except OSError as failure:
         raise BridgeError(
             _("The report cannot be written: {detail}").format(detail=failure),
-            fix=_("Name a file in a folder that is there."),
+            fix=_("Choose a file in a folder that exists."),
         ) from failure

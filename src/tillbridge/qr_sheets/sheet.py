@@ -31,14 +31,16 @@ def code_of(name: str, url: str) -> segno.QRCode:
         address = ""
     if urlsplit(address).scheme not in {"http", "https"}:
         raise BridgeError(
-            _("The service's address of table {name} is no web address.").format(name=name),
-            fix=_("Push the tables again; if it stays, tell the ordering service."),
+            _("The service's address for table {name} is not a web address.").format(name=name),
+            fix=_("Send the tables again. If this continues, tell the ordering service."),
         )
     try:
         return segno.make_qr(address, error="m", boost_error=True)
     except segno.DataOverflowError as failure:
         raise BridgeError(
-            _("The service's address of table {name} is too long for a QR code.").format(name=name),
+            _("The service's address for table {name} is too long for a QR code.").format(
+                name=name
+            ),
             fix=_("Tell the ordering service."),
         ) from failure
 

@@ -281,7 +281,7 @@ class LiveCertificate:
         if isinstance(failure, ssl.SSLError):
             if failure.reason == "KEY_VALUES_MISMATCH":
                 return _("the key does not belong to the certificate")
-            return _("the files are no certificate and key ({reason})").format(
+            return _("the files are not a certificate and its key ({reason})").format(
                 reason=failure.reason or "PEM"
             )
         if isinstance(failure, OSError):

@@ -297,8 +297,8 @@ class Deliveries:
         success_status: it is on disk, now or since before. 400 no JSON or no envelope. 401 the
         signature is not one of this store's secrets (of which there are none before it is
         connected), or the body is another store's. 404 no such store. 408 the body came too
-        slowly. 411, 413, 415 no length, too long, encoded or no JSON by its type. 503 the ledger
-        cannot be written, or too many large bodies are on their way.
+        slowly. 411, 413, 415 no length, too long, encoded or no JSON by its type. 503 the
+        database cannot be written, or too many large bodies are on their way.
         """
         endpoint = self._endpoints.get(store)
         if endpoint is None:

@@ -241,7 +241,7 @@ def receiver_settings(loaded: LoadedSettings) -> ReceiverSettings:
 def _plain(
     status: int, headers: Mapping[str, str] | None = None, *, more: str = ""
 ) -> web.Response:
-    texts = {200: "ok\n", 503: "the ledger cannot be written\n"}
+    texts = {200: "ok\n", 503: "the database cannot be written\n"}
     return web.Response(
         status=status, text=texts.get(status, "") + more, headers={**SERVER, **(headers or {})}
     )

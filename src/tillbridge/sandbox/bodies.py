@@ -436,7 +436,7 @@ def check_hours(body: Mapping[str, Any], *, past_midnight: bool) -> None:
     seen: set[str] = set()
     for index, override in enumerate(body.get("overrides", ())):
         if override["date"] in seen:
-            raise wrong(f"overrides[{index}].date", f"{override['date']} stands twice")
+            raise wrong(f"overrides[{index}].date", f"{override['date']} appears twice")
         seen.add(override["date"])
 
 

@@ -124,7 +124,7 @@ def _refuse_unknown(
 
 
 def refuse_duplicates(placed: Iterable[tuple[str, str]]) -> None:
-    """Refuse an external_id that stands twice among paths and external_ids."""
+    """Refuse an external_id that appears twice among paths and external_ids."""
     seen: dict[str, str] = {}
     for path, external_id in placed:
         if external_id in seen:

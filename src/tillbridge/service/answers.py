@@ -132,7 +132,7 @@ def _envelope(body: object) -> tuple[str, str]:
 
 def _text(status: int, message: str) -> str:
     if 300 <= status < 400:
-        return _("The ordering service answered with a redirect, which is never followed.")
+        return _("The ordering service answered with a redirect, which the bridge does not follow.")
     if message:
         return _("The ordering service says: {message}").format(message=message)
     return _("The ordering service answered with status {status}.").format(status=status)

@@ -212,7 +212,8 @@ class Gate:
 
 def _closed(seconds: float) -> GateClosed:
     return GateClosed(
-        _("The ordering service wants no more calls for now."), retry_after_s=max(seconds, 1.0)
+        _("The ordering service has asked the bridge to wait before its next call."),
+        retry_after_s=max(seconds, 1.0),
     )
 
 

@@ -141,10 +141,10 @@ class CommunityCalls:
         operation = "communities.subscribe"
 
         lost = OutcomeUnknown(
-            _("The service did not say whether it has made the subscription."),
+            _("The service did not confirm that it created the subscription."),
             operation=operation,
             fix=_(
-                "Another one is made by itself. If every event then comes twice, once with a "
+                "The bridge creates another one. If every event then arrives twice, once with a "
                 "signature that does not match, ask the service's support to remove the first."
             ),
         )

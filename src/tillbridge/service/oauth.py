@@ -97,7 +97,7 @@ class OAuth:
             text = _(
                 "The ordering service did not accept the authorization code (status {status})."
             ).format(status=failure.status)
-            fix = _("It may be used up or too old: run tillbridge connect again.")
+            fix = _("It may have been used already, or be too old. Run “tillbridge connect” again.")
             raise _not_granted(failure, text, fix) from None
         grant = _grant(answer)
         return Tokens(
@@ -140,9 +140,11 @@ class OAuth:
         try:
             return _grant(await self._caller.call("oauth.mint", body=body))
         except _REFUSALS as failure:
-            text = _("The ordering service gives no token for {audience!r} (status {status}).")
+            text = _(
+                "The ordering service did not give a token for {audience!r} (status {status})."
+            )
             fix = _(
-                "Ask its support what audience and scope this app may have, and set "
+                "Ask its support which audience and scope this app may use, and set "
                 "community_audience, reporting_audience and scope_field in [assumptions]."
             )
             text = text.format(audience=audience, status=failure.status)
@@ -168,7 +170,7 @@ def _consent_over(failure: ServiceError) -> ConsentLost:
     return ConsentLost(
         _("The merchant has withdrawn the consent, or uninstalled the app.")
         if revoked
-        else _("The merchant's consent has ended."),
+        else _("The merchant's consent has expired."),
         code=failure.code,
         status=failure.status,
         operation=failure.operation,
@@ -182,7 +184,7 @@ def _bad_client(failure: ServiceError, fix: str = "") -> Refused:
         code=BAD_CLIENT,
         status=failure.status,
         operation=failure.operation,
-        fix=fix or _("Put the current client_secret from the service's console in place."),
+        fix=fix or _("Enter the current client_secret from the service's console."),
     )
 
 
@@ -276,15 +278,14 @@ class Signup:
             answer = await self._caller.call("signup.url", body=body, authorization=basic)
         except (Unauthorised, Refused, ConsentLost) as failure:
             if failure.code == BAD_CLIENT or isinstance(failure, Unauthorised):
-                fix = _(
-                    "Put the current client_id and client_secret of the service's console in place."
-                )
+                fix = _("Enter the current client_id and client_secret from the service's console.")
                 raise _bad_client(failure, fix) from None
             raise
         url = need(mapping(answer.body, answer.operation), "signup_url", answer.operation)
         if urlsplit(url).scheme not in {"http", "https"}:
             raise Refused(
-                _("The ordering service gave an address that is none."), operation=answer.operation
+                _("The ordering service sent something that is not a web address."),
+                operation=answer.operation,
             )
         return url
 
@@ -300,12 +301,12 @@ def signup_body(wanted: SignupRequest, *, redirect_uri: str, state: str) -> dict
 
 def _another_mapping(conflict: Conflict) -> Conflict:
     return Conflict(
-        _("A merchant with this e-mail has other stores than this location."),
+        _("The merchant with this e-mail address has other stores, but not this one."),
         code=conflict.code,
         status=conflict.status,
         operation=conflict.operation,
         fix=_(
-            "Let the merchant sign in instead: tillbridge connect STORE --email EMAIL. "
-            "Or sign up with another e-mail."
+            "Let the merchant sign in instead: tillbridge connect STORE --email EMAIL. Or sign "
+            "up with another e-mail address."
         ),
     )

@@ -103,10 +103,13 @@ def _climbs(path: str) -> bool:
 
 def _foreign() -> Refused:
     return Refused(
-        _("The ordering service named an address that is not its own; it was not called."),
+        _(
+            "The ordering service sent an address that is not its own, so the bridge did not "
+            "call it."
+        ),
         code=LEFT_ORIGIN,
         operation="menus.job",
-        fix=_("Tell the ordering service's support. The next push goes on as usual."),
+        fix=_("Tell the ordering service's support. The next update is sent as usual."),
     )
 
 
@@ -192,7 +195,7 @@ class Transport:
         """
         if not request.url.startswith(f"{self.origin.root}/"):
             raise Refused(
-                _("A call to another address than the ordering service's was stopped."),
+                _("The bridge stopped a call to an address that is not the ordering service's."),
                 code=LEFT_ORIGIN,
                 operation=request.operation,
             )
@@ -219,7 +222,7 @@ class Transport:
             # ValueError: an answer that is no HTTP at all, in the odd way that aiohttp reports it.
             kind = OutcomeUnknown if request.kind is Kind.WRITE else Unreachable
             raise kind(
-                _("The line to the ordering service broke ({detail}).").format(
+                _("The connection to the ordering service broke ({detail}).").format(
                     detail=type(trouble).__name__
                 ),
                 code="line.dropped",
@@ -261,7 +264,7 @@ class Transport:
                 _("Something that is not the ordering service answered."),
                 code="line.not_json",
                 operation=operation,
-                fix=_("Check base_url, and that no proxy or login page stands between."),
+                fix=_("Check base_url, and that no proxy or login page is in between."),
             )
         return Answer(operation, status, body)
 
@@ -282,9 +285,9 @@ class Transport:
 def _not_connected(request: Request, trouble: Exception) -> Unreachable:
     if isinstance(trouble, aiohttp.ClientConnectorCertificateError):
         text, code = _("The ordering service's certificate is not trusted."), "line.certificate"
-        fix = _("Check this machine's date, and that no proxy stands between.")
+        fix = _("Check this machine's date, and that no proxy is in between.")
     elif isinstance(trouble, aiohttp.ClientConnectorDNSError):
-        text, code = _("The ordering service's name cannot be looked up."), "line.dns"
+        text, code = _("The ordering service's address was not found (DNS)."), "line.dns"
         fix = _("Check the internet connection and base_url.")
     else:
         text, code = _("The ordering service cannot be reached."), "line.not_connected"

@@ -46,7 +46,10 @@ def unreadable(operation: str, detail: str) -> Refused:
         ),
         code=UNREADABLE,
         operation=operation,
-        fix=_("Check that base_url is the ordering service's; then tell its support."),
+        fix=_(
+            "Check that base_url is the ordering service's address. If it is, tell the service's "
+            "support."
+        ),
     )
 
 

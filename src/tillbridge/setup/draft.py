@@ -330,9 +330,9 @@ def _sign_in(service: _Part, store: str) -> Finding:
     if left and service["consent"] in {"ok", "ending"}:
         whole = max(1, round(left))
         days = ngettext("{n} day", "{n} days", whole).format(n=whole)
-        return done(_("Connected; sign-in must be renewed in {days}."), days=days)
+        return done(_("Connected. Sign in again within {days}."), days=days)
     return not_done(
-        _("This bridge may not work for {store} at the ordering service."),
+        _("This bridge has no access to {store} at the ordering service."),
         _("Sign in there again."),
         store=store,
     )
@@ -341,8 +341,8 @@ def _sign_in(service: _Part, store: str) -> Finding:
 def _store(service: _Part, store: str, currency: str, codes: Sequence[str]) -> Finding:
     if "integration.secret_missing" in codes:
         return not_done(
-            _("{store} was connected by another bridge, so its orders are refused here."),
-            _("Go to the overview, and press “Get a new webhook secret”."),
+            _("Another bridge connected {store}, so this one refuses its orders."),
+            _("On the overview, choose “Get a new webhook secret”."),
             store=service["store_name"] or store,
         )
     if service["integrated"]:
@@ -372,7 +372,7 @@ def _adapter(part: _Part) -> Finding:
         )
     return not_done(
         _("The storefront has no menu yet."),
-        _("It is on its way; the page Menu shows how far it is."),
+        _("It is being sent. The Menu page shows the progress."),
     )
 
 
@@ -384,7 +384,7 @@ def _address(link: _Part, service: _Part) -> Finding:
         )
     if link["at"] is not None and service["webhook_url"]:
         return done(_("Orders reach this bridge at {url}."), url=service["webhook_url"])
-    return not_done(_("Nothing has come through the public address yet."), _("Test it below."))
+    return not_done(_("Nothing has arrived through the public address yet."), _("Test it below."))
 
 
 def _order(orders: _Part, *, delivered: bool) -> Finding:

@@ -166,7 +166,7 @@ def _number(field: FormField, text: str) -> int | float:
             return number
     raise ConfigError(
         _("This must be a whole number.") if field.number is int else _("This must be a number."),
-        fix=_("Write it with digits, for example {number}.").format(
+        fix=_("Write it in digits, for example {number}.").format(
             number=default_of(field).partition(",")[0] or "5"
         ),
         field=field.name,

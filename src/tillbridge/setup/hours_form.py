@@ -105,8 +105,8 @@ def first_file(folder: Path, store: str) -> Path:
     if not path.exists():
         return path
     raise ConfigError(
-        _("{file} is there already.").format(file=path),
-        fix=_("Name it in bridge.toml as hours_file of this store, or move it away."),
+        _("{file} already exists.").format(file=path),
+        fix=_("Set it as this store's hours_file in bridge.toml, or move it away."),
     )
 
 
@@ -140,7 +140,7 @@ def _dates(form: Mapping[str, str]) -> dict[str, Dated]:
             date.fromisoformat(day)
         except ValueError:
             raise ConfigError(
-                _("This is no date that exists."),
+                _("This date does not exist."),
                 fix=_("Write year-month-day, for example 2026-12-25."),
                 field=f"date.{place}",
             ) from None
@@ -205,10 +205,10 @@ def _with_dates(text: str, document: Mapping[str, Any], dates: list[Dated]) -> s
         parsed.append("overrides", rows)
     if not isinstance(rows, tomlkit.items.AoT):
         raise ConfigError(
-            _("The file is written in a way in which {keys} cannot be changed from here.").format(
+            _("The way the file is written, {keys} cannot be changed from here.").format(
                 keys="overrides"
             ),
-            fix=_("Write it by hand, with each table under a [header] of its own."),
+            fix=_("Edit it by hand, and give each table its own [header]."),
         )
     wanted = {day: (times, reason) for day, times, reason in dates}
     known = [str(row["date"]) for row in rows]

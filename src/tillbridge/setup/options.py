@@ -174,7 +174,7 @@ def _pairs(name: str, text: str, *, texts: bool) -> dict[str, Any]:
         if found is None:
             raise ConfigError(
                 _("“{line}” is not NAME = VALUE.").format(line=body[at:].strip().splitlines()[0]),
-                fix=_("Write one on each line, for example: price = Preis"),
+                fix=_("Write one a line, for example: price = Preis"),
                 field=name,
             )
         key, value = (_unquoted(each) for each in found.groups())

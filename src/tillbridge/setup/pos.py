@@ -86,7 +86,7 @@ def sample_till(base_dir: Path) -> dict[str, Any]:
     except OSError as failure:
         raise ConfigError(
             _("{path} cannot be written: {why}.").format(path=export, why=failure.strerror),
-            fix=_("Let the bridge's user write there."),
+            fix=_("Give the bridge's user permission to write there."),
         ) from failure
     return {
         "adapter": _USUAL,
@@ -108,7 +108,7 @@ def answers_of(
     """
     same = before.get("adapter") == adapter
     if not same and adapter not in find_adapters():
-        raise _only_in_the_file(_("An adapter that is not installed"), adapter)
+        raise _only_in_the_file(_("An adapter that is not installed here"), adapter)
     model = find_adapter(adapter).options
     answers = options_in(model, form)
     for name, required in file_only(model).items():
@@ -144,20 +144,20 @@ def refuse_own_places(
         for text in {answers[name], behind, f"/{behind}"}:
             if is_own(base_dir / text):
                 raise ConfigError(
-                    _("{path} is not the till's.").format(path=answers[name]),
-                    fix=_("Name a file or folder that the till writes."),
+                    _("{path} does not belong to the till.").format(path=answers[name]),
+                    fix=_("Choose a file or folder that the till writes."),
                     field=name,
                 )
 
 
 def _only_in_the_file(what: str, adapter: str) -> ConfigError:
     return ConfigError(
-        _("{what} cannot be set on this page, which others on this machine can open too.").format(
-            what=what
-        ),
+        _(
+            "{what} cannot be set on this page, because others on this machine can open it too."
+        ).format(what=what),
         fix=_(
-            'Set adapter = "{adapter}" and its options in bridge.toml, with an editor; what stands '
-            "there can be tried and changed here."
+            'Set adapter = "{adapter}" and its options in bridge.toml with an editor. '
+            "After that you can test and change them here."
         ).format(adapter=adapter),
     )
 
@@ -170,7 +170,7 @@ def _in_a_file(secret: str, path: Path) -> dict[str, str]:
     except OSError as failure:
         raise ConfigError(
             _("{path} cannot be written: {why}.").format(path=path, why=failure.strerror),
-            fix=_("Let the bridge's user write there."),
+            fix=_("Give the bridge's user permission to write there."),
         ) from failure
     return {"file": str(path)}
 
@@ -207,10 +207,13 @@ async def _looked(
         return await asyncio.wait_for(in_thread(opened), _PATIENCE_S)
     except TimeoutError:
         raise ConfigError(
-            _("{adapter} has read nothing within {n} seconds.").format(
+            _("{adapter} could not read anything within {n} seconds.").format(
                 adapter=name, n=round(_PATIENCE_S)
             ),
-            fix=_("Look whether the folder is on a share that does not answer, or the till hangs."),
+            fix=_(
+                "Check whether the folder is on a network share that does not answer, and whether "
+                "the till hangs."
+            ),
         ) from None
 
 
@@ -289,7 +292,7 @@ def finding_of(preview: Mapping[str, Any]) -> Finding:
         return Finding(done=False, **preview["troubles"][0], field="menu")
     if not preview["reads_menu"]:
         return not_done(
-            _("No menu is read with these options."),
+            _("With these options the bridge cannot read a menu."),
             _("Enter where the till writes its menu."),
             field="menu",
         )

@@ -355,17 +355,17 @@ def check_address(key: str, listen: str) -> None:
         with socket.socket(family, kind, protocol) as probe:
             probe.bind(address)
     except (socket.gaierror, UnicodeError):
-        why = _("{host} is no name that this machine knows")
+        why = _("this machine does not know the name {host}")
     except OSError as failure:
         if failure.errno not in _NOT_OURS:
             return
-        why = _("{host} is no address of this machine")
+        why = _("{host} is not an address of this machine")
     else:
         return
     raise ConfigError(
         f"{key}: {why.format(host=host)}.",
         fix=_(
-            'Name an address of this machine: "127.0.0.1:PORT" for itself alone, '
+            'Use an address of this machine: "127.0.0.1:PORT" for this machine only, '
             '"0.0.0.0:PORT" for every network it is in.'
         ),
     )

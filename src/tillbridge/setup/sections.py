@@ -119,7 +119,7 @@ SECTIONS: tuple[SettingsSection, ...] = (
                     Setting(
                         "bridge.disk_budget_mib",
                         N_("Disk space for the bridge"),
-                        N_("Beyond it the oldest back-ups are deleted."),
+                        N_("Above this limit the oldest backups are deleted."),
                         N_("MiB"),
                     ),
                 ),
@@ -400,7 +400,7 @@ SECTIONS: tuple[SettingsSection, ...] = (
     ),
     SettingsSection(
         "backup",
-        N_("Back-up and restore"),
+        N_("Backup and restore"),
         N_("Orders, history and sign-ins, copied so that another machine can take over."),
         "folder-archive",
         (
@@ -412,10 +412,10 @@ SECTIONS: tuple[SettingsSection, ...] = (
                         N_("Back up daily at"),
                         N_(
                             "For example 04:00, in this machine's time. Leave it empty for no "
-                            "daily back-up."
+                            "daily backup."
                         ),
                     ),
-                    Setting("bridge.keep_backups", N_("Back-ups to keep")),
+                    Setting("bridge.keep_backups", N_("Backups to keep")),
                 ),
             ),
         ),
@@ -447,7 +447,7 @@ SECTIONS: tuple[SettingsSection, ...] = (
                     Setting(
                         "fleet.folder",
                         N_("Or write reports into"),
-                        N_("A folder that another program carries on."),
+                        N_("A folder that another program uploads."),
                     ),
                     Setting("fleet.every_s", N_("Report every"), unit=_SECONDS),
                 ),

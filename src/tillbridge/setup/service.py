@@ -61,7 +61,7 @@ def checked_url(text: str) -> str:
         raise _no_address(text)
     if parts.scheme == "http" and not is_loopback(host):
         raise ConfigError(
-            _("That is plain http to another machine: tokens could be read on the way."),
+            _("That is unencrypted http to another machine: others could read the tokens."),
             fix=_("Use https://."),
             field="base_url",
         )
@@ -195,7 +195,7 @@ class SignIn:
     async def sign_up(self, draft: Draft, form: Mapping[str, str]) -> ConsentRequest:
         """Make a merchant and a store, and return the address to go on. Raises BridgeError."""
         if left_out := missing(form):
-            raise ConfigError(_("This is needed."), fix=_("Fill it in."), field=left_out[0])
+            raise ConfigError(_("This field is required."), fix=_("Fill it in."), field=left_out[0])
         if faults := faults_of(form):
             text = _("This {what}").format(what=faults[0].text)
             raise ConfigError(text, fix=faults[0].fix, field=faults[0].field)
@@ -207,7 +207,7 @@ class SignIn:
     async def returned(self, query: Mapping[str, str]) -> CallbackAnswer:
         """Take the merchant's return; the tokens are then in the vault."""
         if self._session is None:
-            text = _("Nobody was asked to sign in here.")
+            text = _("This sign-in was not started here.")
             return CallbackAnswer(ok=False, text=text, to=_NOW)
         result = await answer_callback(self._session.consents, query)
         if result.store is None:
@@ -264,8 +264,8 @@ class SignIn:
         origin = (stored.origin if stored.secret is not None else None) or configured
         if (stored.secret is None and reference is None) or origin != origin_of(base_url):
             raise ConfigError(
-                _("The app's secret for this service is not known here."),
-                fix=_("Enter it under Sign-in."),
+                _("The bridge does not have the app's secret for this service."),
+                fix=_("Enter it under “Sign-in”."),
             )
         if stored.secret is not None:
             return stored.secret
@@ -273,7 +273,7 @@ class SignIn:
             source = TypeAdapter[SecretStr | SecretSource](Secret).validate_python(reference)
         except ValidationError:
             raise ConfigError(
-                _("client_secret in the file is not right."), fix=_("Enter it under Sign-in.")
+                _("client_secret in the file is not right."), fix=_("Enter it under “Sign-in”.")
             ) from None
         base_dir = self._place.base_dir
         found = resolve_secret(
@@ -303,14 +303,14 @@ async def choice_among(draft: Draft, sign_in: SignIn) -> dict[str, Any]:
     except BridgeError as failure:
         trouble = {"text": failure.text, "fix": failure.fix}
     except TimeoutError:
-        trouble = {"text": _("The service does not answer."), "fix": _("Load this page again.")}
+        trouble = {"text": _("The service does not answer."), "fix": _("Reload this page.")}
     else:
         names = ("store_id", "name", "status", "integration_status")
         rows = [{name: getattr(each, name) or "" for name in names} for each in stores]
         if not rows:
             trouble = {
                 "text": _("You have no store at the ordering service yet."),
-                "fix": _("Make one there, then load this page again."),
+                "fix": _("Create one there, then reload this page."),
             }
     return {**choice_of(draft), "stores": rows, "trouble": trouble}
 
@@ -321,13 +321,15 @@ async def chosen(draft: Draft, sign_in: SignIn, *, store: str, store_id: str) ->
     found = next((each for each in stores if each.store_id == store_id), None)
     if found is None:
         raise ConfigError(
-            _("You have no such store."), fix=_("Choose one of those listed."), field="store_id"
+            _("You have no store with this id."),
+            fix=_("Choose one from the list."),
+            field="store_id",
         )
     name = store.strip() or draft.store
     if not _NAME.fullmatch(name):
         raise ConfigError(
             _("“{name}” cannot be a short name.").format(name=name[:63]),
-            fix=_("Use small letters, digits, - and _."),
+            fix=_("Use lower-case letters, digits, - and _."),
             field="store",
         )
     text = _("{name}, in {currency}.").format(name=found.name or store_id, currency=draft.currency)
@@ -343,7 +345,7 @@ def described(
         raise ConfigError(_("This number is too long."), fix=_("Shorten it."), field="location_id")
     if hours and (is_own(base_dir / hours) or not (base_dir / hours).is_file()):
         raise ConfigError(
-            _("There is no file {path} with opening hours.").format(path=hours),
+            _("The opening-hours file {path} does not exist.").format(path=hours),
             fix=_("Copy config/hours.toml there and write your hours into it; see docs/store.md."),
             field="hours_file",
         )
@@ -359,7 +361,7 @@ def currency_in(text: str) -> str:
     code = text.strip().upper()
     if fix := currency_fix(code):
         raise ConfigError(
-            _("“{text}” is not the code of a currency.").format(text=text.strip()[:40]),
+            _("“{text}” is not a currency code.").format(text=text.strip()[:40]),
             fix=fix,
             field="currency",
         )
@@ -396,16 +398,16 @@ async def place_order(base_url: str, store_id: str) -> Finding:
                 body = {"store_id": store_id, "items": [line]}
                 async with session.post(f"{origin}/_control/orders", json=body) as answer:
                     if answer.status < 300:
-                        return done(_("The order is placed. Watch it arrive below."))
+                        return done(_("Order placed. Watch it arrive below."))
     except (aiohttp.ClientError, TimeoutError, KeyError, TypeError, ValueError):
         return not_done(
-            _("The service on this machine takes no practice orders from here."),
+            _("The service on this machine does not take practice orders from this page."),
             _("Order at its storefront: {url}"),
             url=storefront,
         )
     return not_done(
-        _("The storefront has nothing that can be ordered by itself yet."),
-        _("Wait until the menu is there, or order at {url}"),
+        _("Nothing on the storefront can be ordered yet."),
+        _("Wait until the menu has arrived, or order at {url}"),
         url=storefront,
     )
 

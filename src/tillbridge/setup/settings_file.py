@@ -129,7 +129,7 @@ def _beside_its_field(faults: ConfigFaults, changes: Changes) -> ConfigError:
     # A field that is missing beside those that were filled in.
     first = faults.faults[0]
     if any(path[:-1] == first.path[:-1] for path in changes):
-        return ConfigError(_("This is needed too."), field=first.key)
+        return ConfigError(_("This field is required too."), field=first.key)
     return faults
 
 

@@ -38,7 +38,7 @@ def plan(bridge: BridgeContext) -> None:
         try:
             await bridge.ledger.put_fact("", FACT, {"version": found}, at=bridge.clock.now_ms())
         except LedgerError:
-            return  # it is reported that the ledger cannot be written; tomorrow is early enough
+            return  # it is reported that the database cannot be written; tomorrow is early enough
 
     bridge.scheduler.every("update", _DAY_S, look, first_s=_FIRST_S)
 

@@ -36,12 +36,12 @@ def saved_user(
     users = users_of(document)
     if not _NAME.fullmatch(name):
         raise ConfigError(
-            _("This cannot be a user's name."),
+            _("This cannot be a user name."),
             fix=_("Use only letters, digits and . _ @ - in a name."),
             field="name",
         )
     if role not in ROLES:
-        raise ConfigError(_("There is no such role."), fix=_("Choose one."), field="role")
+        raise ConfigError(_("This role does not exist."), fix=_("Choose one."), field="role")
     if name not in users and not password_hash:
         raise ConfigError(
             _("The password is missing."),
@@ -70,7 +70,7 @@ def without_user(document: Mapping[str, Any], name: str) -> dict[KeyPath, Any]:
 def _keep_an_administrator(users: Mapping[str, str], field: str) -> None:
     if users and "technician" not in users.values():
         raise ConfigError(
-            _("Nobody could change settings any more."),
+            _("Then nobody could change settings."),
             fix=_("Keep at least one user with the role Administrator."),
             field=field,
         )

@@ -58,7 +58,7 @@ _NOTHING_ARRIVES: Mapping[str, str] = {
     "integration.disabled": _("the ordering service has disabled the integration"),
     "integration.pending": _("the integration is not active yet"),
     "integration.secret_missing": _("the webhook secret is missing"),
-    "ledger.unwritable": _("the ledger cannot be written"),
+    "ledger.unwritable": _("the database cannot be written"),
     "receiver.certificate_expired": _("the receiver's certificate has expired"),
 }
 

@@ -125,12 +125,12 @@ class ConsentFlow:
         store = self._redeem(state)
         log.info("consent.declined", store=store)
         text = (
-            _("The merchant did not consent.")
+            _("The merchant declined.")
             if error == "access_denied"
             else _("The ordering service did not ask the merchant for consent.")
         )
         return ConsentRefused(
-            text, fix=_("Begin again: tillbridge connect {store}").format(store=store)
+            text, fix=_("Start again: tillbridge connect {store}").format(store=store)
         )
 
     def waits_for(self, request: ConsentRequest) -> bool:
@@ -155,13 +155,13 @@ class ConsentFlow:
         found = self._store_of(state)
         if found is None:
             raise ConsentRefused(
-                _("This answer belongs to no consent that is under way here."),
-                fix=_("Begin again with: tillbridge connect STORE"),
+                _("This sign-in was not started here, or is finished already."),
+                fix=_("Start again: tillbridge connect STORE"),
             )
         if self._pending.pop(found).until <= now:
             raise ConsentRefused(
-                _("The consent took too long."),
-                fix=_("Begin again: tillbridge connect {store}").format(store=found),
+                _("The sign-in took too long."),
+                fix=_("Start again: tillbridge connect {store}").format(store=found),
             )
         return found
 
@@ -372,17 +372,21 @@ def fault_of(name: str, value: str) -> FormFault | None:
     if not text:
         return None
     if len(text) > _LONGEST or not text.isprintable():
-        return FormFault(name, _("is too long, or has signs in it."), _("Write it in one line."))
+        return FormFault(
+            name,
+            _("is too long, or contains characters that are not allowed."),
+            _("Write it on one line."),
+        )
     if name == "email" and not _EMAIL.fullmatch(text):
-        return FormFault(name, _("is no e-mail address."), _("Write it as name@example.com."))
+        return FormFault(name, _("is not an e-mail address."), _("Write it as name@example.com."))
     if name == "phone" and not _PHONE.fullmatch(_digits(text)):
         return FormFault(
             name,
-            _("is no phone number in international format."),
+            _("is not a phone number in international format."),
             _("Begin with + and the country's code: +39 02 1234567."),
         )
     if name == "locale" and not _LOCALE.fullmatch(text.replace("_", "-")):
-        return FormFault(name, _("is no language and region."), _("Write for example en-US."))
+        return FormFault(name, _("is not a language and region."), _("Write for example en-US."))
     return None
 
 

@@ -117,10 +117,10 @@ class Integrator:
         """
         if self._configured not in {None, store_id}:
             raise ConfigError(
-                _("bridge.toml says store_id = {configured}, and {chosen} was chosen.").format(
+                _("bridge.toml says store_id = {configured}, but you chose {chosen}.").format(
                     configured=f'"{self._configured}"', chosen=store_id
                 ),
-                fix=_("Correct store_id in the configuration, or choose the same."),
+                fix=_("Correct store_id in bridge.toml, or choose the same store."),
             )
         async with self._lock:
             stores = await self._client.stores()
@@ -231,7 +231,7 @@ class Integrator:
         taken = await self.repository.taken_by(store.store_id)
         if taken is not None:
             raise BridgeError(
-                _("The store {store_id} is connected here already, as {taken}.").format(
+                _("The store {store_id} is already connected here, as {taken}.").format(
                     store_id=store.store_id, taken=taken
                 ),
                 fix=_("Choose another: tillbridge connect {store} --store-id ID").format(
@@ -416,8 +416,8 @@ class Integrator:
 
 def _wrong_state(state: State) -> BridgeError:
     return BridgeError(
-        _("The ordering service has the integration as {state}.").format(state=state),
-        fix=_("See what to do with: tillbridge status"),
+        _("At the ordering service the connection is {state}.").format(state=state),
+        fix=_("To see what to do, run: tillbridge status"),
     )
 
 

@@ -48,7 +48,7 @@ class Difference:
     @property
     def line(self) -> str:
         """The difference for people."""
-        now = _("not told") if self.now is None else _shown(self.now)
+        now = _("not set") if self.now is None else _shown(self.now)
         return f"{self.field}: {now} -> {_shown(self.wanted)}"
 
 
@@ -97,10 +97,10 @@ def costs_of(kind: Kind) -> tuple[str, ...]:
     if kind not in {Kind.REINTEGRATE, Kind.ROTATE}:
         return ()
     return (
-        _("The connection is removed and made again, which gives a new webhook secret."),
-        _("The storefront is closed for a moment, so that no order is lost in between."),
-        _("Deliveries that the service was still trying to repeat are not sent again."),
-        _("Deliveries signed with the old secret are accepted for a while; orders go on."),
+        _("This removes the connection and creates it again, with a new webhook secret."),
+        _("The storefront closes for a moment so that no order is lost."),
+        _("The service does not repeat deliveries that it was still trying to send."),
+        _("Deliveries signed with the old secret are accepted for a while, so orders continue."),
     )
 
 
@@ -164,8 +164,8 @@ class SeveralStores(BridgeError):
         super().__init__(
             _("The merchant has several stores: {listed}.").format(listed=_listed(stores)),
             fix=_(
-                "Say which one it is: tillbridge connect {store} --store-id ID, or store_id in "
-                "the configuration."
+                "Choose one: tillbridge connect {store} --store-id ID, or set store_id in "
+                "bridge.toml."
             ).format(store=store),
         )
         self.stores = tuple(stores)
@@ -185,19 +185,17 @@ def choose_store(
             if store.store_id == wanted:
                 return store
         raise BridgeError(
-            _("The merchant has no store {wanted}; there are: {listed}.").format(
+            _("The merchant has no store {wanted}. Choose from: {listed}.").format(
                 wanted=wanted, listed=_listed(stores) or _("none")
             ),
-            fix=_("Correct store_id in the configuration.")
+            fix=_("Correct store_id in bridge.toml.")
             if configured
-            else _("Say which one it is: tillbridge connect {store} --store-id ID").format(
-                store=name
-            ),
+            else _("Choose one: tillbridge connect {store} --store-id ID").format(store=name),
         )
     if not stores:
         raise BridgeError(
             _("The merchant has no store yet."),
-            fix=_("Let the merchant make one at the ordering service, then run this again."),
+            fix=_("Ask the merchant to create one at the ordering service, then run this again."),
         )
     if len(stores) > 1:
         raise SeveralStores(name, stores)

@@ -154,11 +154,11 @@ class LinkMonitor:
         if not self._blocked or not is_guarded(operation):
             return None
         return Refused(
-            _("The store is not integrated with this bridge now."),
+            _("The store is not connected to this bridge at the moment."),
             code=NOT_INTEGRATED,
             status=404,
             operation=operation,
-            fix=_("See what to do with: tillbridge integration show {store}").format(
+            fix=_("To see what to do, run: tillbridge integration show {store}").format(
                 store=self._store
             ),
         )
@@ -234,4 +234,4 @@ class LinkMonitor:
                 self._store, "service_contact", {"ok_at": now, "took_ms": took_ms}, at=now
             )
         except LedgerError:
-            self._noted_ms = None  # it is reported that the ledger cannot be written
+            self._noted_ms = None  # it is reported that the database cannot be written

@@ -10,7 +10,7 @@ from tillbridge.stores.closure import decide_pause, is_unsteady
 from tillbridge.stores.reconciler import StoreStatusReconciler
 
 _LOOK_EVERY_S = 1.0
-_UNSTEADY = _("the till comes and goes; it has to stay for 10 minutes first")
+_UNSTEADY = _("the connection to the till is unstable; it has to be steady for 10 minutes first")
 
 
 class PosPause:

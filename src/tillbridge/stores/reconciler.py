@@ -49,7 +49,7 @@ _PROBLEMS = {
 
 # Why the bridge itself closes a store, and opens it, in the audit trail; others' acts are there.
 _CLOSED = {
-    Who.POS_AWAY: "the till is away",
+    Who.POS_AWAY: "the till is offline",
     Who.POS_CLOSED: "the till is closed",
     Who.BUSY: "as many orders as busy mode allows",
     Who.SCHEDULE: "the schedule",
@@ -413,7 +413,7 @@ class StoreStatusReconciler:
 def _detail(who: Who, pause: Pause) -> dict[str, str]:
     if who is Who.PERSON:
         return {"by": pause.by or "?", "reason": f" ({pause.reason})" if pause.reason else ""}
-    return {"detail": pause.reason or _("the till is away")}
+    return {"detail": pause.reason or _("the till is offline")}
 
 
 def _of_an_older_version(before: dict[str, Any], now_ms: int) -> ClosureReasons:

@@ -7,10 +7,14 @@ from tillbridge.core.i18n import N_, _, ngettext
 
 _WHY = {
     "person": N_("Paused by {by}."),
-    "somebody else": N_("Closed at the ordering service by somebody else."),
-    "bridge": N_("Paused by the bridge: the till is away. It reopens when the till is back."),
+    "somebody else": N_("Somebody closed it at the ordering service."),
+    "bridge": N_(
+        "Paused by the bridge: the till is offline. The store reopens when the till is back."
+    ),
     "till": N_("The till takes no orders now. The store reopens when the till does."),
-    "busy mode": N_("Busy mode: the kitchen has as many orders as it takes. It reopens by itself."),
+    "busy mode": N_(
+        "Busy mode: the kitchen has all the orders it can take. The store reopens automatically."
+    ),
     "schedule": N_("Closed by the schedule."),
 }
 _NOT_STEADY = N_("Paused by the bridge until the till stays connected.")

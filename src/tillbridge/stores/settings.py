@@ -134,8 +134,8 @@ def _add(body: Body, more: Mapping[str, Any], path: str) -> None:
             _add(body[key], value, place)
         else:
             raise ConfigError(
-                _("{place} says again what the file says in words of its own.").format(place=place),
-                fix=_("Remove one of the two."),
+                _("{place} repeats another setting of the file.").format(place=place),
+                fix=_("Remove one of them."),
             )
 
 

@@ -165,7 +165,7 @@ def _of_items(taxes: Taxes, items: Iterable[TaxedItem]) -> Iterator[str]:
         count = len(found)
         where = ngettext("{n} item", "{n} items", count).format(n=count)
         if not taxes.enabled:
-            at_service = _("the service takes no tax")
+            at_service = _("the service charges no tax")
         elif service is None:
             at_service = _("the service has no such tax")
         else:
@@ -214,7 +214,7 @@ def _of_orders(taxes: Taxes, orders: Iterable[OrderTax]) -> Iterator[str]:
             turned = turned or order.number
     for rate, number in sorted(strange.items()):
         yield _(
-            "order {number} was taxed with {rate}, which the service's taxes do not have"
+            "order {number} was taxed at {rate}, which is not one of the service's taxes"
         ).format(number=printable(number, most=_NAME), rate=_percent(rate))
     if turned:
         yield (

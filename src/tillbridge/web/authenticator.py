@@ -285,7 +285,7 @@ def access_rules(page: StatusPageSettings, base_dir: Path) -> AccessRules:
         found = resolve_secret(user.password, key=key, base_dir=base_dir).get_secret_value()
         if not found.startswith(_FORM) or found.count("$") != 5:
             raise ConfigError(
-                _("{key} is no Argon2id hash.").format(key=key),
+                _("{key} is not an Argon2id hash.").format(key=key),
                 fix=_("Make one with: tillbridge password {name}").format(name=name),
             )
         users[name] = User(Role[user.role.upper()], found)

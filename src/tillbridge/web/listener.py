@@ -381,8 +381,8 @@ def announced(data_dir: Path, *, url: str, token: str) -> Iterator[None]:
         raise BridgeError(
             _("{path} cannot be written: {detail}.").format(path=path, detail=reason_of(failure)),
             fix=_(
-                "Let the bridge's user write to {folder}, free disk space there, or mend the disk;"
-                " then start the bridge again."
+                "Give the bridge's user permission to write to {folder}, free disk space there, "
+                "or repair the disk. Then start the bridge again."
             ).format(folder=data_dir),
         ) from failure
     try:

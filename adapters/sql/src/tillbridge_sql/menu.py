@@ -110,7 +110,7 @@ def read_menu(
         if seen.get(external_id) == row:
             return  # as a join gives it
         if external_id in seen:
-            raise CellError("external_id", "Its external_id stands twice.", external_id)
+            raise CellError("external_id", "Its external_id appears twice.", external_id)
         if cells.flag_of(row, "no_dish", default=False):
             seen[external_id] = row
             rules.leave_out(LeftOut(cells.name_of(row), "not_a_dish", place=f"item {external_id}"))
@@ -229,7 +229,7 @@ def _variants(found: _Found, rows: Sequence[Row]) -> Mapping[str, list[Variant]]
         if seen.get(external_id) == row:
             return  # as a join gives it
         if external_id in seen:
-            raise CellError("external_id", "Its external_id stands twice.", external_id)
+            raise CellError("external_id", "Its external_id appears twice.", external_id)
         variant = Variant(
             external_id,
             cells.name_of(row, "variant_name"),
@@ -270,7 +270,7 @@ def _add_ons(
         key = cells.id_of(row)
         add_on = AddOn(key, cells.name_of(row), cells.price_of(row, found.prices))
         if add_ons.setdefault(key, add_on) != add_on:
-            raise CellError("external_id", "Its external_id stands twice, and differs.", key)
+            raise CellError("external_id", "Its external_id appears twice, and differs.", key)
         its = members.setdefault(cells.text_of(row, "group_id").strip(), [])
         if key not in its:
             its.append(key)

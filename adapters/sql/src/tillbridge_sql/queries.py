@@ -172,7 +172,7 @@ def read_queries(text: str, place: str, database: str) -> Queries:
         if word not in STEPS and len(found) > 1:
             raise StatementError(
                 f"{place}, line {number}",
-                f"{word} stands twice.",
+                f"{word} appears twice.",
                 "Only the steps of an order may have several statements.",
             )
     return Queries({name: tuple(found) for name, found in statements.items()}, parameters)

@@ -56,7 +56,7 @@ def read_tables(asking: Asking, connection: Connection) -> TablesReading:
 def _table(row: Row, tables: Mapping[str, Table]) -> Table:
     external_id = cells.id_of(row)
     if external_id in tables:
-        raise CellError("external_id", "Its external_id stands twice.", external_id)
+        raise CellError("external_id", "Its external_id appears twice.", external_id)
     return Table(
         external_id,
         cells.name_of(row),

@@ -77,7 +77,7 @@ class ChangesFollower:
         return {each for each in ids if self.records[each][0] not in changes.unseen}
 
     def _take(self, changes: CatalogueChanges) -> None:
-        """Take the changes; what has a bad row, or stands twice, stays as it was."""
+        """Take the changes; what has a bad row, or appears twice, stays as it was."""
         stay = self._twice(changes) | {row.external_id for row in changes.fresh.bad_rows}
         for external_id, (fingerprint, _item) in list(self.records.items()):
             if fingerprint in changes.unseen and external_id not in stay:

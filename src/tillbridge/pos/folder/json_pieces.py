@@ -87,7 +87,7 @@ def parse(text: str, on_menu: OnMenu | None = None) -> Any:  # noqa: ANN401 -- a
     """Return what the JSON says; fractions as Decimal, items as `Elements`.
 
     Raises json.JSONDecodeError, which knows line and column; ValueError and RecursionError for
-    numbers and nestings beyond all reason; NeedsWholeReading where a member stands twice.
+    numbers and nestings beyond all reason; NeedsWholeReading where a member appears twice.
     """
     pieces = _Pieces(text, on_menu)
     value, end = pieces.top(pieces.skip(0), 0)

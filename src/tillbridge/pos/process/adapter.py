@@ -243,7 +243,7 @@ class ProcessAdapter:
                 raise api.ExportUnreadable(
                     str(failure),
                     place=Path(self._options.command[0]).name,
-                    fix=_("It is started again by itself. If this stays, look into the log."),
+                    fix=_("The bridge restarts it. If this continues, look in the log."),
                     passing=True,
                 ) from failure
             is_unknown = method == "write_ticket" and isinstance(failure, NotAnswered)

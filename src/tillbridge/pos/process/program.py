@@ -149,7 +149,7 @@ class ProgramSupervisor:
         with self._state:
             if self._ready_at is not None:
                 return ""
-            return self._why or _("The program has not said hello yet.")
+            return self._why or _("The program has not sent its hello yet.")
 
     def last_words(self) -> str:
         """Return what the program wrote to stderr last; "" for nothing."""
@@ -172,7 +172,7 @@ class ProgramSupervisor:
                 )
                 child = self._child
                 if child is None or self._ready_at is None or self._closed:
-                    raise NotAsked(self._why or _("The program has not said hello yet."))
+                    raise NotAsked(self._why or _("The program has not sent its hello yet."))
                 self._last_number = number = self._last_number + 1
                 answer: Future[bytes] = Future()
                 self._requests[number] = (method, answer)
@@ -180,19 +180,19 @@ class ProgramSupervisor:
             try:
                 return answer.result(max(0.0, until - time.monotonic()))
             except TimeoutError:
-                why = _("it had not answered {method} after {seconds:g} seconds").format(
+                why = _("it did not answer {method} within {seconds:g} seconds").format(
                     method=method, seconds=limit_s
                 )
                 with self._state:
                     self._requests.pop(number, None)
                 child.kill(why)
-                text = _("The program was ended: {why}.").format(why=why)
+                text = _("The program was stopped: {why}.").format(why=why)
                 raise NotAnswered(text) from None
 
     def kill(self) -> None:
         """End the program as a crash would, and start it no more. For tests of adapters."""
         if (child := self._stop()) is not None:
-            child.kill(_("it was ended by a test"))
+            child.kill(_("a test stopped it"))
 
     def close(self) -> None:
         """Ask it to end, end it where it does not within its time, and start it no more."""
@@ -217,7 +217,7 @@ class ProgramSupervisor:
             yield
             return
         if not self._turn.acquire(timeout=max(0.0, until - time.monotonic())):
-            raise NotAsked(_("The program is busy with something else."))
+            raise NotAsked(_("The program is busy with another call."))
         try:
             yield
         finally:
@@ -249,7 +249,7 @@ class ProgramSupervisor:
             except (OSError, ValueError) as failure:
                 self._over(_("it cannot be started: {why}").format(why=failure), unusable=True)
                 return True
-        late = _("it had not said hello after {seconds:g} seconds").format(
+        late = _("it did not send its hello within {seconds:g} seconds").format(
             seconds=self._limits.start_s
         )
         self._deadline = threading.Timer(self._limits.start_s, child.kill, [late])
@@ -287,7 +287,7 @@ class ProgramSupervisor:
         self._ends += 1
         self._ready_at = None
         self._starting = False
-        self._why = _("The program {command} is not there: {why}.").format(
+        self._why = _("The program {command} was not found: {why}.").format(
             command=Path(self._command[0]).name if self.hello is None else self.hello.name,
             why=why,
         )
@@ -320,9 +320,7 @@ class ProgramSupervisor:
             place = ".".join(map(str, error["loc"]))
             self._log.once("adapter.odd_message", kind=str(kind), field=place, problem=error["msg"])
             if kind in {"hello", "refuse"}:
-                child.kill(
-                    _("its hello is not as it must be: {what}").format(what=first_fault(failure))
-                )
+                child.kill(_("its hello is not valid: {what}").format(what=first_fault(failure)))
 
     def _answered(self, number: object, line: bytes) -> None:
         with self._state:

@@ -422,11 +422,11 @@ def vendor_folder(folder: Path) -> tuple[Adapter, type[ProcessRig] | None]:
     """Return the adapter in a folder with process.toml, and its rig. Raises ConfigError."""
     home = folder.resolve()
     path = home / FILE
-    keys = _("It has name, summary, command and rig.")
+    keys = _("It can have name, summary, command and rig.")
     table = read_toml(path)
     if strange := sorted(table.keys() - VendorFile.model_fields.keys()):
         raise ConfigError(
-            _("{path}: {key} is no key of it.").format(path=path, key=strange[0]), fix=keys
+            _("{path}: {key} is not a known key.").format(path=path, key=strange[0]), fix=keys
         )
     try:
         content = VendorFile.model_validate(table)

@@ -257,7 +257,7 @@ def record(source: Source, folder: Path) -> Recorded:
     """Read once and make a case of it. Writes nothing into the till. Raises BridgeError."""
     if folder.exists():
         raise BridgeError(
-            _("{folder} is there already.").format(folder=folder), fix=_("Name another folder.")
+            _("{folder} already exists.").format(folder=folder), fix=_("Choose another folder.")
         )
     try:
         edges = edges_of(source.adapter, source.options, source.base_dir)
@@ -269,7 +269,7 @@ def record(source: Source, folder: Path) -> Recorded:
     before = _read(source, edges, traffic)
     if not edges.files and not any(each.exchanges for each in traffic.values()):
         raise BridgeError(
-            _("Nothing of what the adapter reads can be seen from outside."),
+            _("The recorder cannot see what this adapter reads."),
             fix=_("Name its files with --with FILE; a database cannot be recorded."),
         )
     redactor = Redactor(os.urandom(16))
@@ -308,7 +308,9 @@ def record(source: Source, folder: Path) -> Recorded:
     left_out = [line for each in traffic.values() for line in each.left_out]
     if (was := _counts(before)) != (now := _counts(after)):
         left_out.append(
-            _("Redacted, it is read differently: {was}, and now {now}.").format(was=was, now=now)
+            _("After redaction the adapter reads it differently: before {was}, now {now}.").format(
+                was=was, now=now
+            )
         )
     return Recorded(
         folder=folder,
@@ -349,7 +351,7 @@ def _content(path: Path) -> bytes:
     except OSError as failure:
         raise BridgeError(
             _("{path} cannot be read: {why}.").format(path=path, why=failure.strerror),
-            fix=_("Let the bridge's user read it."),
+            fix=_("Give the bridge's user permission to read it."),
         ) from failure
 
 
@@ -358,10 +360,10 @@ def _nothing_left(folder: Path, redactor: Redactor) -> None:
     for path in folder.rglob("*"):
         if path.is_file() and redactor.remains(path.read_bytes()):
             raise BridgeError(
-                _("Not everything in {file} could be made unreadable, so nothing was kept.").format(
+                _("Not everything in {file} could be redacted, so nothing was saved.").format(
                     file=path.relative_to(folder)
                 ),
-                fix=_("Tell us about the form of that file, without its content."),
+                fix=_("Report the format of that file to us, without its content."),
             )
 
 

@@ -35,19 +35,19 @@ def make_package(name: str, folder: Path, kind: str = "files") -> MadePackage:
     """
     if kind not in KINDS:
         raise ConfigError(
-            _("There is no kind {kind} of till.").format(kind=repr(kind)),
-            fix=_("There are: {kinds}.").format(kinds=", ".join(KINDS)),
+            _("“{kind}” is not a kind of adapter.").format(kind=repr(kind)),
+            fix=_("Choose from: {kinds}.").format(kinds=", ".join(KINDS)),
         )
     if not _NAME.fullmatch(name):
         raise ConfigError(
-            _("{name} cannot be an adapter's name.").format(name=repr(name)),
-            fix=_("Take 2 to 31 small letters, digits and _, a letter first."),
+            _("{name} cannot be the name of an adapter.").format(name=repr(name)),
+            fix=_("Use 2 to 31 lower-case letters, digits and _, beginning with a letter."),
         )
     home = folder / name
     if home.exists():
         raise BridgeError(
-            _("{folder} is there already.").format(folder=home),
-            fix=_("Take another name, or another folder: --in FOLDER."),
+            _("{folder} already exists.").format(folder=home),
+            fix=_("Choose another name, or another folder with --in FOLDER."),
         )
     spaced = name.replace("_", " ")
     replaced = {

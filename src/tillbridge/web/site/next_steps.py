@@ -36,7 +36,7 @@ _STEPS: Mapping[str, tuple[str, str, str]] = {
     ),
     "service": (
         N_("Start the bridge with this machine"),
-        N_("It then comes back by itself after a power cut."),
+        N_("It then restarts by itself after a power cut."),
         "/settings#service",
     ),
 }

@@ -1,4 +1,4 @@
-"""Settings: sections of fields that are written into bridge.toml; users; back-ups; what next.
+"""Settings: sections of fields that are written into bridge.toml; users; backups; what next.
 
 A section is a declaration in `setup/sections.py`, shown by one form. Everything works without a
 script.

@@ -84,7 +84,10 @@ def _ask_busy(store: str) -> Question:
         points=(
             _("When that many orders have come in 15 minutes, the store pauses itself."),
             _("It reopens as soon as there is room for another order."),
-            _("Guests are told no other preparation time: the ordering service has none."),
+            _(
+                "The preparation time that guests see stays the same: the ordering service has "
+                "no setting for it."
+            ),
         ),
         fields=(
             Field(
@@ -170,7 +173,7 @@ async def _ask_apply(visit: Visit) -> Question:
     store = visit.params["store"]
     plan = await visit.perform("integration.plan", store=store)
     if plan["kind"] == Kind.NOTHING:
-        text = _("Nothing differs any more: the service has {store} as it is configured.")
+        text = _("Nothing differs: the service has {store} as configured.")
     else:
         text = _("The ordering service gets {store} as it is configured here.")
     return Question(
@@ -189,7 +192,7 @@ async def _ask_secret(visit: Visit) -> Question:
     return Question(
         _("{store} gets a new webhook secret.").format(store=name),
         _("Get a new secret for {store}").format(store=name),
-        points=costs or (_("Deliveries signed with the old secret are taken for a while."),),
+        points=costs or (_("Deliveries signed with the old secret are accepted for a while."),),
         risky=True,
     )
 
