@@ -373,6 +373,17 @@ SECTIONS: tuple[SettingsSection, ...] = (
                         unit=_PERCENT,
                     ),
                     Setting(
+                        "stores.{store}.menu.max_changed_percent",
+                        N_("Items whose name, sizes, choices or taxes changed: more than"),
+                        unit=_PERCENT,
+                    ),
+                    Setting(
+                        "stores.{store}.menu.max_sold_out_percent",
+                        N_("Ask whether it is true when sold out: more than"),
+                        N_("Guests see at once what is sold out; nothing waits."),
+                        unit=_PERCENT,
+                    ),
+                    Setting(
                         "stores.{store}.menu.full_compare",
                         N_("Compare the whole menu daily at"),
                     ),
