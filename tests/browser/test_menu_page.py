@@ -1,5 +1,6 @@
 """The menu in a browser: what waits is understood, released or dismissed; how it was is found."""
 
+import re
 from collections.abc import AsyncIterator
 from pathlib import Path
 
@@ -64,6 +65,20 @@ async def test_pictures_are_loaded_once_somebody_asks_for_them(
     await page.get_by_role("link", name="Show pictures").click()
     await expect(page.locator(".picture img").first).to_have_js_property("naturalWidth", 8)
     assert set(asked) == {""}
+    await page.close()
+
+
+async def test_the_name_of_a_dish_leads_to_all_of_it_with_its_id_behind_details(
+    browser: Browser, harness: PageHarness
+) -> None:
+    page = await browser.new_page()
+    await page.goto(harness.url + "/menu")
+    await expect(page.locator(".menu-dish details")).to_have_count(0)
+    await page.locator(".dish-head a").first.click()
+    await expect(page).to_have_url(re.compile(r"/menu\?store=main&item="))
+    await expect(page.locator(".menu-dish code").first).to_be_hidden()
+    await page.locator(".menu-dish summary").first.click()
+    await expect(page.locator(".menu-dish code").first).to_be_visible()
     await page.close()
 
 

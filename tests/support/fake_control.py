@@ -493,7 +493,7 @@ class FakeMenu:
         return self.shown
 
     async def browse(self, store: str, **asked: object) -> Answer:
-        return self.page
+        return {**self.page, "item": asked.get("item", "")}
 
     async def review(self, store: str, *, page: int = 1, read: bool = True) -> Answer:
         return {**review_view(self.differing, page, "EUR")}

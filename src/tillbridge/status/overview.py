@@ -11,6 +11,7 @@ from tillbridge.core.problems import OpenProblem
 from tillbridge.ledger.day import Day, WaitingOrder
 from tillbridge.ledger.figures import Tally, sales_of
 from tillbridge.model.instant import to_iso
+from tillbridge.orders.sentences import failure_words
 from tillbridge.status.document import BridgeFacts, Evidence
 from tillbridge.status.views import StatusDocument, StoreView
 
@@ -141,13 +142,17 @@ def overview(document: StatusDocument, facts: BridgeFacts, day: Day, now_ms: int
 
 
 def _why(order: WaitingOrder, document: StatusDocument) -> str:
-    """Return why an order waits: what its last try said, or what holds it up before the first."""
+    """Return why an order waits: what its last try said, or what holds it up before the first.
+
+    Why a till is offline stands once, with its problem.
+    """
+    store = document["stores"].get(order.store)
+    is_offline = store is not None and store["pos"]["online"] is False
+    if is_offline and order.failure.partition(": ")[0] in {"", "offline"}:
+        return _("the till is offline")
     if order.failure:
         tries = ngettext("{n} try", "{n} tries", order.attempts).format(n=order.attempts)
-        return f"{order.failure} ({tries})"
-    store = document["stores"].get(order.store)
-    if store is not None and store["pos"]["online"] is False:
-        return store["pos"]["detail"] or _("the till takes no orders now")
+        return f"{failure_words(order.failure)} ({tries})"
     return _("on its way")
 
 

@@ -108,7 +108,7 @@ def judge(evidence: Evidence) -> Judgement:
     if evidence.proven and not local:
         return _reachable("reached", _("The public address leads to this bridge."))
     if evidence.proven and evidence.service_is_local:
-        text = _("OK: the practice service and the bridge are on the same machine or network.")
+        text = _("The practice service and the bridge are on the same machine or network.")
         return _reachable("reached", text)
     if not evidence.proven and evidence.outside is True:
         return _reachable(
