@@ -39,6 +39,8 @@ async def test_an_order_is_searched_filtered_and_opened(
     pages = page.get_by_role("navigation", name="Pages")
     await pages.get_by_role("link", name="Orders", exact=True).click()
     await expect(page.locator("#orders tbody tr")).to_have_count(4)
+    why = page.locator("#orders tbody tr", has_text="A-102").locator(".status")
+    await expect(why).to_have_text("Cancelled sold out")
     await page.get_by_label("Search").fill("a-10")
     await page.keyboard.press("Enter")
     await expect(page.locator("#orders tbody tr")).to_have_count(3)

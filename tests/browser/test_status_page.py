@@ -108,7 +108,7 @@ async def test_what_is_opened_stays_open_when_the_page_refreshes(
 ) -> None:
     crowded(harness.control, "Pizza")
     page = await browser.new_page()
-    await page.goto(harness.url + "/menu")
+    await page.goto(harness.url + "/menu?item=p1")  # dishes with their details
     shut, opened = (page.locator(".ids").nth(place) for place in (0, 5))
     await shut.locator("summary").click()
     await shut.locator("summary").click()

@@ -28,6 +28,7 @@ from tillbridge.orders.sentences import (
 )
 from tillbridge.orders.timeline import Step
 from tillbridge.orders.views import OrderedLine, OrderView, WholeOrder
+from tillbridge.status.sentences import CAUSES
 from tillbridge.web.csv_export import Cell, csv_file
 from tillbridge.web.site.book import (
     Done,
@@ -382,6 +383,7 @@ async def _done(visit: Visit) -> Done:
 def _worded(order: OrderView) -> Filled:
     """Return an order's status, in words and as a kind of badge."""
     state, wanted, ticket = order["state"], order["wanted"], order["ticket"]
+    code = order["reason_code"] or ""
     label = _(_STATES.get(state, state))
     if order["handled"]:
         text, kind = _("Handled by {who}").format(who=order["handled"]["by"]), "warn"
@@ -399,6 +401,7 @@ def _worded(order: OrderView) -> Filled:
         "words": text,
         "kind_of_badge": kind,
         "failure": failure_words(order["last_failure"]) if order["closed_at"] is None else "",
+        "cause": _(CAUSES[code]) if state == "cancelled" and code in CAUSES else "",
         "reported": _("Not yet") if state == "created" else label,
         "to_report": _(_STATES.get(wanted, wanted)) if wanted != state else "",
     }
