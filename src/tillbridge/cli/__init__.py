@@ -1,6 +1,6 @@
 """The command line. `main` is the program `tillbridge`.
 
-Importing this room is cheap, and each command imports what it needs when it runs.
+Importing this package is cheap, and each command imports what it needs when it runs.
 """
 
 import atexit
@@ -18,7 +18,8 @@ def main() -> None:
     try:
         from tillbridge.cli.app import program
 
-        program()(prog_name="tillbridge")
+        code = program().main(prog_name="tillbridge", standalone_mode=False)
+        sys.exit(code if isinstance(code, int) else 0)
     except BridgeError as failure:
         from tillbridge.cli.exits import exit_code_of, next_step
         from tillbridge.cli.say import failed
@@ -30,5 +31,7 @@ def main() -> None:
         sys.exit(130)
     except Exception as failure:  # noqa: BLE001 -- the last place: told in words, kept in a file
         from tillbridge.cli.exits import report
+        from tillbridge.cli.usage import refused
 
-        sys.exit(report(failure))
+        code = refused(failure, as_json="--json" in sys.argv)
+        sys.exit(report(failure) if code is None else code)

@@ -1,10 +1,10 @@
 """The program: its groups of commands, and what is common to all."""
 
-from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
+from typer._click.formatting import HelpFormatter  # typer shows it nowhere else
 
 # Each declares its commands.
 from tillbridge.cli import (  # noqa: F401 -- (as above)
@@ -108,19 +108,43 @@ def _add_commands() -> None:
 _add_commands()
 
 
-def program() -> Callable[..., object]:
-    """Return the program, whose help is in the reader's language."""
+def program() -> Any:  # noqa: ANN401 -- typer keeps the type to itself
+    """Return the program, a `click.Command`, whose help is in the reader's language."""
     whole = typer.main.get_command(app)
     if reader().language != SOURCE:
-        setattr(typer.core, "_", lambda message: str(_(message)))  # noqa: B010 -- its headings; it exports none
+        setattr(typer.core, "_", lambda message: _FOR_USAGE.get(message) or str(_(message)))  # noqa: B010 -- its headings; it exports none
         _translate(whole)
     return whole
+
+
+# What usage.py says in words of its own.
+_FOR_USAGE = {each: each for each in ("Missing command.", "No such command {name!r}.")}
+
+
+class _HelpText(HelpFormatter):
+    """The texts of a command's help that typer does not let others translate."""
+
+    def write_usage(self, prog: str, args: str = "", prefix: str | None = None) -> None:
+        super().write_usage(prog, args, prefix or str(_("Usage: ")))
+
+    def write_dl(self, rows: Any, *sizes: int) -> None:  # noqa: ANN401 -- (as above)
+        super().write_dl(
+            [(name, str(_(text)) if text == _SHOW_HELP else text) for name, text in rows], *sizes
+        )
+
+
+class _Context(typer.Context):
+    formatter_class = _HelpText
+
+
+_SHOW_HELP = N_("Show this message and exit.")
 
 
 _EXAMPLE = N_("Example: {command}")
 
 
-def _translate(command: Any) -> None:  # noqa: ANN401 -- typer keeps the type to itself
+def _translate(command: Any) -> None:  # noqa: ANN401 -- (as above)
+    command.context_class = _Context
     for name in ("help", "epilog", "short_help"):
         if text := getattr(command, name, None):
             setattr(command, name, _translated(text))
