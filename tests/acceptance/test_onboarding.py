@@ -79,9 +79,9 @@ async def test_the_id_in_the_body_is_enough_where_it_is_configured(world: World)
     ("arguments", "words"),
     [
         ((), "--store-name, --email"),
-        (("--store-name", "Bar", "--email", "nobody"), "--email: is no e-mail address"),
-        ((*FORM[:4], "--phone", "12345"), "--phone: is no phone number"),
-        ((*FORM, "--locale", "italian"), "--locale: is no language and region"),
+        (("--store-name", "Bar", "--email", "nobody"), "--email: is not an e-mail address"),
+        ((*FORM[:4], "--phone", "12345"), "--phone: is not a phone number"),
+        ((*FORM, "--locale", "italian"), "--locale: is not a language and region"),
     ],
 )
 async def test_what_is_wrong_is_told_before_anything_is_sent(

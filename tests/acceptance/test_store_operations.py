@@ -281,11 +281,11 @@ async def test_taxes_that_differ_are_told_in_words_until_they_agree(world: World
     # Ordered by other taxes than the ones that were read.
     await world.order("p11", "p12")
     await world.problem("tax.differs")
-    assert "was taxed with 7.5 %" in (await store(world))["tax"]["differences"][0]
+    assert "was taxed at 7.5 %" in (await store(world))["tax"]["differences"][0]
     code, out, _err = await world.bridge.run("store", "show", "main")
     assert code == 0
     assert "The store takes orders." in out
-    assert "was taxed with 7.5 %" in out
+    assert "was taxed at 7.5 %" in out
     code, out, _err = await world.bridge.run("store", "tax", "main")
     assert code == 0
     assert "VAT: City 7.5 %" in out
@@ -298,4 +298,4 @@ async def test_a_time_that_a_change_of_clocks_skips_is_noted_with_its_date(world
     code, out, err = await world.bridge.run("config", "check")
     assert code == 0, out + err
     assert "hours.toml, line 9: weekly.sunday[0] 02:30 does not exist on" in out
-    assert "jump over it to 03:00" in out
+    assert "go forward to 03:00" in out

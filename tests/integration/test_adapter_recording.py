@@ -257,7 +257,7 @@ def test_a_folder_of_dbf_files_is_recorded_with_the_records_where_they_were(
 
 
 def test_what_cannot_be_seen_or_is_there_already_is_told(tmp_path: Path) -> None:
-    with pytest.raises(BridgeError, match="there already"):
+    with pytest.raises(BridgeError, match="already exists"):
         record(Source(FOLDER, {}, "EUR", tmp_path), tmp_path)
     with pytest.raises(BridgeError, match="--with FILE"):
         record(Source(FOLDER, {"menu": "no.csv"}, "EUR", tmp_path), tmp_path / "case")

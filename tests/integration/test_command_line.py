@@ -207,7 +207,7 @@ async def test_an_item_is_86ed_until_what_was_typed(program: Program, bridge: Fa
 async def test_a_time_that_is_none_is_bad_usage(program: Program) -> None:
     ran = await program("item", "86", "main", "B1", "--until", "soon")
     assert ran.code == 2
-    assert "soon is no time" in ran.err
+    assert "soon is not a time" in ran.err
 
 
 async def test_menu_commands_reach_the_bridge(program: Program, bridge: FakeControl) -> None:
@@ -320,7 +320,7 @@ async def test_config_check_tells_what_is_wrong(program: Program) -> None:
     program.config.write_text(CONFIG.replace("public_url", "public_ulr"), "utf-8")
     ran = await program("config", "check")
     assert ran.code == 2
-    assert "line 8: receiver.public_ulr is no setting" in ran.err
+    assert "line 8: receiver.public_ulr is not a setting" in ran.err
     assert "Traceback" not in ran.err
 
 
@@ -329,7 +329,7 @@ async def test_config_check_checks_adapters_options_and_the_secret(program: Prog
     program.config.write_text(text, "utf-8")
     ran = await program("config", "check")
     assert ran.code == 2
-    assert "line 6: service.client_secret: there is no file" in ran.err
+    assert "line 6: service.client_secret: the file" in ran.err
     assert "[stores.main.pos]" in ran.err
     assert "foldr" in ran.err
 
@@ -361,9 +361,10 @@ async def test_config_schema_is_json(program: Program) -> None:
 
 async def test_a_missing_configuration_is_bad_usage(program: Program) -> None:
     program.config.unlink()
-    for ran in (await program("status"), await program("status", config=False)):
-        assert ran.code == 2
-        assert "The configuration file" in ran.err
+    named, sought = await program("status"), await program("status", config=False)
+    assert named.code == sought.code == 2
+    assert f"The configuration file {program.config} does not exist." in named.err
+    assert "No configuration file found." in sought.err
 
 
 async def test_orders_are_listed_and_shown_from_the_ledger(program: Program) -> None:

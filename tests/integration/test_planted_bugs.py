@@ -388,7 +388,7 @@ def test_what_cannot_be_loaded_is_named_with_its_line(
 ) -> None:
     with pytest.raises(SyntaxError):
         plant("def health(self)", "def health(self")
-    with pytest.raises(ConfigError, match=r"Mend line 4\d of .*adapter\.py\.") as caught:
+    with pytest.raises(ConfigError, match=r"Correct line 4\d of .*adapter\.py\.") as caught:
         find_kit(f"tillbridge_{_NAME}:ADAPTER")
     assert "Reinstall it" not in caught.value.fix
 

@@ -386,9 +386,9 @@ async def test_a_person_opens_a_store_whose_pos_came_and_went(tmp_path: Path) ->
             bench.service.clock.pass_s(6)
             await pauser.pos_is(online=True)
         assert await bench.status() == "inactive"
-        assert "comes and goes" in (await keeper.closure()).reason
+        assert "is unstable" in (await keeper.closure()).reason
         (problem,) = bench.tracker.current()
-        assert "comes and goes" in problem.text
+        assert "is unstable" in problem.text
         await keeper.resume(by="anna")
         await pauser.opened_by_person()
         assert await bench.status() == "active"
