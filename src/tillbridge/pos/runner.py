@@ -97,11 +97,11 @@ def _call(
             if isinstance(failure, api.ExportUnreadable) and not reads:
                 raise self._defect(operation, failure, policy) from failure
             valid_failure(failure)
-            self._note(operation)
+            self._returned(operation)
             raise
         except Exception as failure:
             raise self._defect(operation, failure, policy) from failure
-        self._note(operation)
+        self._returned(operation)
         return answer
 
     call.__name__, call.__doc__ = operation, method.__doc__
@@ -270,8 +270,8 @@ class PosRunner:
         try:
             health = answered.result()
         except Exception as failure:  # noqa: BLE001 -- an adapter's, whatever it is
-            return api.Health(online=False, detail=self._note("health", failure))
-        self._note("health")
+            return api.Health(online=False, detail=self._failed("health", failure))
+        self._returned("health")
         return health
 
     # -- what it answers at once
@@ -351,9 +351,9 @@ class PosRunner:
             made.add_done_callback(lambda _made: returned())
             return otherwise
         if (failure := made.exception()) is not None:
-            self._note(operation, failure)
+            self._failed(operation, failure)
             return otherwise
-        self._note(operation)
+        self._returned(operation)
         return made.result()
 
     def _no_answer(self) -> str:
@@ -377,31 +377,33 @@ class PosRunner:
             self._set("adapter.hangs", subject, operation=operation, since=since)
 
     def _defect(self, operation: str, failure: Exception, policy: _Policy) -> Exception:
-        text = self._note(operation, failure)
+        text = self._failed(operation, failure)
         if policy.defect is api.ExportUnreadable:
             fix = _("Tell the adapter's vendor; the log has the details.")
             return api.ExportUnreadable(text, fix=fix)
         return policy.defect(text)
 
-    def _note(self, operation: str, failure: BaseException | None = None) -> str:
-        """Take note that an operation works, or of what an adapter should not do.
+    def _failed(self, operation: str, failure: BaseException) -> str:
+        """Take note of what an adapter should not do; return that in words.
 
-        Return that in words. It is logged each time, and reported as it was the first time.
+        It is logged each time, and reported as it was the first time.
         """
-        subject, detail = f"{self._adapter}.{operation}", ""
-        fault: dict[str, str] = {}
-        if failure is not None:
-            detail = f"{operation}: {describe(failure)}"
-            get_logger().error("adapter.failed", **self._place(operation), exc_info=failure)
-            fault = self._reported.get(("adapter.failed", subject)) or {"detail": detail}
+        detail = f"{operation}: {describe(failure)}"
+        get_logger().error("adapter.failed", **self._place(operation), exc_info=failure)
+        known = self._reported.get(("adapter.failed", f"{self._adapter}.{operation}"))
+        self._returned(operation, **(known or {"detail": detail}))
+        return _("The adapter {adapter} failed ({detail}).").format(
+            adapter=self._adapter, detail=detail
+        )
+
+    def _returned(self, operation: str, **fault: str) -> None:
+        """Take note that an operation has returned, with its `fault` or without one."""
+        subject = f"{self._adapter}.{operation}"
         self._set("adapter.failed", subject, **fault)
         self._set("adapter.hangs", subject)
         if isinstance(self._pos, api.ReportsFaults):
             trouble = {"detail": self._trouble} if self._trouble else {}
             self._set("adapter.keeps_dying", self._adapter, **trouble)
-        return _("The adapter {adapter} failed ({detail}).").format(
-            adapter=self._adapter, detail=detail
-        )
 
     def _set(self, code: str, subject: str, **detail: str) -> None:
         """Report that a problem is open, or without details that it is not, where that is new."""
