@@ -10,6 +10,7 @@ from typer._click.formatting import HelpFormatter  # typer shows it nowhere else
 from tillbridge.cli import (  # noqa: F401 -- (as above)
     access,
     adapter,
+    adapter_files,
     config,
     connect,
     doctor,

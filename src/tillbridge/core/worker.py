@@ -127,14 +127,20 @@ class _EndedError(RuntimeError):
 
 def describe(failure: BaseException) -> str:
     """Return what went wrong in one line: the first cause of a group, its kind and its text."""
-    while isinstance(failure, BaseExceptionGroup):
-        failure = failure.exceptions[0]
+    failure = innermost(failure)
     try:
         text = str(failure)
     except Exception:  # noqa: BLE001 -- a text that fails is no text
         text = ""
     name = type(failure).__name__
     return printable(f"{name}: {text}" if text else name, most=_MAX_DETAIL)
+
+
+def innermost(failure: BaseException) -> BaseException:
+    """Return what a group of tasks died of, the first of them; anything else as it is."""
+    while isinstance(failure, BaseExceptionGroup):
+        failure = failure.exceptions[0]
+    return failure
 
 
 # -- workers

@@ -9,9 +9,6 @@ import asyncio
 import contextlib
 import os
 import secrets
-import signal
-import sys
-import threading
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from functools import partial
@@ -31,12 +28,12 @@ from tillbridge.core.network import raise_file_limit
 from tillbridge.core.problems import Found, Scope
 from tillbridge.core.restart import RestartController
 from tillbridge.core.started import command_to
-from tillbridge.core.worker import Step, Supervisor, Worker
+from tillbridge.core.worker import Step, Supervisor, Worker, innermost
 from tillbridge.daemon import alerting, checks
 from tillbridge.daemon.compose import compose, dispatcher_of, subject_of
 from tillbridge.daemon.reload import Reloader
 from tillbridge.daemon.store_services import StoreServices
-from tillbridge.daemon.watchdog import ServiceManager, watchdog_of
+from tillbridge.daemon.watchdog import ServiceManager, on_end, on_hangup, watchdog_of
 from tillbridge.diagnostics.port_holder import port_taken
 from tillbridge.fleet.report import StatusSender
 from tillbridge.ledger.facts import note_addresses, put_fact
@@ -424,31 +421,6 @@ async def trial_receiver(bridge: Bridge, loaded: LoadedSettings) -> AsyncIterato
         await receiver.stop(1.0)
 
 
-def on_end(stop: Callable[[], object]) -> None:
-    """Call `stop` on SIGTERM and SIGINT; until `on_hangup`, SIGHUP means nothing."""
-    loop = asyncio.get_running_loop()
-    for number in (signal.SIGTERM, signal.SIGINT):
-        try:
-            loop.add_signal_handler(number, stop)
-        except NotImplementedError:  # Windows
-            signal.signal(number, lambda *_args: loop.call_soon_threadsafe(stop))
-    if sys.platform != "win32" and not _in_a_terminal():
-        signal.signal(signal.SIGHUP, signal.SIG_IGN)
-
-
-def on_hangup(reload: Callable[[], None]) -> None:
-    """Call `reload` on SIGHUP, where there is one."""
-    # A host's thread (a service of Windows, a test) hears no signals.
-    gets_signals = threading.current_thread() is threading.main_thread()
-    if sys.platform != "win32" and gets_signals and not _in_a_terminal():
-        asyncio.get_running_loop().add_signal_handler(signal.SIGHUP, reload)
-
-
-def _in_a_terminal() -> bool:
-    """Whether a person started it in a window: closing that ends it, as it ends anything."""
-    return sys.stdin is not None and not sys.stdin.closed and sys.stdin.isatty()
-
-
 def run(
     loaded: LoadedSettings, ask_to_stop: Callable[[Callable[[], object]], None] = on_end
 ) -> int:
@@ -515,7 +487,8 @@ async def supervise(
     try:
         done, _rest = await asyncio.wait(running | {stopping}, return_when=asyncio.FIRST_COMPLETED)
         for task in done - {stopping}:
-            failure = _innermost(task.exception())
+            ended_by = task.exception()
+            failure = ended_by and innermost(ended_by)
             log.error("task.died", task=task.get_name(), exc_info=failure)
             raise BridgeError(
                 _("The bridge's task {name} stopped unexpectedly: {detail}").format(
@@ -528,10 +501,3 @@ async def supervise(
         for task in (*running, stopping):
             task.cancel()
         await asyncio.gather(*running, stopping, return_exceptions=True)
-
-
-def _innermost(failure: BaseException | None) -> BaseException | None:
-    """Return what a group of tasks died of: the first of them."""
-    while isinstance(failure, BaseExceptionGroup):
-        failure = failure.exceptions[0]
-    return failure

@@ -1,17 +1,19 @@
-"""The watchdog: the service manager hears from the bridge as long as everything makes progress.
+"""The service manager: what it hears from the bridge, and what it asks for by signals.
 
-It runs by a timer of the event loop, so a loop that hangs is silent. Beside that it checks what the
-loop alone does not show: a writer whose thread is stuck in the disk, an inbox that nobody works on,
-a scheduler that begins nothing. A disk that refuses is no reason: the bridge goes on without it,
-and a new start would find the same disk.
+The watchdog tells it that everything makes progress. It runs by a timer of the event loop, so a
+loop that hangs is silent. Beside that it checks what the loop alone does not show: a writer whose
+thread is stuck in the disk, an inbox that nobody works on, a scheduler that begins nothing. A disk
+that refuses is no reason: the bridge goes on without it, and a new start would find the same disk.
 """
 
 import asyncio
 import contextlib
 import faulthandler
 import os
+import signal
 import socket
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -179,3 +181,31 @@ def watchdog_of(manager: ServiceManager, bridge: Bridge) -> Watchdog:
         ]
 
     return Watchdog(manager, checks)
+
+
+# -- what the service manager asks for by signals
+
+
+def on_end(stop: Callable[[], object]) -> None:
+    """Call `stop` on SIGTERM and SIGINT; until `on_hangup`, SIGHUP means nothing."""
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        try:
+            loop.add_signal_handler(number, stop)
+        except NotImplementedError:  # Windows
+            signal.signal(number, lambda *_args: loop.call_soon_threadsafe(stop))
+    if sys.platform != "win32" and not _in_a_terminal():
+        signal.signal(signal.SIGHUP, signal.SIG_IGN)
+
+
+def on_hangup(reload: Callable[[], None]) -> None:
+    """Call `reload` on SIGHUP, where there is one."""
+    # A host's thread (a service of Windows, a test) hears no signals.
+    gets_signals = threading.current_thread() is threading.main_thread()
+    if sys.platform != "win32" and gets_signals and not _in_a_terminal():
+        asyncio.get_running_loop().add_signal_handler(signal.SIGHUP, reload)
+
+
+def _in_a_terminal() -> bool:
+    """Whether a person started it in a window: closing that ends it, as it ends anything."""
+    return sys.stdin is not None and not sys.stdin.closed and sys.stdin.isatty()

@@ -13,7 +13,6 @@ from tillbridge.sandbox.bodies import TaxComponent as ItemTaxComponent
 from tillbridge.sandbox.catalogue import is_available
 from tillbridge.sandbox.endpoints import Endpoints
 from tillbridge.sandbox.menus import NextJob, job_body
-from tillbridge.sandbox.oauth import Kind
 from tillbridge.sandbox.orders import CommunityBasket, CommunityLine, parent_body
 from tillbridge.sandbox.pricing import Basket, PlacementError
 from tillbridge.sandbox.settings import AppSeed, StoreSeed
@@ -30,6 +29,7 @@ from tillbridge.sandbox.state import (
     plain,
 )
 from tillbridge.sandbox.stores import integration_body
+from tillbridge.sandbox.tokens import Kind
 from tillbridge.sandbox.validation import (
     Body,
     Email,

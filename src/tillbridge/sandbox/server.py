@@ -13,15 +13,17 @@ from tillbridge.sandbox.control import CONTROL_ENDPOINTS
 from tillbridge.sandbox.control_traffic import TRAFFIC_ENDPOINTS
 from tillbridge.sandbox.menus import MENU_ENDPOINTS, Jobs
 from tillbridge.sandbox.middleware import Traffic
-from tillbridge.sandbox.oauth import OAUTH_ENDPOINTS, Tokens
+from tillbridge.sandbox.oauth import OAUTH_ENDPOINTS
 from tillbridge.sandbox.orders import ORDER_ENDPOINTS, Orders
 from tillbridge.sandbox.pages import STATIC, Pages, site_middleware
 from tillbridge.sandbox.panel import PANEL_ENDPOINTS
 from tillbridge.sandbox.settings import SandboxSettings
+from tillbridge.sandbox.shops import Baskets
 from tillbridge.sandbox.state import World
 from tillbridge.sandbox.state_file import StateFile
-from tillbridge.sandbox.storefront import STOREFRONT_ENDPOINTS, Baskets
+from tillbridge.sandbox.storefront import STOREFRONT_ENDPOINTS
 from tillbridge.sandbox.stores import STORE_ENDPOINTS
+from tillbridge.sandbox.tokens import Tokens
 from tillbridge.sandbox.webhooks import Webhooks
 
 _log = structlog.get_logger("tillbridge.sandbox")

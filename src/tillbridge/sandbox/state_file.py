@@ -20,7 +20,6 @@ from aiohttp.typedefs import Handler
 from pydantic import BaseModel, TypeAdapter
 
 from tillbridge.sandbox.bodies import Signup
-from tillbridge.sandbox.oauth import Consent, Token
 from tillbridge.sandbox.state import (
     Community,
     Job,
@@ -31,6 +30,7 @@ from tillbridge.sandbox.state import (
     Store,
     Subscription,
 )
+from tillbridge.sandbox.tokens import Consent, Token
 from tillbridge.sandbox.webhooks import Delivery
 
 if TYPE_CHECKING:
