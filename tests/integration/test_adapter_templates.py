@@ -37,7 +37,7 @@ def test_a_sample_that_is_missing_is_told_with_what_belongs_there(tmp_path: Path
     (folder / "sample.toml").unlink()
     code, _out, err = tillbridge("try", ".", "--once", cwd=folder)
     assert code == 2
-    assert "There is no" in err
+    assert "sample.toml does not exist" in err
     assert "[stores.main.pos]" in err
     assert "Errno" not in err
 

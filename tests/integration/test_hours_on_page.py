@@ -120,7 +120,7 @@ async def test_past_midnight_is_put_on_both_days_and_again_changes_nothing(page:
         ({"day.friday": "noon"}, "day.friday", "not a time span like HH:MM-HH:MM"),
         ({"day.friday": "12:00-15:00, 14:00-16:00"}, "day.friday", "overlaps"),
         ({"times.1": "19:00-02:00"}, "times.1", "ends before it begins"),
-        ({"date.2": "2026-02-30"}, "date.2", "not a date that exists"),
+        ({"date.2": "2026-02-30"}, "date.2", "date does not exist"),
         ({"date.2": "2026-12-25"}, "date.2", "twice"),
         (
             {"date.0": "", "date.2": "2027-01-01", "times.2": "all day"},

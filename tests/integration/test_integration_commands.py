@@ -77,7 +77,7 @@ async def test_a_defect_of_the_running_bridge_is_no_bridge_that_is_away(
 
 async def test_removing_tells_what_it_does_here(program: Program, bridge: FakeControl) -> None:
     told = (await program("integration", "remove", "main")).err
-    for words in ("2 orders are not over", "no longer sends", "stay here", "24 hours"):
+    for words in ("2 orders are still open", "no longer sends", "stay here", "24 hours"):
         assert words in told
     assert bridge.asked == [("integration", "main")]
 

@@ -113,7 +113,7 @@ async def test_a_migration_that_fails_leaves_the_ledger_as_it_was(
 
     monkeypatch.setattr(migrate, "ledger_schemas", lambda: (*known, "9999"))
     monkeypatch.setattr(migrate, "upgrade", fail)
-    with pytest.raises(LedgerError, match=r"on fire.*as it was"):
+    with pytest.raises(LedgerError, match=r"on fire.*Nothing was changed"):
         async with opened(tmp_path):
             pass
     monkeypatch.undo()

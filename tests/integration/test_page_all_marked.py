@@ -17,16 +17,17 @@ from tests.support.page_sample import busy
 from tillbridge.core import i18n
 
 _SILENT = {"script", "style", "code", "pre", "svg", "time", "option", "kbd", "samp"}
+_VOID = {"br", "hr", "img", "input", "wbr"}
 _READ = {"title", "placeholder", "alt", "aria-label", "data-label"}
 _WORD = re.compile(r"[A-Za-z]{3}")
 # What the samples hold, and names: of the program, of formats, of papers, of events, of times.
 _VALUES = re.compile(
-    r"H ?ARMLESS2?|P-1|Cola|Water|Drinks|Kitchen|1 link is broken|Connect again|The bridge runs"
-    r"|3 GB are free|It is made anew|are free:|price(?= 4)|Title|Meaning|Look at|Type|By itself"
-    r"|\.host,|anna|Harbour|Pizza|ledger-\d\.db|\(\d+ Tage\)"
+    r"H ?ARMLESS2?|P-1|Cola|Water|Drinks|Kitchen|1 link is broken|Connect again"
+    r"|The bridge is running|3 GB are free|It is made anew|are free:|price(?= 4)|Title|Meaning"
+    r"|Look at|Type|By itself|\.host,|anna|Harbour|Pizza|ledger-\d\.db|\(\d+ Tage\)"
     r"|Cause|Whole|preparing|ready|tillbridge|JSON|HTTP|main|hall|folder|A4Letter|EUR|USD|Gastronomy"
     r"|[\w.-]+@[\w.]+|https?://\S*|\w+=\S+|[a-z]+\.[a-z_]+|vor \d+ Tagen|\bmin\b"
-    r"|^(?:info|warning|error|external_id|name|price|category|stock|bridge)$|(?<=main)menu"
+    r"|^(?:info|warning|error|external_id|name|price|category|stock|bridge|disk)$|(?<=main)menu"
     r"|bridge|other|^order\.$|page:|staff|[A-Z][a-z]+tag|Mittwoch|Europe/Rome"
 )
 
@@ -40,23 +41,33 @@ class _Marks(gettext.NullTranslations):
 
 
 class _Reader(HTMLParser):
-    """Gathers what is read of a page: its text in one piece, and some attributes."""
+    """Gathers what is read of a page: its text in one piece, and some attributes.
+
+    What the page itself says is English, as the guides are, is left out.
+    """
 
     def __init__(self) -> None:
         super().__init__()
         self.silent = 0
+        self.english: list[str] = []  # the elements that are open, from the one that says so
         self.text = ""
         self.attributes: list[str] = []
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         self.silent += tag in _SILENT
+        if self.english or dict(attrs).get("lang") == "en":
+            self.english += [tag] if tag not in _VOID else []
+            return
         self.attributes += [value for name, value in attrs if name in _READ and value]
 
     def handle_endtag(self, tag: str) -> None:
         self.silent -= tag in _SILENT
+        if tag in self.english:
+            while self.english.pop() != tag:
+                pass
 
     def handle_data(self, data: str) -> None:
-        self.text += "" if self.silent else data
+        self.text += "" if self.silent or self.english else data
 
 
 def _outside(text: str) -> str:

@@ -277,7 +277,7 @@ def test_a_program_that_hangs_is_ended_with_all_it_has_started(start: Open, tmp_
         how={"write_ticket": {"grandchild": True, "hang": True}},
         odd_starts=1,
     )
-    with pytest.raises(TicketOutcomeUnknown, match=r"had not answered write_ticket after 0\.5 s"):
+    with pytest.raises(TicketOutcomeUnknown, match=r"did not answer write_ticket within 0\.5 s"):
         pos.write_ticket(ORDER, "ord_1")
     grandchild = int((tmp_path / "grandchild").read_text())
     until(lambda: not runs(starts(tmp_path)[0]) and not runs(grandchild))
@@ -405,7 +405,7 @@ def test_one_that_says_nothing_at_first_is_waited_for_and_then_expected(
 ) -> None:
     pos = start(silent_starts=1, limits={"start_s": 0.5})
     assert capabilities_of(pos) == {"catalogue", "tickets", "health"}
-    assert "had not said hello after 0.5 seconds" in pos.health().detail
+    assert "did not send its hello within 0.5 seconds" in pos.health().detail
     with pytest.raises(ExportUnreadable):
         pos.read_catalogue()
 

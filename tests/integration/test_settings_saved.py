@@ -184,7 +184,7 @@ async def test_a_hand_edit_elsewhere_is_kept_and_no_reason_to_refuse(page: Page)
         ("backup", {"bridge.keep_backups": "0"}, "bridge.keep_backups", "1 or more"),
         ("backup", {"bridge.keep_backups": "a few"}, "bridge.keep_backups", "whole number"),
         ("backup", {"bridge.backup_at": "4 am"}, "bridge.backup_at", "HH:MM"),
-        ("alerts", {"alerts.email.host": "smtp.example.com"}, "alerts.email.sender", "needed"),
+        ("alerts", {"alerts.email.host": "smtp.example.com"}, "alerts.email.sender", "required"),
         ("alerts", {**EMAIL, "alerts.email.to": "anna"}, "alerts.email.to", "e-mail address"),
         ("alerts", {"alerts.repeat_min": "0\nsoon"}, "alerts.repeat_min", "a number"),
         (

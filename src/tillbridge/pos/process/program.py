@@ -287,7 +287,7 @@ class ProgramSupervisor:
         self._ends += 1
         self._ready_at = None
         self._starting = False
-        self._why = _("The program {command} was not found: {why}.").format(
+        self._why = _("The program {command} is not available: {why}.").format(
             command=Path(self._command[0]).name if self.hello is None else self.hello.name,
             why=why,
         )
