@@ -11,7 +11,7 @@ from tillbridge.operations import items
 
 if TYPE_CHECKING:
     from tillbridge.config import LoadedSettings
-    from tillbridge.menu.tables import TablesPlanView
+    from tillbridge.menu.table_plan import TablesPlanView
     from tillbridge.menu.views import ItemsPage, PlanView, PushesPage
     from tillbridge.operations.integration import IntegrationView
     from tillbridge.status.views import ProblemView

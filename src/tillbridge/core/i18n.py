@@ -78,11 +78,6 @@ def reading(who: Reader) -> Iterator[None]:
         _reader.reset(token)
 
 
-def begin_reading(who: Reader) -> None:
-    """Show to `who` until the task that calls it ends."""
-    _reader.set(who)
-
-
 def in_zone(zone: tzinfo | None) -> None:
     """Show times in this zone until the task that calls it ends; None is this machine's."""
     _reader.set(replace(reader(), zone=zone))

@@ -46,7 +46,7 @@ from tillbridge.operations.diagnostics import Diagnostics
 from tillbridge.operations.setup import Setup
 from tillbridge.operations.status import status
 from tillbridge.pos.watch import FileWatch
-from tillbridge.receiver.receiver import Echo, Receiver, receiver_settings
+from tillbridge.receiver.receiver import Receiver, receiver_settings, trial_receiver
 from tillbridge.setup import updates
 from tillbridge.setup.proposal import ChangeSignal, SetupContext
 from tillbridge.web.authenticator import Authenticator, access_rules
@@ -401,24 +401,6 @@ class _Daemon:
         except BridgeError as failure:
             # The page shows what is missing, with a button that tries again.
             log.warning("setup.not_connected", store=store, error=failure.text)
-
-
-@asynccontextmanager
-async def trial_receiver(bridge: Bridge, loaded: LoadedSettings) -> AsyncIterator[Echo]:
-    """Listen as this configuration's receiver will. Raises ConfigError where it cannot."""
-    receiver = Receiver(
-        receiver_settings(loaded),
-        {},
-        bridge.ledger,
-        bridge.problems,
-        clock=bridge.clock,
-        wake=lambda _store: None,
-    )
-    await receiver.start()
-    try:
-        yield receiver.echo
-    finally:
-        await receiver.stop(1.0)
 
 
 def run(

@@ -15,6 +15,7 @@ from tillbridge.operations import orders as orders
 from tillbridge.operations import problems as problems
 from tillbridge.operations import settings as settings
 from tillbridge.operations import setup as setup
+from tillbridge.operations import setup_steps as setup_steps
 from tillbridge.operations import status as status
 from tillbridge.operations import stores as stores
 from tillbridge.operations import tables as tables

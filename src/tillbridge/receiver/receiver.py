@@ -13,8 +13,9 @@ import hmac
 import re
 import secrets
 from collections import deque
-from collections.abc import Callable, Coroutine, Mapping
-from typing import Any
+from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING, Any
 
 from aiohttp import web
 
@@ -32,6 +33,9 @@ from tillbridge.ledger.ledger import Ledger
 from tillbridge.ledger.problems import ProblemTracker
 from tillbridge.receiver.connections import SERVER, DeadlineServer, LiveCertificate
 from tillbridge.receiver.deliveries import Deliveries, Refusals
+
+if TYPE_CHECKING:
+    from tillbridge.operations.bridge import Bridge
 
 log = get_logger()
 
@@ -236,6 +240,24 @@ def receiver_settings(loaded: LoadedSettings) -> ReceiverSettings:
         if (path := getattr(receiver, name)) is not None
     }
     return receiver.model_copy(update=placed) if placed else receiver
+
+
+@asynccontextmanager
+async def trial_receiver(bridge: "Bridge", loaded: LoadedSettings) -> AsyncIterator[Echo]:
+    """Listen as this configuration's receiver will. Raises ConfigError where it cannot."""
+    receiver = Receiver(
+        receiver_settings(loaded),
+        {},
+        bridge.ledger,
+        bridge.problems,
+        clock=bridge.clock,
+        wake=lambda _store: None,
+    )
+    await receiver.start()
+    try:
+        yield receiver.echo
+    finally:
+        await receiver.stop(1.0)
 
 
 def _plain(
