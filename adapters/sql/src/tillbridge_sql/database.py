@@ -229,7 +229,10 @@ class Database:
 
 
 def _load(raw: sqlite3.Connection, dump: Path) -> None:
-    raw.executescript(read_shared(dump).decode("utf-8"))
+    try:
+        raw.executescript(read_shared(dump).decode("utf-8"))
+    except ValueError as failure:
+        raise sqlite3.DataError(f"{dump.name} is no text: {failure}") from failure
     raw.execute("PRAGMA query_only = ON")
 
 
