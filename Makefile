@@ -19,7 +19,7 @@ LIBRARIES = $(shell grep -c '^[a-z0-9].*==' requirements/dev.txt)
 LOCK_BIN := .venv-lock/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test check simulate bench deb deb-test systemd-test reference messages goldens screenshots windows-bundle lock clean
+.PHONY: help setup demo test check simulate fuzz bench deb deb-test systemd-test reference messages goldens screenshots windows-bundle lock clean
 
 help: ## list these targets
 	@echo 'usage: make TARGET [PYTHON=python3.12]'
@@ -47,6 +47,11 @@ check: setup ## format, lint, types, import layers
 
 simulate: setup ## the whole bridge in virtual time, with faults (ARGS="--seed 7" plays one again; --help)
 	$(BIN)/python -m tests.simulation $(ARGS)
+
+fuzz: setup ## what strangers send, damaged (ARGS="--seconds 60 webhook-body"; --list)
+	@$(BIN)/python -c 'import atheris' 2>/dev/null || $(BIN)/python -m pip install --quiet --disable-pip-version-check \
+		--only-binary :all: --require-hashes -r requirements/fuzz.txt || echo 'Without atheris: inputs are changed at random.'
+	$(BIN)/python -m tests.fuzz $(ARGS)
 
 bench: setup ## the measurements (ARGS=--help tells more)
 	$(BIN)/python -m bench $(ARGS)
@@ -102,6 +107,7 @@ windows-bundle: setup ## the zip for Windows, in dist/ (needs a package index)
 lock: .venv-lock/.installed ## renew requirements/*.txt (maintainers; UPGRADE=--upgrade for new releases)
 	$(COMPILE) --group pyproject.toml:lock --output-file requirements/lock.txt
 	$(COMPILE) --group pyproject.toml:build --output-file requirements/build.txt
+	$(COMPILE) --group pyproject.toml:fuzz --output-file requirements/fuzz.txt
 	$(COMPILE) pyproject.toml --output-file requirements/run.txt
 	$(COMPILE) pyproject.toml --group dev --constraints requirements/run.txt --output-file requirements/dev.txt
 
