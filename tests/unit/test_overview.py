@@ -19,8 +19,16 @@ from tillbridge.ledger.snapshot import StoreSnapshot
 from tillbridge.model.instant import to_iso
 from tillbridge.status.document import BridgeFacts, document
 from tillbridge.status.overview import Bar, Charts, Span, overview
-from tillbridge.web.site.charts import HEIGHT, WIDTH, drawn, kinds_of, top_of
-from tillbridge.web.site.overview import Remedy, page_of, remedies_of
+from tillbridge.web.site.overview import (
+    HEIGHT,
+    WIDTH,
+    Remedy,
+    drawn,
+    kinds_of,
+    page_of,
+    remedies_of,
+    top_of,
+)
 
 NOW = 1_795_287_720_000
 MINUTE = 60_000

@@ -5,12 +5,11 @@ from typing import Literal, TypedDict
 
 from sqlalchemy import Connection
 
-from tillbridge.ledger.board import board_categories, board_items, count_sizes
 from tillbridge.ledger.menu import item_count, items_by_id
 from tillbridge.ledger.menu_codec import AcceptedItem
 from tillbridge.ledger.models import StoreOverride
 from tillbridge.ledger.overrides import get_overrides
-from tillbridge.ledger.search import find_items
+from tillbridge.ledger.search import board_categories, board_items, count_sizes, find_items
 from tillbridge.menu.views import OffSale, items_off_sale
 from tillbridge.model.instant import to_iso
 

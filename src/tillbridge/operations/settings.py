@@ -38,8 +38,7 @@ async def show(bridge: "Bridge", section: str = "", store: str = "") -> Answer:
     import asyncio
 
     from tillbridge.config.writing import may_be_replaced
-    from tillbridge.setup.settings_file import seen
-    from tillbridge.setup.users import users_of
+    from tillbridge.setup.settings_file import seen, users_of
 
     place, found = _place(bridge), _section(section)
     _text, document = await asyncio.to_thread(place.document)
@@ -214,7 +213,7 @@ async def save_user(
     """Add a user of the page, or change one; without the hash (Argon2id) it stays as it is."""
     import asyncio
 
-    from tillbridge.setup.users import saved_user
+    from tillbridge.setup.settings_file import saved_user
 
     place = _place(bridge)
     text, document = await asyncio.to_thread(place.document)
@@ -233,7 +232,7 @@ async def remove_user(bridge: "Bridge", user: Annotated[str, Argument(audit="tar
     """Take a user of the page away; who is signed in with that name is signed out."""
     import asyncio
 
-    from tillbridge.setup.users import without_user
+    from tillbridge.setup.settings_file import without_user
 
     place = _place(bridge)
     text, document = await asyncio.to_thread(place.document)
@@ -390,7 +389,7 @@ async def _next_steps(
     from tillbridge.config import host_and_port, is_loopback
     from tillbridge.core.started import is_service
     from tillbridge.setup.form_values import at
-    from tillbridge.setup.users import users_of
+    from tillbridge.setup.settings_file import users_of
 
     alerts = at(document, ("alerts",)) or {}
     users = users_of(document)

@@ -1,11 +1,14 @@
-"""What the status says of a store's day, in words: for the page and for `tillbridge status`."""
+"""What the status says of a store in words: for the page and for `tillbridge status`."""
 
 from collections.abc import Iterator, Mapping
+from typing import Any
 
 from tillbridge.core.formats import money
 from tillbridge.core.i18n import N_, _, joined, ngettext
 from tillbridge.core.spans import short_span
 from tillbridge.ledger.figures import TodayView
+from tillbridge.model.instant import from_iso
+from tillbridge.stores.sentences import busy_words, why_closed
 
 # Why an order was cancelled, by its reason code; "" where the service gave none.
 CAUSES: Mapping[str, str] = {
@@ -67,3 +70,24 @@ def today_line(today: TodayView) -> str:
 def _sold(orders: int, amount: str) -> str:
     text = ngettext("{n} order", "{n} orders", orders).format(n=orders)
     return _("{orders}, {amount}").format(orders=text, amount=amount) if amount else text
+
+
+def opening_of(key: str, part: Mapping[str, Any], now_ms: int) -> Mapping[str, Any] | None:
+    """Return a store of the status document as `opening.html` shows it; None: not connected."""
+    store = part.get("store") or {}
+    if not part["service"]["integrated"] or not store:
+        return None
+    until = store["until"]
+    return {
+        "key": key,
+        "name": part["service"]["store_name"] or key,
+        "open": store["status"] != "inactive",
+        "why": why_closed(store),
+        "since": store["since"],
+        "until": until,
+        "left_s": max(0, from_iso(until) - now_ms) / 1000 if until else None,
+        # What a person may end: the till's absence ends by itself.
+        "reopens": store["paused_by"] not in {"bridge", "till"},
+        "busy": busy_words(store),
+        "busy_until": store["busy"]["until"] if store["busy"] else None,
+    }

@@ -12,8 +12,8 @@ from jinja2 import Environment, PackageLoader, StrictUndefined, Template
 from tillbridge.core.formats import language_name, money, number, percent, price, size, weekday
 from tillbridge.core.i18n import Text, _, languages, ngettext, reader
 from tillbridge.core.spans import short_span, span
+from tillbridge.status.sentences import opening_of
 from tillbridge.stores.consent import CallbackAnswer
-from tillbridge.web.opening import opening_of
 
 STATIC = Path(__file__).with_name("static")
 _INSTALLED = Path(__file__).with_name("guides")

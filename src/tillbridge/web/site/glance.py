@@ -6,7 +6,7 @@ from typing import Any
 from tillbridge.core.errors import BridgeError
 from tillbridge.core.i18n import N_
 from tillbridge.operations.problems import Fleet
-from tillbridge.web.opening import opening_of
+from tillbridge.status.sentences import opening_of
 from tillbridge.web.site.book import Filled, Page, Visit, subject
 
 # As the overview says it, and what only a list of bridges can be.

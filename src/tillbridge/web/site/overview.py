@@ -1,15 +1,17 @@
 """The overview: in five seconds, what is wrong and what to do; and the buttons that do it."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime, tzinfo
+from typing import Any
 
-from tillbridge.core.i18n import N_, _
+from tillbridge.core.formats import clock_time, weekday
+from tillbridge.core.i18n import N_, _, ngettext
 from tillbridge.core.problems import PROBLEMS
 from tillbridge.status import sentences
-from tillbridge.status.overview import LINKS, Overview
+from tillbridge.status.overview import LINKS, OUTAGES, Bar, Charts, Overview, Span
 from tillbridge.status.views import ProblemView
 from tillbridge.web.site.book import Done, Filled, Page, Question, Visit, performs, subject
-from tillbridge.web.site.charts import drawn
 from tillbridge.web.site.store import blocks
 
 # The page that tells more and its link, by the code or its beginning (the longest counts).
@@ -125,3 +127,124 @@ SUBJECT = subject(
         ),
     ),
 )
+
+
+# -- the charts: orders by the hour and by the day, and the outages below them; pure
+
+
+HEIGHT = 100  # of a bar's drawing, in its own units
+WIDTH = 1000  # of the lane of outages
+_LEAST_TOP = 4  # a single order is no bar of full height
+
+
+@dataclass(frozen=True, slots=True)
+class Drawn:
+    """A chart: its bars, the numbers of its axis from the top down, its outages and their sums."""
+
+    span: str  # "day" or "week"
+    bars: Sequence[Mapping[str, Any]]
+    ticks: Sequence[int]
+    outages: Sequence[Mapping[str, Any]]
+    kinds: Sequence[Mapping[str, Any]]
+    orders: int
+    cancelled: int
+
+
+def drawn(charts: Charts, span: str) -> Drawn:
+    """Return the chart of a "day" (24 hours) or a "week" (7 days)."""
+    is_week = span == "week"
+    bars = charts["days" if is_week else "hours"]
+    top = top_of(max((each["orders"] for each in bars), default=0))
+    begin, end = bars[0]["from_ms"] if bars else 0, charts["until_ms"]
+    outages = [each for each in charts["outages"] if each["until"] > begin]
+    return Drawn(
+        span,
+        [_bar(each, top, charts["zone"], is_week=is_week) for each in bars],
+        (top, top // 2, 0),
+        [{**each, "name": name_of(each), **_place(each, bars, end)} for each in outages],
+        kinds_of(outages),
+        sum(each["orders"] for each in bars),
+        sum(each["cancelled"] for each in bars),
+    )
+
+
+def top_of(most: int) -> int:
+    """Return where an axis ends that shows `most`: an even round number."""
+    step = 1
+    while True:
+        for each in (2, 4, 6, 8, 10):
+            if each * step >= max(most, _LEAST_TOP):
+                return each * step
+        step *= 10
+
+
+def _bar(bar: Bar, top: int, zone: tzinfo | None, *, is_week: bool) -> Mapping[str, Any]:
+    at = datetime.fromtimestamp(bar["from_ms"] / 1000, UTC).astimezone(zone)
+    good = round((bar["orders"] - bar["cancelled"]) * HEIGHT / top, 1)
+    bad = round(bar["cancelled"] * HEIGHT / top, 1)
+    return {
+        **bar,
+        "label": _day(at) if is_week else clock_time(bar["from_ms"], bar["from_ms"]),
+        "tick": is_week or at.hour % 3 == 0,
+        "major": is_week or at.hour % 6 == 0,
+        "good": good,
+        "good_y": round(HEIGHT - good, 1),
+        "bad": bad,
+        "bad_y": round(HEIGHT - good - bad, 1),
+    }
+
+
+def _day(at: datetime) -> str:
+    return f"{weekday(at.date().isoformat())} {at.day}"
+
+
+def _place(span: Span, bars: Sequence[Bar], end: int) -> Mapping[str, float]:
+    """Return where an outage is drawn below the bars, each of which is as wide as the others."""
+    left, right = (_along(span[each], bars, end) for each in ("since", "until"))
+    width = max(right - left, 2.0)
+    return {"x": round(min(left, WIDTH - width), 1), "width": round(width, 1)}
+
+
+def _along(at_ms: int, bars: Sequence[Bar], end: int) -> float:
+    begins = [each["from_ms"] for each in bars]
+    # The last bar is an hour or a day that is not over: as long as the one before it.
+    length = begins[-1] - begins[-2] if len(begins) > 1 else max(1, end - begins[0])
+    ends = [*begins[1:], begins[-1] + length]
+    for place, (begin, until) in enumerate(zip(begins, ends, strict=True)):
+        if at_ms < until:
+            within = max(0.0, (at_ms - begin) / max(1, until - begin))
+            return (place + within) * WIDTH / len(begins)
+    return float(WIDTH)
+
+
+def name_of(span: Span) -> str:
+    """Return what an outage is called."""
+    return _(OUTAGES[span["code"]])
+
+
+def kinds_of(spans: Iterable[Span]) -> list[Mapping[str, Any]]:
+    """Return the outages of each kind and store together, the latest first.
+
+    `times` there were, `seconds` in all, when the last one began (`since`) and ended (`until`), and
+    whether it is over (`ended`).
+    """
+    kinds: dict[tuple[str, str], list[Span]] = {}
+    for each in spans:
+        kinds.setdefault((each["code"], each["store"]), []).append(each)
+    found = []
+    for (_code, store), of_it in kinds.items():
+        last = max(of_it, key=lambda each: (not each["ended"], each["since"]))
+        times = len(of_it)
+        found.append(
+            {
+                "name": name_of(last),
+                "store": store,
+                "times": ngettext("{n} time", "{n} times", times).format(n=times),
+                "several": times > 1,
+                "seconds": sum(each["until"] - each["since"] for each in of_it) / 1000,
+                "since": last["since"],
+                "until": last["until"],
+                "ended": last["ended"],
+            }
+        )
+    return sorted(found, key=lambda each: (each["ended"], -each["until"]))

@@ -5,8 +5,8 @@ from typing import Any
 
 from tillbridge.core.i18n import N_, _, joined
 from tillbridge.model.community import FINAL
+from tillbridge.status.sentences import opening_of
 from tillbridge.stores.integration_plan import Kind, costs_of
-from tillbridge.web.opening import opening_of
 from tillbridge.web.site.book import Done, Field, Filled, Page, Question, Visit, performs, subject
 
 _MOST_LINES = 40
