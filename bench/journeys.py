@@ -1,7 +1,13 @@
 """How much of the program one act passes: functions, files, writes and reads of the ledger.
 
 The real daemon runs with a profiler that notes every function of `src/tillbridge` while one act
-goes through it. Timers are set far apart, so that what runs in the background stays out.
+goes through it, in whatever thread; the act is done once before, so that nothing is counted that
+happens the first time only. Methods and properties count; what has no name (lambdas,
+comprehensions) and what is generated (a dataclass's `__init__`) does not, nor does a library.
+
+What a log line, a text or a metric passes counts as well as the act itself. Timers are set far
+apart, so that what runs in the background stays out, apart from the two loops that never rest: the
+receiver's deadlines and the watch of the till's folders.
 """
 
 import asyncio

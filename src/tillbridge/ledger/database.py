@@ -1,4 +1,4 @@
-"""Connections to the ledger's file, what their failures mean, and how rows are read."""
+"""Connections to the ledger's file, what their failures mean, and how rows are read and typed."""
 
 import contextlib
 import json
@@ -7,6 +7,7 @@ import sqlite3
 import stat
 import sys
 from collections.abc import Callable, Collection, Iterable
+from enum import StrEnum
 from functools import partial
 from pathlib import Path
 from typing import Any, Self, TypeVar, cast
@@ -19,12 +20,15 @@ from sqlalchemy import (
     Pool,
     QueuePool,
     Select,
+    Text,
+    TypeDecorator,
     create_engine,
     func,
     inspect,
     select,
 )
 from sqlalchemy.dialects.sqlite import Insert, insert
+from sqlalchemy.engine import Dialect
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.orm import Session
 from sqlalchemy.sql import ColumnElement
@@ -32,7 +36,7 @@ from sqlalchemy.sql.elements import SQLCoreOperations
 
 from tillbridge.core.errors import LedgerError, LedgerLocked
 from tillbridge.core.files import create_new, sync_folder
-from tillbridge.core.i18n import _
+from tillbridge.core.i18n import _, from_plain, to_plain
 
 T = TypeVar("T")
 
@@ -217,6 +221,57 @@ def close_to_others(paths: Iterable[Path]) -> None:
             mode = path.lstat().st_mode
             if stat.S_ISREG(mode) and stat.S_IMODE(mode) != _OURS_ALONE:
                 path.chmod(_OURS_ALONE)
+
+
+# -- types of columns
+
+
+class Enumerated(TypeDecorator[StrEnum]):
+    """A text column that is read as an enumeration. ValueError for any other text."""
+
+    impl = Text
+    cache_ok = True
+
+    def __init__(self, kind: type[StrEnum]) -> None:
+        super().__init__()
+        self.kind = kind
+
+    def process_result_value(self, value: str | None, dialect: Dialect) -> StrEnum | None:
+        """Return the member that a text stands for."""
+        del dialect
+        return None if value is None else self.kind(value)
+
+
+def json_text(value: object) -> str:
+    """Return the value as a JSON column holds it.
+
+    Halves of characters, as JSON allows them and SQLite does not, become question marks.
+    """
+    return (
+        json.dumps(to_plain(value), ensure_ascii=False, default=str)
+        .encode("utf-8", "replace")
+        .decode()
+    )
+
+
+class JsonText(TypeDecorator[Any]):
+    """A text column with a JSON value; an empty mapping where a damaged ledger left no JSON."""
+
+    impl = Text
+    cache_ok = True
+
+    def process_bind_param(self, value: Any, dialect: Dialect) -> str:  # noqa: ANN401 -- any JSON value
+        """Return the value as text."""
+        del dialect
+        return json_text(value)
+
+    def process_result_value(self, value: str | None, dialect: Dialect) -> Any:  # noqa: ANN401 -- any JSON value
+        """Return the value of a text."""
+        del dialect
+        try:
+            return None if value is None else json.loads(value, object_hook=from_plain)
+        except ValueError:
+            return {}
 
 
 # -- the lock that keeps a second daemon out of a data directory

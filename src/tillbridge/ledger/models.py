@@ -17,16 +17,14 @@ from sqlalchemy import (
     Index,
     Integer,
     Text,
-    TypeDecorator,
     UniqueConstraint,
     false,
     text,
 )
-from sqlalchemy.engine import Dialect
 from sqlalchemy.orm import registry
 from sqlmodel import Field, SQLModel
 
-from tillbridge.core.i18n import from_plain, to_plain
+from tillbridge.ledger.database import Enumerated, JsonText
 from tillbridge.model.order import OrderState, ReasonCode
 from tillbridge.model.restaurant import Table
 
@@ -45,51 +43,6 @@ metadata = Row.metadata
 # -- types of columns
 
 
-class _Enumerated(TypeDecorator[StrEnum]):
-    """A text column that is read as an enumeration. ValueError for any other text."""
-
-    impl = Text
-    cache_ok = True
-
-    def __init__(self, kind: type[StrEnum]) -> None:
-        super().__init__()
-        self.kind = kind
-
-    def process_result_value(self, value: str | None, dialect: Dialect) -> StrEnum | None:
-        del dialect
-        return None if value is None else self.kind(value)
-
-
-def json_text(value: object) -> str:
-    """Return the value as a JSON column holds it.
-
-    Halves of characters, as JSON allows them and SQLite does not, become question marks.
-    """
-    return (
-        json.dumps(to_plain(value), ensure_ascii=False, default=str)
-        .encode("utf-8", "replace")
-        .decode()
-    )
-
-
-class _Json(TypeDecorator[Any]):
-    """A text column with a JSON value; an empty mapping where a damaged ledger left no JSON."""
-
-    impl = Text
-    cache_ok = True
-
-    def process_bind_param(self, value: Any, dialect: Dialect) -> str:  # noqa: ANN401 -- any JSON value
-        del dialect
-        return json_text(value)
-
-    def process_result_value(self, value: str | None, dialect: Dialect) -> Any:  # noqa: ANN401 -- any JSON value
-        del dialect
-        try:
-            return None if value is None else json.loads(value, object_hook=from_plain)
-        except ValueError:
-            return {}
-
-
 TextKey = Annotated[str, Field(primary_key=True, sa_type=Text)]
 TextColumn = Annotated[str, Field(sa_type=Text)]
 TextOrNone = Annotated[str | None, Field(sa_type=Text)]
@@ -97,7 +50,7 @@ TextOrEmpty = Annotated[str, Field(sa_type=Text, sa_column_kwargs={"server_defau
 
 
 def _json_object() -> Any:  # noqa: ANN401 -- a field's description, as `Field` itself returns it
-    return Field(default_factory=dict, sa_type=_Json, sa_column_kwargs={"server_default": "{}"})
+    return Field(default_factory=dict, sa_type=JsonText, sa_column_kwargs={"server_default": "{}"})
 
 
 # -- orders
@@ -168,20 +121,20 @@ class OrderRow(Row, table=True):
     placed_at: int | None = None
     received_at: int
     ticket: TicketState = Field(
-        default=TicketState.WAITING, sa_column=Column(_Enumerated(TicketState), nullable=False)
+        default=TicketState.WAITING, sa_column=Column(Enumerated(TicketState), nullable=False)
     )
     ticket_reference: TextOrEmpty = ""
     written_at: int | None = None
     attempts: int = Field(default=0, sa_column_kwargs={"server_default": "0"})
     last_failure: TextOrEmpty = ""
     desired_state: OrderState = Field(
-        sa_column=Column("wanted", _Enumerated(OrderState), key="desired_state", nullable=False)
+        sa_column=Column("wanted", Enumerated(OrderState), key="desired_state", nullable=False)
     )
     service_state: OrderState = Field(
-        sa_column=Column("told", _Enumerated(OrderState), key="service_state", nullable=False)
+        sa_column=Column("told", Enumerated(OrderState), key="service_state", nullable=False)
     )
     reason_code: ReasonCode | None = Field(
-        default=None, sa_column=Column(_Enumerated(ReasonCode), nullable=True)
+        default=None, sa_column=Column(Enumerated(ReasonCode), nullable=True)
     )
     message: TextOrEmpty = ""
     closed_at: int | None = None
@@ -314,8 +267,8 @@ class Hold(Row, table=True):
     store: TextKey
     digest: TextColumn
     since: int
-    reasons: list[str] = Field(sa_type=_Json)
-    summary: Mapping[str, Any] = Field(sa_type=_Json)
+    reasons: list[str] = Field(sa_type=JsonText)
+    summary: Mapping[str, Any] = Field(sa_type=JsonText)
     approved_digest: TextOrNone = None
 
     @property
@@ -420,7 +373,7 @@ class CommunityRecord(Row, table=True):
     record_id: TextKey
     store_id: TextOrEmpty = ""
     name: TextOrEmpty = ""
-    body: Mapping[str, Any] = Field(sa_type=_Json)
+    body: Mapping[str, Any] = Field(sa_type=JsonText)
 
 
 class CommunityOrder(Row, table=True):

@@ -19,10 +19,10 @@ from tillbridge.core.errors import LedgerError
 from tillbridge.core.i18n import from_plain
 from tillbridge.core.log import get_logger
 from tillbridge.core.problems import PROBLEMS, Found, OpenProblem, Scope
-from tillbridge.ledger.database import all_rows, upsert
+from tillbridge.ledger.database import all_rows, json_text, upsert
 from tillbridge.ledger.facts import get_fact, put_fact
 from tillbridge.ledger.ledger import Ledger, Storage, published
-from tillbridge.ledger.models import PastProblem, ProblemRow, json_text
+from tillbridge.ledger.models import PastProblem, ProblemRow
 from tillbridge.ledger.snapshot import ACKNOWLEDGED, by_problem, row_of
 from tillbridge.model.numbers import is_storable, printable
 
