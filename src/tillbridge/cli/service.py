@@ -152,10 +152,12 @@ def plan_uninstall(name: str, ours: Sequence[Path]) -> list[Step]:
 def folders_drop_in(found: Found) -> str:
     """Return the drop-in that opens the folders of the tills, "" where none is needed."""
     hidden = [path for path in (*found.writable, *found.readable) if _is_hidden(path)]
+    # systemd opens the usual data folder by itself (StateDirectory=).
+    usual = Path(_DATA) / "bridges" / found.name if found.name else Path(_DATA)
     lines = ["ProtectHome=tmpfs"] if hidden else []
     lines += [
         f"{'BindPaths' if _is_hidden(path) else 'ReadWritePaths'}=-{_quoted(path)}"
-        for path in sorted({*found.writable, *_elsewhere(found)})
+        for path in sorted({*found.writable} | {found.data_dir} - {usual})
     ]
     lines += [
         f"BindReadOnlyPaths=-{_quoted(path)}"
@@ -184,12 +186,6 @@ def _check(found: Found) -> None:
             ),
             fix=_("Put it there, and pass it with --config."),
         )
-
-
-def _elsewhere(found: Found) -> list[Path]:
-    """Return the data folder where systemd does not open it by itself (StateDirectory=)."""
-    usual = Path(_DATA) / "bridges" / found.name if found.name else Path(_DATA)
-    return [] if found.data_dir == usual else [found.data_dir]
 
 
 def _rendered(found: Found) -> dict[str, str]:
