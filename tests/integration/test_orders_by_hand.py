@@ -11,7 +11,7 @@ from tillbridge.core.errors import BridgeError, ServiceDown
 from tillbridge.ledger.models import TicketState
 from tillbridge.ledger.orders import read_log
 from tillbridge.model.order import Order, OrderState, ReasonCode
-from tillbridge.orders.state import ByHand
+from tillbridge.orders.events import ByHand
 
 
 @pytest.fixture

@@ -15,8 +15,9 @@ from tillbridge.ledger.models import OrderRow
 from tillbridge.ledger.orders import find_called
 from tillbridge.ledger.problems import open_problems
 from tillbridge.model.order import OrderState, ReasonCode
+from tillbridge.orders.events import CancelWanted, ServiceKnows
 from tillbridge.orders.repository import commit, save
-from tillbridge.orders.state import CancelWanted, Change, ServiceKnows
+from tillbridge.orders.state import Change
 
 NOW = 1_800_000_000_000
 

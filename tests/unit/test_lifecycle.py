@@ -9,6 +9,7 @@ from hypothesis.stateful import (
 )
 
 from tillbridge.model.order import OrderState
+from tillbridge.orders.events import Call
 from tillbridge.orders.notifier import (
     StateEstimate,
     after_answer,
@@ -17,7 +18,7 @@ from tillbridge.orders.notifier import (
     estimate_after_restart,
     estimate_of_new,
 )
-from tillbridge.orders.state import FINAL, Call, merged, next_call
+from tillbridge.orders.state import FINAL, merged, next_call
 
 S = OrderState
 FORWARD = [S.CREATED, S.ACCEPTED, S.PREPARING, S.READY, S.COMPLETED]

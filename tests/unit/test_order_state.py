@@ -20,30 +20,15 @@ from tillbridge.ledger.orders import (
 )
 from tillbridge.ledger.problems import open_problems
 from tillbridge.model.order import OrderState, ReasonCode
-from tillbridge.orders.notifier import after_answer
-from tillbridge.orders.reasons import CAUSES
-from tillbridge.orders.repository import (
-    OF_ONE,
-    OF_SEVERAL,
-    commit,
-    problems_of,
-    problems_of_several,
-    report_all,
-    save,
-    see,
-)
-from tillbridge.orders.state import (
-    FINAL,
+from tillbridge.orders.events import (
     Call,
     CallRefused,
     CancelWanted,
-    Change,
     Delivered,
     Event,
     Handled,
     Held,
     Lapsed,
-    Phase,
     Printed,
     ReportsTooLate,
     Retried,
@@ -57,10 +42,20 @@ from tillbridge.orders.state import (
     WriteBegun,
     WriteFailed,
     Written,
-    call_for,
-    decide,
-    phase_of,
 )
+from tillbridge.orders.notifier import after_answer
+from tillbridge.orders.reasons import CAUSES
+from tillbridge.orders.repository import (
+    OF_ONE,
+    OF_SEVERAL,
+    commit,
+    problems_of,
+    problems_of_several,
+    report_all,
+    save,
+    see,
+)
+from tillbridge.orders.state import FINAL, Change, Phase, call_for, decide, phase_of
 
 STORE = "main"
 

@@ -21,7 +21,7 @@ from tillbridge.ledger import orders
 from tillbridge.ledger.models import OrderRow, TicketState
 from tillbridge.ledger.orders import UNWRITTEN, is_on_paper
 from tillbridge.model.order import OrderState, ReasonCode
-from tillbridge.orders import state
+from tillbridge.orders import events, state
 from tillbridge.orders.intake import Intake
 from tillbridge.orders.notifier import ServiceNotifier
 from tillbridge.orders.presence import PosPresence
@@ -173,7 +173,7 @@ class OrdersFlow:
             result = results.popleft()
             try:
                 event = None if result.change is None else result.change.event
-                if isinstance(event, state.CancelWanted):
+                if isinstance(event, events.CancelWanted):
                     await self._presence.cancelled(event)
                 self._effects.delivery_processed(result)
             except BaseException:
@@ -194,14 +194,14 @@ class OrdersFlow:
             raise _refusal(row, _("Order {order} is cancelled at the ordering service."), fix)
         if row.service_state is OrderState.COMPLETED:
             raise _refusal(row, _("Order {order} is completed."))
-        cancel_again = state.Call.CANCEL in row.refused
+        cancel_again = events.Call.CANCEL in row.refused
         if row.ticket is TicketState.WITHDRAWN and not cancel_again:
             text = _("The ticket of order {order} was removed from the till.")
             raise _refusal(row, text, _("Enter it by hand if it is still wanted."))
         reported = is_on_paper(row) or not state.next_call(row.service_state, row.desired_state)
         if row.closed_at is not None and row.ticket is TicketState.WRITTEN and reported:
             raise _refusal(row, _("There is nothing left to do for order {order}."))
-        change = await self._orders.commit(order_id, state.Retried(by))
+        change = await self._orders.commit(order_id, events.Retried(by))
         after = row if change is None else change.after
         if cancel_again:
             text = _("The ordering service is asked again to cancel order {order}.")
@@ -224,7 +224,7 @@ class OrdersFlow:
         await self._orders.commit(order_id, wanted)
         return _("Order {order} is being cancelled.").format(order=display_name(row))
 
-    async def done(self, order_id: str, how: state.ByHand, *, by: str = "staff") -> str:
+    async def done(self, order_id: str, how: events.ByHand, *, by: str = "staff") -> str:
         """Stop trying: `by` has typed the order into the till, or settled it in some other way.
 
         Returns a sentence for whoever asked. Raises BridgeError where it is over already, or the
@@ -237,7 +237,7 @@ class OrdersFlow:
         waits = (row.ticket in UNWRITTEN and row.closed_at is None) or on_paper
         if how == "typed" and (not waits or row.desired_state is OrderState.CANCELLED):
             raise _refusal(row, _("Order {order} is not waiting for the till."), _LOOK)
-        await self._orders.commit(order_id, state.Handled(how, by))
+        await self._orders.commit(order_id, events.Handled(how, by))
         if how == "typed":
             text = _("Order {order} counts as entered by hand and is reported as accepted.")
         else:

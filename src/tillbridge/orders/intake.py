@@ -38,9 +38,10 @@ from tillbridge.model.order import (
     parse_order,
     unclear_quantities,
 )
+from tillbridge.orders.events import Delivered
 from tillbridge.orders.reasons import ChecksFailed, cancellation
 from tillbridge.orders.repository import OrderRepository, SetAside, commit, save
-from tillbridge.orders.state import Change, Delivered, decide
+from tillbridge.orders.state import Change, decide
 
 log = get_logger()
 

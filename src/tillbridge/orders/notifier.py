@@ -22,23 +22,17 @@ from tillbridge.core.worker import Worker, crash_backoff_s
 from tillbridge.ledger import orders
 from tillbridge.ledger.models import OrderRow
 from tillbridge.model.order import OrderState, ReasonCode
-from tillbridge.orders.reasons import customer_text
-from tillbridge.orders.repository import OrderRepository
-from tillbridge.orders.state import (
-    FINAL,
-    FORWARD,
-    LEADS_TO,
-    LEAVES,
-    RANK,
+from tillbridge.orders.events import (
     Call,
     CallRefused,
-    Change,
     ReportsTooLate,
     Retried,
     ServiceClosed,
     ServiceKnows,
-    call_for,
 )
+from tillbridge.orders.reasons import customer_text
+from tillbridge.orders.repository import OrderRepository
+from tillbridge.orders.state import FINAL, FORWARD, LEADS_TO, LEAVES, RANK, Change, call_for
 from tillbridge.orders.write_queue import backoff_s
 from tillbridge.service.answers import NOT_INTEGRATED
 

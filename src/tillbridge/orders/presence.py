@@ -11,7 +11,7 @@ from tillbridge.core.log import get_logger
 from tillbridge.core.problems import Found
 from tillbridge.core.worker import Worker
 from tillbridge.ledger.facts import put_fact
-from tillbridge.orders import state
+from tillbridge.orders import events
 from tillbridge.orders.repository import OrderRepository
 
 if TYPE_CHECKING:
@@ -89,7 +89,7 @@ class PosPresence:
             self._orders.report("pos.setup", *found)
         self.on_there()
 
-    async def cancelled(self, cancel: state.CancelWanted) -> None:
+    async def cancelled(self, cancel: events.CancelWanted) -> None:
         """Bring about elsewhere what follows from a cancel.
 
         Called before the cancel is committed: after a crash between the two the POS refuses again,

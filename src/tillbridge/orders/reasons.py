@@ -21,7 +21,7 @@ from tillbridge.core.i18n import _
 from tillbridge.ledger.models import OrderRow
 from tillbridge.model.numbers import printable
 from tillbridge.model.order import ReasonCode
-from tillbridge.orders.state import CancelWanted
+from tillbridge.orders.events import CancelWanted
 
 _LONGEST_MESSAGE = 300
 

@@ -31,7 +31,7 @@ from tillbridge.ledger.models import LogEntry, OrderRow, TicketState
 from tillbridge.ledger.orders import BY_HAND, is_on_paper
 from tillbridge.ledger.problems import report
 from tillbridge.model.order import OrderState
-from tillbridge.orders import state
+from tillbridge.orders import events, state
 from tillbridge.orders.intake import order_of
 from tillbridge.orders.presence import PosPresence
 from tillbridge.orders.reasons import cancellation, customer_text, failure_note, may_pass
@@ -82,7 +82,7 @@ def commit_update(
     connection: Connection,
     store: str,
     update: TicketUpdate,
-    cancelled: state.CancelWanted | None,
+    cancelled: events.CancelWanted | None,
     now_ms: int,
 ) -> tuple[state.Change, bool] | None:
     """Commit what the POS reports, and whether it is new; None where the order is not known."""
@@ -97,7 +97,7 @@ def commit_update(
         why = {"reason": update.reason, "message": update.message} if update.reason else {}
         orders.log_event(connection, store, order_id, name, now_ms, **why)
     change = commit(
-        connection, store, order_id, cancelled or state.TicketMoved(update.status), now_ms
+        connection, store, order_id, cancelled or events.TicketMoved(update.status), now_ms
     )
     return None if change is None else (change, news)
 
@@ -349,7 +349,7 @@ class TicketReconciler:
             if may_pass(failure):
                 raise
             return failure
-        taken_back = state.TicketTakenBack(ticket.reference, ticket.record, why)
+        taken_back = events.TicketTakenBack(ticket.reference, ticket.record, why)
         await self._orders.commit(row.order_id, taken_back)
         return None
 
@@ -357,6 +357,6 @@ class TicketReconciler:
         """Report it to a person, once: whoever has seen it does not hear of it again."""
         if await self._orders.read(orders.last_at, row.order_id, "ticket.left") is None:
             event = (
-                state.TicketLeft(failure.message, failure.fix) if failure else state.TicketLeft()
+                events.TicketLeft(failure.message, failure.fix) if failure else events.TicketLeft()
             )
             await self._orders.commit(row.order_id, event)

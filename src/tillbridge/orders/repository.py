@@ -26,6 +26,7 @@ from tillbridge.ledger.models import OrderRow
 from tillbridge.ledger.orders import is_on_paper
 from tillbridge.ledger.problems import report
 from tillbridge.model.order import OrderState, parse_order
+from tillbridge.orders.events import Event, Lapsed, Seen
 from tillbridge.orders.reasons import CAUSES, EXPLAINED_BY_TILL, was_offline, why_not_written
 from tillbridge.orders.state import (
     CANCELLED_UNSEEN,
@@ -33,9 +34,6 @@ from tillbridge.orders.state import (
     NOT_WITHDRAWN,
     TAKEN_BACK,
     Change,
-    Event,
-    Lapsed,
-    Seen,
     can_be_written,
     decide,
     is_held,

@@ -35,7 +35,7 @@ from tillbridge.core.worker import Worker, crash_backoff_s
 from tillbridge.ledger import orders
 from tillbridge.ledger.models import OrderRow, TicketState
 from tillbridge.ledger.orders import ON_PAPER, PERHAPS_ON_PAPER_ONLY
-from tillbridge.orders import reasons, state
+from tillbridge.orders import events, reasons, state
 from tillbridge.orders.intake import order_of
 from tillbridge.orders.presence import PosPresence
 from tillbridge.orders.repository import OrderRepository
@@ -97,7 +97,7 @@ class TicketWriter:
             self._queue.pop(row.order_id, None)
             return
         known = self._queue.get(row.order_id)
-        now, retried = clock.monotonic(), isinstance(change.event, state.Retried)
+        now, retried = clock.monotonic(), isinstance(change.event, events.Retried)
         if known is not None and not retried:
             self._queue.add(row, phase, known.deadline)
         else:
@@ -212,12 +212,12 @@ class TicketWriter:
             return False
         minutes = (now_ms - placed_at) // 60_000
         note = _("It was {minutes} minutes old, and nobody asked for it.").format(minutes=minutes)
-        await self._orders.commit(row.order_id, state.Held(f"held: {note}"), minutes=minutes)
+        await self._orders.commit(row.order_id, events.Held(f"held: {note}"), minutes=minutes)
         return True
 
     async def _begins(self, row: OrderRow) -> bool:
         """Note that a write begins, before the POS is called (invariant 2); False where it ends."""
-        change = await self._orders.commit(row.order_id, state.WriteBegun())
+        change = await self._orders.commit(row.order_id, events.WriteBegun())
         return change is not None and state.can_be_written(change.after)
 
     async def _has_ticket(self, entry: QueuedOrder, row: OrderRow, ticket: Ticket) -> None:
@@ -225,7 +225,7 @@ class TicketWriter:
         await self._pos_answered()
         entry.next_try, entry.failures, entry.offline = -math.inf, 0, False
         took_ms = self._clock.now_ms() - row.received_at
-        written = state.Written(ticket.reference, self._accepts)
+        written = events.Written(ticket.reference, self._accepts)
         await self._orders.commit(row.order_id, written, ms=took_ms)
         took_s = max(0.0, took_ms / 1000)  # a clock may be set back
         self._orders.metrics.time_to_ticket.labels(store=row.store).observe(took_s)
@@ -240,7 +240,7 @@ class TicketWriter:
                 await self._cancel(row, failure, pos_has_none=True)
                 return
         lands = isinstance(failure, MayStillLand)
-        failed = state.WriteFailed(reasons.failure_note(failure), counts=not lands)
+        failed = events.WriteFailed(reasons.failure_note(failure), counts=not lands)
         await self._orders.commit(row.order_id, failed)
         if isinstance(failure, TicketOutcomeUnknown) and not lands:
             entry.unsure = True
@@ -326,7 +326,7 @@ class TicketWriter:
 
     async def _is_on_paper(self, row: OrderRow, *, perhaps_only: bool) -> None:
         reference = PERHAPS_ON_PAPER_ONLY if perhaps_only else ON_PAPER
-        printed = state.Printed(reference, reasons.why_not_written(row), self._accepts)
+        printed = events.Printed(reference, reasons.why_not_written(row), self._accepts)
         await self._orders.commit(row.order_id, printed)
 
     # -- time is up
@@ -380,7 +380,7 @@ class TicketWriter:
             entry.failures += 1
             entry.next_try = self._after(entry.failures)
             return
-        ended = state.Withdrawn("taken_back")
+        ended = events.Withdrawn("taken_back")
         try:
             if row.ticket_reference == ON_PAPER:
                 pass
@@ -388,17 +388,17 @@ class TicketWriter:
                 if self._may_land(entry):
                     raise MayStillLand
                 await self._pos_answered()
-                ended = state.Withdrawn("taken_back" if on_paper else "never_written")
+                ended = events.Withdrawn("taken_back" if on_paper else "never_written")
             elif self._pos.cancels_tickets:
                 await self._pos.cancel_ticket(order, key, reason)
                 await self._pos_answered()
             else:
-                ended = state.Withdrawn("left_to_person")
+                ended = events.Withdrawn("left_to_person")
         except PosFailure as failure:
             if reasons.may_pass(failure):
                 await self._back_off(entry, failure)
                 return
-            ended = state.Withdrawn("left_to_person", failure.message, failure.fix)
+            ended = events.Withdrawn("left_to_person", failure.message, failure.fix)
         await self._orders.commit(row.order_id, ended)
 
 
