@@ -10,7 +10,6 @@ from tillbridge.core.formats import clock_time
 from tillbridge.core.i18n import _, joined, ngettext
 from tillbridge.core.problems import PROBLEMS, OpenProblem, Severity
 from tillbridge.core.spans import waiting
-from tillbridge.ledger.facts import Evidence
 from tillbridge.ledger.figures import StoreFigures, sales_of
 from tillbridge.ledger.snapshot import (
     ACKNOWLEDGED,
@@ -96,6 +95,45 @@ class BridgeFacts:
     tills: Mapping[str, Sequence[Mapping[str, str]]] = field(default_factory=dict)
     failed_start: FailedStart | None = None
     last_delivery_at: int | None = None
+
+
+class Evidence:
+    """What was seen of a store's links, which counts only for the address it was seen at.
+
+    `addresses` is the bridge's fact of that name.
+    """
+
+    def __init__(self, addresses: object, store: str) -> None:
+        known = addresses if isinstance(addresses, Mapping) else {}
+        self._since_ms = {
+            name: each["since_ms"]
+            for name, each in known.items()
+            if isinstance(each, Mapping) and isinstance(each.get("since_ms"), int)
+        }
+        public = known.get("public_url")
+        self._public_url = public.get("value") if isinstance(public, Mapping) else None
+        self._store_id = f"store_id/{store}"
+
+    def of_service(self, at_ms: object) -> int | None:
+        """Return when the service was seen, None for a time before it or the store was this one."""
+        return self._counted(at_ms, "base_url", self._store_id)
+
+    def of_public_address(self, found: Mapping[str, Any]) -> int | None:
+        """Return when the public address was seen to lead here; None as above.
+
+        The page Set-up tests an address before it is this one: then its own name counts.
+        """
+        if "url" not in found:
+            return self._counted(found.get("ok_at"), "public_url")
+        return self._counted(found.get("ok_at")) if found["url"] == self._public_url else None
+
+    def of_delivery(self, at_ms: object) -> int | None:
+        """Return when the service delivered through the public address; None as above."""
+        return self._counted(at_ms, "public_url", "base_url", self._store_id)
+
+    def _counted(self, at_ms: object, *bound_to: str) -> int | None:
+        since = max((self._since_ms.get(name, 0) for name in bound_to), default=0)
+        return at_ms if isinstance(at_ms, int) and at_ms >= since else None
 
 
 def document(facts: BridgeFacts, now_ms: int) -> StatusDocument:

@@ -9,11 +9,10 @@ from typing import Any, TypedDict
 from tillbridge.core.i18n import N_, _, ngettext
 from tillbridge.core.problems import OpenProblem
 from tillbridge.ledger.day import Day, WaitingOrder
-from tillbridge.ledger.facts import Evidence
 from tillbridge.ledger.figures import Tally, sales_of
 from tillbridge.model.instant import to_iso
 from tillbridge.orders.sentences import failure_words
-from tillbridge.status.document import BridgeFacts
+from tillbridge.status.document import BridgeFacts, Evidence
 from tillbridge.status.views import StatusDocument, StoreView
 
 # While one of these is open, no order can go that way; what the page calls it.
