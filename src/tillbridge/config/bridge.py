@@ -24,34 +24,35 @@ class BridgeSettings(Section):
     """The table [bridge]."""
 
     data_dir: Path | None = Field(None, strict=False)
-    """Folder of the ledger, the key file and backups. Without it: data/ beside this file, or
+    """The folder of the database, its key and the backups. Default: data/ beside this file, or
     /var/lib/tillbridge for a file of root's. TILLBRIDGE_DATA_DIR overrides it."""
     log_format: Literal["auto", "json", "console"] = "auto"
-    """How logs are written; auto is console on a terminal and JSON elsewhere."""
+    """The format of the log; auto means readable text on a terminal and JSON elsewhere."""
     log_level: Literal["debug", "info", "warning", "error"] = "info"
     """The least severe log lines that are written."""
     language: str | None = Field(None, pattern=r"^[a-z]{2}(-[A-Z]{2})?$")
-    """The language of what the bridge says by itself, as in alerts: "de", or "de-AT" for a
-    country's formats. Without it: the environment's (LANG). The page follows the browser."""
+    """The language of what the bridge sends by itself, such as alerts: "de", or "de-AT" for a
+    country's formats. Default: the environment's (LANG). The page follows the browser."""
     keep_log_bytes: int = Field(4_000_000, ge=0)
-    """How much of the log is kept in the data folder, for the page, `tillbridge logs` and
+    """How many bytes of the log are kept in the data folder, for the page, `tillbridge logs` and
     support-bundle; 0 keeps none."""
     keep_personal_data_days: int = Field(30, ge=1)
     """Customers' personal data in handled orders is removed after this many days."""
     keep_history_days: int = Field(400, ge=30)
-    """Handled orders (without personal data) and pushes are forgotten after this many days."""
+    """Handled orders (without personal data) and menu updates are deleted after this many days."""
     keep_backups: int = Field(7, ge=1)
-    """How many backups stay in the data folder; the oldest go."""
+    """How many backups stay in the data folder; older ones are deleted."""
     backup_at: TimeOfDay | None = None
-    """When the ledger is backed up each day, in this machine's time; without it only on request."""
+    """When the database is backed up each day, in this machine's time. Default: only on request."""
     update_url: HttpUrl | None = None
-    """Where newer versions are announced: JSON with a version, as a package index has it. It is
-    asked once a day, and the page Settings says so; nothing is installed. Without it: never."""
+    """An address that announces new versions, as JSON with a version or as a package index does.
+    The bridge asks it once a day, and the page Settings shows a newer version; nothing is
+    installed. Default: never asked."""
     disk_budget_mib: int = Field(2048, ge=64)
-    """What the data folder may take, in MiB: beyond it old backups and set-aside ledgers go, then
-    the page says so."""
+    """How large the data folder may grow, in MiB. Above that, old backups and replaced databases
+    are deleted; if that is not enough, the page says so."""
     drain_s: Seconds = Field(8, le=9)
-    """On SIGTERM, how long work that has begun may take to finish."""
+    """How long work under way may take to finish when the bridge is stopped."""
 
 
 class ServiceSettings(Section):
@@ -60,49 +61,50 @@ class ServiceSettings(Section):
     base_url: HttpUrl
     """The ordering service's versioned API root, with /v2 at its end."""
     client_id: str = Field(min_length=1)
-    """The app's client id, from the service's console."""
+    """The app's client ID, from the ordering service's console."""
     client_secret: Secret
     """The app's secret: { file = ... }, { env = ... }, { credential = ... }, { vault = true } or
     text."""
     redirect_uri: HttpUrl = "http://127.0.0.1:8089/oauth/callback"
     """Where the service sends the merchant back after consent; registered with the service."""
     signup_auth: Literal["basic", "body"] = "basic"
-    """How a signup tells the app: by id and secret (HTTP Basic), or by the id in the body."""
+    """How a signup identifies the app: with ID and secret (HTTP Basic), or with the ID in the
+    body."""
     timeout_s: Seconds = 15
     """How long one call to the service may take."""
     max_attempts: int = Field(5, ge=1)
-    """How often one call is tried when the service fails, before it waits for the next round."""
+    """How often a call is tried when the service fails, before it waits for the next round."""
     backoff_first_s: Seconds = 0.5
     """Upper bound of the first wait after a failure of the service; it doubles, with full
     jitter."""
     backoff_cap_s: Seconds = 60
     """The longest wait between two tries."""
     job_poll_s: Seconds = 2
-    """How often a menu sync job is asked for its state."""
+    """How often the bridge asks for the state of a menu sync job."""
     store_look_s: Seconds = 300
-    """How often it is looked at whether somebody else has opened or closed a store; events tell
-    sooner."""
+    """How often the bridge checks whether somebody else has opened or closed a store; it notices
+    events sooner."""
     idle_read_s: Annotated[float, Field(ge=0)] = 55
-    """After so long without a call a store's integration is read, so that a consent or an
-    integration that ends meanwhile is noticed within a minute; 0 reads nothing."""
+    """After this long without a call the bridge reads a store's integration, to notice within a
+    minute when a sign-in or an integration ends; 0 never reads it."""
     late_report_s: Seconds = 900
-    """How old an accept, preparing or ready may be that waited while the store was not integrated;
-    what is older is not sent, and a person decides. Cancels are always sent."""
+    """How old an accept, preparing or ready may get while it waits to be sent. An older one is not
+    sent, and a person decides. Cancellations are always sent."""
     refresh_early_s: Seconds = 60
     """Access tokens are refreshed this long before they expire."""
     integration_check_s: Seconds = 900
     """How often the store's integration is read and compared."""
     integration_changes: Literal["apply", "apply_safe", "tell"] = "apply"
-    """What is done where it differs: apply everything, only what needs no new integration, or tell
-    a person."""
+    """What the bridge does when the integration differs: apply everything, apply only what needs no
+    new integration, or report a problem."""
     reintegrate_settle_s: Annotated[float, Field(ge=0)] = 75
-    """How long after its start the bridge waits before it integrates anew by itself: what the
-    service could not deliver meanwhile arrives first."""
+    """How long after its start the bridge waits before it reconnects a store by itself, so that
+    deliveries from before arrive first."""
     reintegrate_quiet_s: Annotated[float, Field(ge=0, le=60)] = 5
-    """Before a new integration replaces one, the storefront is closed this long, so that no order
-    is lost in between; 0 does not close it."""
+    """How long the storefront is closed before a new integration replaces the old one, so that no
+    order is lost in between; 0 does not close it."""
     consent_warn_days: float = Field(2, ge=0)
-    """The page warns when the merchant's consent ends within this many days."""
+    """The page warns when the merchant's sign-in expires within this many days."""
 
 
 class ReceiverSettings(Section):
@@ -114,15 +116,15 @@ class ReceiverSettings(Section):
     """The address under which the internet reaches the receiver; deliveries go to
     {public_url}/webhooks/{store}."""
     tls_cert: Path | None = Field(None, strict=False)
-    """PEM file of a certificate with its chain: the receiver then serves TLS itself. Taken up anew
-    when it changes."""
+    """PEM file of a certificate with its chain; with it the receiver serves TLS itself. A changed
+    file is used at once."""
     tls_key: Path | None = Field(None, strict=False)
     """PEM file of the certificate's key, without a password."""
     max_body_bytes: int = Field(1_048_576, ge=1024)
     """Larger deliveries are refused with 413."""
     max_connections: int = Field(256, ge=1)
-    """How many connections are served at once. One more takes the place of the one that matters
-    least: a stranger's, idle for longest."""
+    """How many connections are served at once. One more replaces the least important one: a
+    stranger's that has been idle longest."""
     head_timeout_s: Seconds = 5
     """How long a sender may take for a request's head."""
     body_timeout_s: Seconds = 8
@@ -130,7 +132,7 @@ class ReceiverSettings(Section):
     keepalive_s: Seconds = 30
     """How long an idle connection is kept open."""
     old_secret_s: Annotated[float, Field(ge=0)] = 86_400
-    """How long deliveries signed with a webhook secret that was replaced are still taken."""
+    """How long deliveries that are signed with a replaced webhook secret are still accepted."""
 
 
 class PageUser(Section):
@@ -152,32 +154,33 @@ class StatusPageSettings(Section):
     """The table [status_page]."""
 
     listen: Listener = "127.0.0.1:8089"
-    """Where the page is served; another machine's reach needs users with passwords."""
+    """Where the page is served. If other machines can reach it, it needs users with passwords."""
     allowed_hosts: list[HostName] = Field(default_factory=list)
-    """Further names the page answers to, without port: of this machine in the restaurant's network,
-    or of a proxy before it."""
+    """More names under which the page may be opened, without port: this machine's name in the
+    restaurant's network, or a proxy's."""
     users: dict[UserName, PageUser] = Field(default_factory=dict)
-    """Who may sign in: NAME = { role = ..., password = ... }; with one of them, nobody gets in
-    without a password. See docs/page.md."""
+    """Who may sign in: NAME = { role = ..., password = ... }. As soon as there is a user, everybody
+    has to sign in. See docs/page.md."""
     session_idle_s: Seconds = 14_400
-    """Whoever does nothing for this long has to sign in again."""
+    """After this long without activity, a user has to sign in again."""
     session_longest_s: Seconds = 57_600
-    """Everybody has to sign in again after this long."""
+    """After this long, every user has to sign in again."""
     new_orders_sound: bool = False
-    """Whether the page Orders rings for new orders until somebody says to have seen them."""
+    """Whether the page Orders rings for new orders until somebody acknowledges them."""
 
 
 class DiagnosticSettings(Section):
     """The table [diagnostics]."""
 
     probe_every_s: Annotated[float, Field(ge=0)] = 20
-    """How often the public address is probed from outside in; 0 probes it only in doctor."""
+    """How often the bridge checks that the public address leads here; 0 checks it only in
+    doctor."""
     service_probe_every_s: Annotated[float, Field(ge=0)] = 20
-    """How often the service is asked, without a credential, whether it answers and what time it is;
-    0 asks it only in doctor."""
+    """How often the bridge checks, without signing in, whether the service answers and what time it
+    is there; 0 checks it only in doctor."""
     outside_probe_url: HttpUrl | None = None
-    """A prober outside this network, asked where the public address does not answer from inside;
-    see docs/diagnostics.md."""
+    """A prober outside this network, asked when the public address does not answer from inside; see
+    docs/diagnostics.md."""
 
 
 class AssumptionSettings(Section):
@@ -188,7 +191,7 @@ class AssumptionSettings(Section):
     accept_body: dict[str, Any] = Field(default_factory=dict)
     """Body of POST /pos/orders/{id}/accept."""
     status_body: dict[str, Any] = Field(default_factory=lambda: {"status": "{status}"})
-    """Body of POST /pos/orders/{id}/status; "{status}" stands for the state."""
+    """Body of POST /pos/orders/{id}/status; "{status}" is replaced with the state."""
     preparing_status: str = "preparing"
     """What the status body calls the state preparing."""
     ready_body: dict[str, Any] = Field(default_factory=dict)
@@ -200,8 +203,8 @@ class AssumptionSettings(Section):
     batch_max_items: int = Field(1000, ge=1)
     """The most items that are sent in one batch or availability call."""
     service_restores_snoozed: bool = False
-    """Whether the service ends a snooze by itself. If not, the bridge tells it when one ends
-    (harmless either way)."""
+    """Whether the service ends a snooze by itself. If not, the bridge ends it (harmless either
+    way)."""
     authorize_email: bool = True
     """Whether the authorize URL carries the merchant's e-mail (notification_email)."""
     rotate_secret_field: str = ""
@@ -217,7 +220,7 @@ class AssumptionSettings(Section):
     """The field with the signing secret in the answer to a new subscription."""
     override_hours_field: str = ""
     """The field for other hours in a community's dated override; "" puts them into the week that
-    holds the date."""
+    contains the date."""
 
 
 # It stands in the webhook's address.
@@ -241,7 +244,7 @@ class EmailSettings(Section):
     tls: Literal["starttls", "tls", "none"] = "starttls"
     """How the connection is encrypted; none is for a server on this machine only."""
     username: str | None = Field(None, min_length=1)
-    """Who signs in at the mail server; without it nobody does."""
+    """The name to sign in to the mail server with. Default: no sign-in."""
     password: Secret | None = None
     """Its password: { file = ... }, { env = ... }, { credential = ... }."""
     sender: Address
@@ -256,9 +259,9 @@ class WebhookSettings(Section):
     """The table [alerts.webhook]."""
 
     url: Secret
-    """Where alerts are posted as JSON: the address, or { file = ... } that holds it."""
+    """Where alerts are sent as JSON: the address, or { file = ... } with the address in it."""
     format: Literal["json", "slack", "teams", "discord"] = "json"
-    """Everything, or the plain text that these chats understand."""
+    """Everything as JSON, or only the text in the form of one of these chats."""
     secret: Secret | None = None
     """Signs each alert: X-Tillbridge-Signature is the HMAC-SHA256 of the body."""
     timeout_s: Seconds = 15
@@ -278,24 +281,27 @@ class AlertSettings(Section):
     """The table [alerts]."""
 
     severity: Literal["warning", "down"] = "warning"
-    """The least severe problems that are told."""
+    """The least severe problems that are sent."""
     stores: list[str] = Field(default_factory=list)
     """Only these stores' problems, and the bridge's own; [] means all."""
     repeat_min: list[Minutes] = Field(default_factory=lambda: [0.0, 5.0, 10.0], min_length=1)
-    """So many minutes after its begin a problem is told, until it is acknowledged."""
+    """How many minutes after its start a message about a problem is sent, until somebody
+    acknowledges it."""
     settle_s: Annotated[float, Field(ge=0)] = 60
-    """A problem is over once it has been gone this long; one that is back sooner is the same
-    one."""
+    """A problem is over when it has been gone this long; if it comes back sooner, it counts as the
+    same one."""
     quiet_hours: QuietHours | None = None
     """Warnings wait for the end of these hours (this machine's time)."""
     docs_url: str = Field("docs/problems.md", min_length=1)
-    """Where the explanations of problems are read; alerts lead there."""
+    """Where the explanations of problems can be read; alerts link there."""
     heartbeat_url: HeartbeatUrl | None = None
-    """Asked (GET) while the bridge is well, so that silence tells of its end."""
+    """An address that is requested (GET) as long as the bridge can take orders, so that a monitor
+    notices when it stops."""
     heartbeat_s: Seconds = 60
-    """How often heartbeat_url is asked."""
+    """How often heartbeat_url is requested."""
     heartbeat_fail: str = Field("", pattern=r"^(|/[A-Za-z0-9._~/-]+)$")
-    """What is added to heartbeat_url's path while the bridge is not well; "" asks nothing then."""
+    """What is added to heartbeat_url's path when the bridge runs but cannot take orders; "" sends
+    nothing then."""
     email: EmailSettings | None = None
     """Alerts by e-mail."""
     webhook: WebhookSettings | None = None
@@ -317,19 +323,20 @@ class FleetSettings(Section):
     """The table [fleet]."""
 
     name: BridgeName | None = None
-    """What this bridge is called in its reports; by default as its machine."""
+    """The bridge's name in its reports. Default: the machine's name."""
     folder: Path | None = Field(None, strict=False)
-    """Signed reports are written there; relative to this file's folder."""
+    """The folder where signed reports are written; relative to this file's folder."""
     url: HttpUrl | None = None
-    """Signed reports are put there (HTTP PUT): NAME.json, NAME.json.minisig."""
+    """The address where signed reports are sent (HTTP PUT): NAME.json, NAME.json.minisig."""
     token: Secret | None = None
-    """Sent with them as Authorization: Bearer ...: { file = ... } or text."""
+    """Sent with the reports as Authorization: Bearer ...: { file = ... } or text."""
     every_s: Seconds = 60
-    """How often a report is made."""
+    """How often a report is written or sent."""
     reports: Path | None = Field(None, strict=False)
-    """Reports of other bridges are collected there: the page /fleet shows them."""
+    """The folder where reports of other bridges arrive; the page /fleet shows them."""
     keys: Path | None = Field(None, strict=False)
-    """Keys of those bridges: lines NAME KEY, as `tillbridge fleet key` prints them."""
+    """A file with the keys of those bridges: lines NAME KEY, as `tillbridge fleet key` prints
+    them."""
     silent_after_s: Seconds = 300
     """A bridge whose last report is older is shown as silent."""
 
