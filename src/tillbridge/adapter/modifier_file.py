@@ -52,6 +52,7 @@ class Modifiers:
     left_out: frozenset[str] = frozenset()
     name: str = ""
     facts: ExportFacts = field(default_factory=ExportFacts)
+    ends_with_newline: bool | None = None
     _by_key: Mapping[str, str] = field(default_factory=dict)
 
     @property
@@ -60,6 +61,11 @@ class Modifiers:
         groups = [(name, group.external_id) for name, group in self.groups.items()]
         priced = [name for name, each in self.groups.items() if costs_something(each, self.add_ons)]
         return (tuple(groups), tuple(priced), tuple(self.refused))
+
+    def last_lines_end(self, *, export: bool | None) -> bool | None:
+        """Return whether the last line of the `export` ends, and that of this file, if known."""
+        known = [each for each in (export, self.ends_with_newline) if each is not None]
+        return all(known) if known else None
 
     def group_of(self, modifier: str) -> AddOnGroup | None:
         """Return the group of a modifier as the export calls it; None where it has no options.
@@ -178,6 +184,7 @@ def read_modifiers(path: Path, currency: str, *, decimal: DecimalSign | None = N
             refuse(name, draft.number, bad)
     good = [each for each in drafts.values() if each.options and each.name not in refused]
     return Modifiers(
+        ends_with_newline=table.ends_with_newline,
         groups={draft.name: draft.group() for draft in good},
         add_ons={each.external_id: each for draft in good for each in draft.options.values()},
         bad_rows=tuple(bad_rows),

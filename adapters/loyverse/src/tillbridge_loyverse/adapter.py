@@ -88,7 +88,7 @@ class LoyverseAdapter:
                 bad_rows=(*modifiers.bad_rows, *found.bad_rows),
                 fingerprints=found.fingerprints,
                 source=Source(found.places, columns.names),
-                ends_with_newline=table.ends_with_newline,
+                ends_with_newline=modifiers.last_lines_end(export=table.ends_with_newline),
                 facts=table.facts.with_more(
                     [
                         rules.facts(table.name),

@@ -105,7 +105,7 @@ class SquareAdapter:
                         "price": library.shown.get("price", ""),
                     },
                 ),
-                ends_with_newline=library.ends_with_newline,
+                ends_with_newline=modifiers.last_lines_end(export=library.ends_with_newline),
                 facts=library.facts.with_more(
                     [
                         rules.facts(library.name),
