@@ -108,7 +108,8 @@ _kept: list[Any] = []
 
 
 @contextlib.contextmanager
-def _folder() -> Iterator[Path]:
+def work_folder() -> Iterator[Path]:
+    """Return an empty folder, in memory where there is such a place."""
     folder = _home() / "work"
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir()
@@ -126,7 +127,7 @@ def _export_for(data: bytes, kind: Sequence[Export]) -> tuple[Export, bytes]:
 
 def _play_export(kind: Sequence[Export], data: bytes) -> None:
     export, content = _export_for(data, kind)
-    with _folder() as home:
+    with work_folder() as home:
         readings = read(export, content, home)
     for found in readings.values():
         match found:
@@ -316,7 +317,7 @@ def _settings_seeds() -> list[bytes]:
 
 
 def _play_settings(data: bytes) -> None:
-    with _folder() as home:
+    with work_folder() as home:
         path = home / "bridge.toml"
         path.write_bytes(data)
         with (
@@ -342,7 +343,7 @@ def _backup_seeds() -> list[bytes]:
 
 def _play_backup(data: bytes) -> None:
     """Restore a file over nothing; what is taken has to be a sound ledger."""
-    with _folder() as home:
+    with work_folder() as home:
         saved = home / "ledger-20261121T190200.000Z.db"
         saved.write_bytes(data)
         try:
