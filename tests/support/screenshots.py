@@ -64,13 +64,13 @@ PICTURES = (
     Picture("setup.png", "/setup", 1200),
     Picture("diagnostics.png", "/diagnostics", 1200),
     Picture("activity.png", "/diagnostics/audit", 1200),
-    *of_guide("setup", "/setup", 586),
+    *of_guide("setup", "/setup", 598),
     *of_guide("till", "/setup", 658, "#step-adapter"),
     *of_guide("order", "/orders/ord_8f2c", 480),
-    *of_guide("overview", "/", 535),
+    *of_guide("overview", "/", 400),
     *of_guide("board", "/86", 648),
-    *of_guide("hold", "/menu", 484),
-    *of_guide("alerts", "/settings/alerts", 452),
+    *of_guide("hold", "/menu", 544),
+    *of_guide("alerts", "/settings/alerts", 460),
     *of_guide("users", "/settings/people", 373),
 )
 
