@@ -51,7 +51,10 @@ async def test_a_pause_from_the_page_says_who_why_and_until_when() -> None:
 
 async def test_the_tables_say_that_they_come_from_the_till() -> None:
     async with page_harness() as harness:
-        assert "add, rename and remove them there" in (await harness.get("/tables")).text
+        harness.control.tables.title = "Main Street"
+        page = (await harness.get("/tables")).text
+        assert "add, rename and remove them there" in page
+        assert ">Main Street</h2>" in page
         harness.control.tables.told = False
         page = (await harness.get("/tables")).text
         assert "add, rename and remove them there" not in page

@@ -38,12 +38,19 @@ class FakeTables:
 
         self.rows: list[Answer] = []
         self.told = True  # by the till
+        self.title = ""
         self.held: list[str] = []
         self.lines: list[str] = []
 
     async def list(self, store: str) -> Answer:
         told = self._told("tables", store)
-        return {**told, "title": "", "told": self.told, "held": self.held, "tables": self.rows}
+        return {
+            **told,
+            "title": self.title,
+            "told": self.told,
+            "held": self.held,
+            "tables": self.rows,
+        }
 
     async def plan(self, store: str) -> Answer:
         return {**self._told("tables plan", store), "held": self.held, "lines": self.lines}
