@@ -70,6 +70,7 @@ async def sign_in(page: Page, fresh: Fresh) -> None:
     await page.get_by_label("Currency").fill("usd")
     await page.get_by_role("button", name="This is my store").click()
     await step(page, "store", "done")
+    await expect(page.get_by_text("in USD.")).to_have_count(1)  # what was found is said once
 
 
 async def name_the_columns(page: Page, fresh: Fresh) -> None:
@@ -122,6 +123,7 @@ async def save_and_order(page: Page) -> None:
         await step(page, name, "done")
     await page.get_by_role("button", name="Place a test order").click()
     await expect(page.locator("#arrived")).to_contain_text("written into the till")
+    await expect(page.locator("#arrived")).not_to_contain_text(".json")
     await step(page, "order", "done")
     await expect(page.locator("main")).to_contain_text("What next")
     again = page.locator("#all-set").get_by_role("button", name="Place a test order")

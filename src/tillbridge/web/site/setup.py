@@ -12,6 +12,7 @@ from tillbridge.core.actor import Role
 from tillbridge.core.errors import ConfigError
 from tillbridge.core.i18n import _
 from tillbridge.model.currencies import currencies
+from tillbridge.orders.sentences import is_ticket_number
 from tillbridge.web.site.book import (
     Action,
     Do,
@@ -83,6 +84,7 @@ async def _fill(visit: Visit) -> Filled:
         "opened_option": visit.query.get("option", ""),
         "signup": _SIGNUP,
         "arrived": arrived,
+        "is_ticket_number": is_ticket_number,
         "steps": steps,
     }
 
