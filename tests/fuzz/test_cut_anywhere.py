@@ -72,7 +72,7 @@ def excess(accepted: Catalogue, cut: Catalogue, changes: Diff, content: bytes) -
     return [
         text
         for text, is_broken in {
-            "the menu is emptied": removed >= known,
+            "the menu is emptied": removed >= known and not changes.added,
             "too many removed": removed > max(5, known // 10),
             "something becomes free": any(price == 0 for _before, price in moved),
             "a decimal point slipped": any(
