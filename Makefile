@@ -19,7 +19,7 @@ LIBRARIES = $(shell grep -c '^[a-z0-9].*==' requirements/dev.txt)
 LOCK_BIN := .venv-lock/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test check simulate fuzz bench deb deb-test systemd-test reference messages goldens screenshots windows-bundle lock clean
+.PHONY: help setup demo test check simulate fuzz mutants bench deb deb-test systemd-test reference messages goldens screenshots windows-bundle lock clean
 
 help: ## list these targets
 	@echo 'usage: make TARGET [PYTHON=python3.12]'
@@ -52,6 +52,9 @@ fuzz: setup ## what strangers send, damaged (ARGS="--seconds 60 webhook-body"; -
 	@$(BIN)/python -c 'import atheris' 2>/dev/null || $(BIN)/python -m pip install --quiet --disable-pip-version-check \
 		--only-binary :all: --require-hashes -r requirements/fuzz.txt || echo 'Without atheris: inputs are changed at random.'
 	$(BIN)/python -m tests.fuzz $(ARGS)
+
+mutants: setup ## changes of the parts that decide, which their unit tests must notice (ARGS="money guard")
+	$(BIN)/python -m tests.mutants $(ARGS)
 
 bench: setup ## the measurements (ARGS=--help tells more)
 	$(BIN)/python -m bench $(ARGS)

@@ -11,7 +11,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tillbridge.ledger.vault import WebhookSecret, counting, webhook_secrets
-from tillbridge.receiver.deliveries import Envelope, NotAnEnvelope, read_envelope, signer_of
+from tillbridge.receiver.deliveries import (
+    Endpoint,
+    Envelope,
+    NotAnEnvelope,
+    _looks_real,
+    read_envelope,
+    signer_of,
+)
 
 if TYPE_CHECKING:
     from tillbridge.ledger.vault import Vault
@@ -156,3 +163,33 @@ def test_secrets_come_out_of_the_vault_and_an_empty_one_never_counts() -> None:
     vault = cast("Vault", {"s/webhook_secrets": json.dumps(stored)})
     assert webhook_secrets(vault, "s") == (WebhookSecret("b", 5),)
     assert webhook_secrets(cast("Vault", {}), "s") == ()
+
+
+@pytest.mark.parametrize(
+    ("body", "is_real"),
+    [
+        (b'{"event_type": "x", "event_id": "e", "store_id": "st_1", "data": {}}', True),
+        (b'{"event_type": "x", "event_id": "e", "community_id": "com_1", "data": {}}', True),
+        (b'{"event_type": "x", "event_id": "e", "store_id": "st_2", "data": {}}', False),
+        (b'{"event_type": "x", "event_id": "e", "data": {}}', False),  # anybody may leave it out
+        (b"not json", False),
+    ],
+)
+def test_only_who_knows_the_stores_id_looks_like_the_service(body: bytes, is_real: bool) -> None:
+    store, community = Endpoint((), store_id="st_1"), Endpoint((), community_id="com_1")
+    assert (_looks_real(body, store) or _looks_real(body, community)) is is_real
+    assert _looks_real(body, Endpoint(())) is False
+
+
+@pytest.mark.parametrize(
+    ("body", "wrong"),
+    [
+        (b"[]", "the body is not an object"),
+        (b"{", "the body is not JSON"),
+        (b'{"event_type": "x"}', "the field event_id is missing or no text"),
+    ],
+)
+def test_the_log_says_what_is_wrong_with_an_envelope(body: bytes, wrong: str) -> None:
+    with pytest.raises(NotAnEnvelope) as caught:
+        read_envelope(body)
+    assert str(caught.value) == wrong
