@@ -1,0 +1,129 @@
+"""The guard's limits as numbers, and what lies just on either side of each."""
+
+from dataclasses import replace
+from decimal import Decimal
+
+import pytest
+
+from tests.support.full_menus import full_menu, mutated, tax, totals_of
+from tillbridge.config import AssumptionSettings, MenuSettings
+from tillbridge.menu import guard
+from tillbridge.menu.diff import diff
+from tillbridge.menu.guard import Rules, Source, must_be_chosen, plain, wanted_counts
+from tillbridge.model.catalogue import AddOnGroup, Catalogue, Item, ItemTax
+from tillbridge.model.export_facts import FileEncoding
+
+RULES = Rules(MenuSettings(), AssumptionSettings(), "USD")
+MENU = full_menu(12)
+
+
+def codes(before: Catalogue, after: Catalogue) -> set[str]:
+    changes = diff(before, after)
+    return {each.code for each in guard.findings(changes, totals_of(before, changes), RULES)}
+
+
+def test_the_limits_are_those_of_the_documents() -> None:
+    assert (guard.FEW, guard.FEW_PARTS, guard.FEW_ADDED, guard.ALL) == (5, 2, 20, 3)
+    assert (guard.SLIP_FACTOR, guard.TAX_FACTOR) == (50, 2)
+    assert Decimal(5) == guard.TAX_POINTS
+
+
+@pytest.mark.parametrize(
+    ("rate", "later", "is_held"),
+    [
+        ("10", "15", False),
+        ("10", "15.01", True),
+        ("1", "2", True),
+        ("1", "1.99", False),
+        ("0", "3", False),
+        ("0", "5.5", True),
+        ("10", "10", False),
+        ("10", "ten", True),
+    ],
+)
+def test_a_tax_moves_by_points_or_by_half(rate: str, later: str, is_held: bool) -> None:
+    before = mutated(MENU, lambda item: replace(item, tax=tax(rate)), list(MENU.items))
+    after = mutated(MENU, lambda item: replace(item, tax=tax(later)), list(MENU.items))
+    assert ("taxes_moved" in codes(before, after)) is is_held
+
+
+def all_changed(**fields: object) -> Catalogue:
+    return mutated(MENU, lambda item: replace(item, **fields), list(MENU.items))  # type: ignore[arg-type]
+
+
+def test_to_get_a_tax_or_a_text_or_another_one_is_no_loss() -> None:
+    none: ItemTax | None = None
+    assert codes(all_changed(tax=none), MENU) == set()
+    assert codes(all_changed(description=""), MENU) == set()
+    assert codes(all_changed(description="Another"), MENU) == set()
+    assert codes(all_changed(image_url="https://example.net/x.png"), MENU) == set()
+
+
+def test_sizes_that_keep_their_names_lose_none() -> None:
+    def dearer(item: Item) -> Item:
+        sizes = tuple(replace(each, price=each.price + 1) for each in item.variants)
+        return replace(item, variants=sizes)
+
+    def unnamed(item: Item) -> Item:
+        return replace(item, variants=tuple(replace(e, variant_name="") for e in item.variants))
+
+    ids = list(MENU.items)
+    assert codes(MENU, mutated(MENU, dearer, ids)) == set()
+    nameless = mutated(MENU, unnamed, ids)
+    assert codes(nameless, mutated(nameless, dearer, ids)) == set()
+    assert codes(MENU, nameless) == {"size_names_lost"}
+
+
+def test_options_that_were_free_do_not_become_free() -> None:
+    free = {key: replace(each, price=0) for key, each in MENU.add_ons.items()}
+    before = replace(MENU, add_ons=free)
+    named = {key: replace(each, name=f"New {key}") for key, each in free.items()}
+    assert codes(before, replace(before, add_ons=named)) == {"options_renamed"}
+    assert "options_free" in codes(MENU, before)
+
+
+@pytest.mark.parametrize(
+    ("required", "least", "must"),
+    [(True, 0, True), (False, 1, True), (True, 1, True), (False, 0, False)],
+)
+def test_a_choice_is_a_must_by_either(required: bool, least: int, must: bool) -> None:
+    assert must_be_chosen(AddOnGroup("g", "G", least, 2, required, ())) is must
+
+
+def test_names_are_compared_without_case_and_blanks() -> None:
+    assert plain(" Crème  BRÛLÉE ") == "crème brûlée"
+
+
+def test_what_is_remembered_of_an_export() -> None:
+    utf, ascii_only = FileEncoding("utf-8"), FileEncoding("ascii")
+    whole, cut = Source(ends_with_newline=True), Source(ends_with_newline=False)
+    assert cut.after(whole, sent=False) is whole
+    assert cut.after(whole, sent=True).ends_with_newline is False
+    assert whole.after(cut, sent=False).ends_with_newline is True
+    assert Source().after(whole, sent=False).ends_with_newline is None
+    known = Source(encodings={"a": utf, "b": utf})
+    later = Source(encodings={"a": ascii_only, "c": utf})
+    assert later.after(known, sent=True).encodings == {"a": utf, "b": utf, "c": utf}
+
+
+def test_only_what_a_rule_may_hold_is_counted() -> None:
+    def counted(after: Catalogue) -> tuple[set[str], set[str]]:
+        fields, kinds = wanted_counts(diff(MENU, after))
+        return set(fields), set(kinds)
+
+    ids = list(MENU.items)
+    assert counted(MENU) == (set(), set())
+
+    def plainly(item: Item) -> Item:
+        return replace(item, description="")
+
+    assert counted(mutated(MENU, plainly, ids[:2])) == (set(), set())
+    assert counted(mutated(MENU, plainly, ids[:3])) == ({"description"}, set())
+    assert counted(mutated(MENU, lambda item: replace(item, price=1), ids)) == (set(), set())
+    assert counted(mutated(MENU, lambda item: replace(item, name="X"), ids)) == (set(), set())
+    moved = mutated(MENU, lambda item: replace(item, categories=("c0",)), ids[1:2])
+    assert counted(moved) == (set(), {"categories"})
+    fewer = {key: each for key, each in MENU.items.items() if key != ids[0]}
+    assert counted(replace(MENU, items=fewer)) == (set(), {"categories"})
+    free = {key: replace(each, price=0) for key, each in MENU.add_ons.items()}
+    assert counted(replace(MENU, add_ons=free)) == (set(), {"add_ons"})
