@@ -127,3 +127,72 @@ def test_only_what_a_rule_may_hold_is_counted() -> None:
     assert counted(replace(MENU, items=fewer)) == (set(), {"categories"})
     free = {key: replace(each, price=0) for key, each in MENU.add_ons.items()}
     assert counted(replace(MENU, add_ons=free)) == (set(), {"add_ons"})
+
+
+def added(count: int, *, known: int = 10, price: int = 500) -> Catalogue:
+    """A menu of `known` dishes, and as many new ones."""
+    before = full_menu(known)
+    new = [Item(f"n{number}", f"New {number}", price) for number in range(count)]
+    return replace(before, items={**before.items, **{each.external_id: each for each in new}})
+
+
+@pytest.mark.parametrize(
+    ("known", "count", "percent", "is_held"),
+    [
+        (10, 20, 100, False),  # a day's work
+        (10, 21, 100, True),
+        (21, 21, 100, False),  # just the limit
+        (21, 22, 100, True),
+        (100, 30, 30, False),
+        (100, 31, 30, True),
+    ],
+)
+def test_more_than_twenty_new_items_over_the_limit_wait(
+    known: int, count: int, percent: int, is_held: bool
+) -> None:
+    rules = Rules(MenuSettings(max_added_percent=percent), AssumptionSettings(), "USD")
+    before, after = full_menu(known), added(count, known=known)
+    changes = diff(before, after)
+    found = guard.findings(changes, totals_of(before, changes), rules)
+    assert ({each.code for each in found} == {"added"}) is is_held
+    assert bool(found) is is_held
+
+
+def test_the_cheapest_price_is_a_price() -> None:
+    before = full_menu(0)
+    assert codes(before, added(8, known=0, price=1)) == set()
+    assert codes(before, added(8, known=0, price=0)) == {"free"}
+
+
+def test_the_twins_are_the_items_that_a_finding_names() -> None:
+    before = full_menu(12)
+    twins = {
+        f"t{n}": replace(each, external_id=f"t{n}") for n, each in enumerate(MENU.items.values())
+    }
+    after = replace(before, items={**before.items, **twins, "new": Item("new", "Something new", 5)})
+    changes = diff(before, after)
+    (found,) = guard.findings(changes, totals_of(before, changes), RULES)
+    assert found.code == "doubled"
+    assert set(found.items) == set(twins)
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "code"),
+    [
+        (1, 50, "price_slipped"),  # as wrong as from one to fifty
+        (1, 49, ""),
+        (50, 1, "price_slipped"),
+        (1, 0, "free"),
+        (0, 0, ""),
+        (0, 900, ""),
+    ],
+)
+def test_a_price_slips_by_fifty_and_is_free_only_if_it_was_not(
+    before: int, after: int, code: str
+) -> None:
+    def priced(amount: int, name: str) -> Catalogue:
+        one = replace(MENU.items["p1"], price=amount, name=name, variants=())
+        return replace(MENU, items={**MENU.items, "p1": one})
+
+    found = codes(priced(before, "A"), priced(after, "B"))
+    assert found == ({code} if code else set())
