@@ -196,3 +196,16 @@ def test_a_price_slips_by_fifty_and_is_free_only_if_it_was_not(
 
     found = codes(priced(before, "A"), priced(after, "B"))
     assert found == ({code} if code else set())
+
+
+def test_the_price_that_moved_most_is_named_first() -> None:
+    def priced(**amounts: int) -> Catalogue:
+        dishes = {
+            key: replace(MENU.items[key], price=amount, variants=())
+            for key, amount in amounts.items()
+        }
+        return replace(MENU, items={**MENU.items, **dishes})
+
+    changes = diff(priced(p1=100, p2=1), priced(p1=5_000, p2=60))
+    found = guard.findings(changes, totals_of(priced(p1=100, p2=1), changes), RULES)
+    assert [each.items for each in found if each.code == "price_slipped"] == [("p2", "p1")]
