@@ -209,3 +209,20 @@ def test_the_price_that_moved_most_is_named_first() -> None:
     changes = diff(priced(p1=100, p2=1), priced(p1=5_000, p2=60))
     found = guard.findings(changes, totals_of(priced(p1=100, p2=1), changes), RULES)
     assert [each.items for each in found if each.code == "price_slipped"] == [("p2", "p1")]
+
+
+@pytest.mark.parametrize(
+    ("known", "gone", "is_held"), [(60, 6, False), (59, 6, True), (10, 5, False), (700, 70, False)]
+)
+def test_a_tenth_may_be_removed_and_no_more(known: int, gone: int, is_held: bool) -> None:
+    before = full_menu(known)
+    left = dict(list(before.items.items())[gone:])
+    assert ("removed" in codes(before, replace(before, items=left))) is is_held
+
+
+@pytest.mark.parametrize(("price", "is_held"), [(150, False), (151, True), (50, False), (49, True)])
+def test_half_of_a_price_may_move(price: int, is_held: bool) -> None:
+    def priced(amount: int) -> Catalogue:
+        return all_changed(price=amount, variants=())
+
+    assert ("prices_moved" in codes(priced(100), priced(price))) is is_held
