@@ -1,5 +1,6 @@
 """The invariants of the design, each with a checker of its own, and what the world may do wrong."""
 
+import json
 import random
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
@@ -9,6 +10,12 @@ from tests.simulation.service import FINAL
 if TYPE_CHECKING:
     from tests.simulation.simulation import Simulation
 
+GRACE_S = 60.0  # calls that were under way when staff took an item off sale
+# Problems that stay until a person has seen them.
+FOR_PEOPLE = frozenset(
+    "order.cancelled order.closed_by_service order.not_withdrawn order.ticket_taken_back"
+    " order.price_differs order.unknown_item bridge.stopped order.set_aside".split()
+)
 _RANK = {"created": 0, "accepted": 1, "preparing": 2, "ready": 3, "completed": 4}
 _BY_TILL = {"": "created", "accepted": "accepted", "preparing": "preparing", "ready": "ready"}
 
@@ -25,6 +32,19 @@ def _weather(rng: random.Random) -> dict[str, Any]:
     )
     return {"seconds": round(rng.uniform(5, 90), 1), name: rng.choice((0.1, 0.4, 1.0))}
 
+
+CHANGES: Mapping[str, Callable[[random.Random], dict[str, Any]]] = {
+    "price": lambda rng: {"pick": rng.randrange(100), "percent": rng.choice((-20, 5, 30))},
+    "rename": lambda rng: {"pick": rng.randrange(100)},
+    "add": lambda rng: {"pick": rng.randrange(100)},
+    "remove": lambda rng: {"pick": rng.randrange(100)},
+    "cut": lambda rng: {"keep": rng.choice((4, 12))},
+    "sold_out": lambda rng: {
+        "pick": rng.randrange(100),
+        "seconds": round(rng.uniform(5, 60), 1),
+    },
+    "86": lambda rng: {"pick": rng.randrange(100), "seconds": rng.choice((20.0, 50.0, 1000.0))},
+}
 
 FAULTS: Mapping[str, Callable[[random.Random], dict[str, Any]]] = {
     "crash": lambda rng: {
@@ -52,6 +72,10 @@ FAULTS: Mapping[str, Callable[[random.Random], dict[str, Any]]] = {
         "seconds": round(rng.uniform(2, 40), 1),
         "what": rng.choice(("full", "slow", "fails")),
         "amount": round(rng.uniform(0.05, 3.0), 2),
+    },
+    "torn": lambda rng: {
+        "how": rng.choice(("unreadable", "half", "empty", "zero")),
+        "seconds": round(rng.uniform(1, 60), 1),
     },
     "limit": lambda rng: {"seconds": round(rng.uniform(3, 90), 1)},
     "tokens": lambda rng: {},
@@ -84,6 +108,80 @@ def one_ticket(sim: "Simulation", order: str) -> None:
         sim.violated("2 one ticket", f"{order} has {records}")
 
 
+# -- 4. No menu is wiped by a bad export
+
+
+def not_wiped(sim: "Simulation", item: str) -> None:
+    if item in sim.till.items:
+        sim.violated("4 menu", f"{item} was removed from the storefront, and the till sells it")
+
+
+def not_wiped_by_price(sim: "Simulation", item: Mapping[str, Any]) -> None:
+    if item["price"] == 0:
+        sim.violated("4 menu", f"{item['external_id']} is sold for nothing")
+
+
+# -- 13. Availability has the last word
+
+
+def stays_off_sale(sim: "Simulation", item: str, *, available: bool) -> None:
+    at = sim.off.get(item)
+    if available and at is not None and sim.loop.now - at > GRACE_S:
+        sim.violated("13 availability", f"{item} was put on sale although staff took it off")
+
+
+def availability_is_open(sim: "Simulation") -> list[str]:
+    found = []
+    for name, item in sim.till.items.items():
+        shown = sim.service.items.get(name, {}).get("available", True)
+        if name in sim.off:
+            wanted = False
+        elif name in sim.sold_out and not shown:
+            continue  # until somebody restores it
+        else:
+            wanted = item.available
+        if shown is not wanted:
+            found.append(f"{name} is {'on' if shown else 'off'} sale")
+    return found
+
+
+# -- 3. The ledger remembers only what the service accepted
+
+
+def ledger_is_accepted(sim: "Simulation") -> None:
+    for name, body in sim.machine.rows("SELECT external_id, body FROM menu_items"):
+        stored, shown = json.loads(body), sim.service.items.get(name)
+        if shown is None:
+            sim.violated("3 accepted", f"the ledger has {name}, and the service does not")
+        elif stored.get("price", 0) != shown["price"]:
+            sim.violated("3 accepted", f"the ledger has {name} for {stored.get('price')}")
+
+
+# -- 5. Nothing is called before Retry-After has passed
+
+
+def waits_as_told(sim: "Simulation", call: str, closed_until: float) -> None:
+    if sim.loop.now < closed_until - 1.0:
+        left = closed_until - sim.loop.now
+        sim.violated("5 retry", f"{call} was sent {left:.1f} s before Retry-After had passed")
+
+
+# -- 8. No secret in a log
+
+
+def no_secret(sim: "Simulation", line: str) -> None:
+    if any(each in line for each in ("refresh_", "whsec_", "access_", "app-secret")):
+        sim.violated("8 secrets", f"a secret is in the log: {line}")
+
+
+# -- 9. What is over is no problem any more
+
+
+def problems_are_over(sim: "Simulation") -> list[str]:
+    rows = sim.machine.rows("SELECT code, subject FROM problems")
+    return [f"{code} {subject} is open" for code, subject in rows if code not in FOR_PEOPLE]
+
+
 # -- at the end
 
 
@@ -99,7 +197,10 @@ def open_ends(sim: "Simulation") -> list[str]:
     found += [why for order in sim.service.orders.values() if (why := order_is_open(sim, order))]
     if sim.machine.rows("SELECT 1 FROM inbox WHERE handled_at IS NULL LIMIT 1"):
         found.append("the inbox is not empty")
-    return found + menu_is_open(sim)
+    found += menu_is_open(sim) + availability_is_open(sim)
+    if sim.service.status != "active":
+        found.append("the storefront is closed")
+    return found + problems_are_over(sim)
 
 
 def order_is_open(sim: "Simulation", order: Any) -> str:
@@ -139,6 +240,8 @@ def at_end(sim: "Simulation") -> None:
     """Check what holds once everything has converged."""
     if found := open_ends(sim):
         sim.violated("converges", "; ".join(found[:4]))
+    else:
+        ledger_is_accepted(sim)
     all_acknowledged_are_on_disk(sim)
     nothing_is_lost(sim)
 

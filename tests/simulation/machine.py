@@ -33,6 +33,7 @@ from apscheduler.triggers import cron, interval
 from multidict import CIMultiDict
 from yarl import URL
 
+from tests.simulation import invariants
 from tests.simulation import loop as virtual
 from tests.simulation.loop import Process, SimQueue, SimThread, VirtualLoop
 from tillbridge.config import LoadedSettings
@@ -226,6 +227,7 @@ class Network:
     def __init__(self, sim: Any) -> None:
         self.sim = sim
         self.weather = Weather()
+        self.closed_until: dict[Any, float] = {}  # by process: as a 429 had it
 
     def send(  # noqa: C901 -- one case for each way in which a request is lost
         self, method: str, url: URL, headers: dict[str, str], body: bytes | None
@@ -233,12 +235,16 @@ class Network:
         """Return what will come of a request; what arrives is applied, whoever waits for it."""
         sim, weather = self.sim, self.weather
         rng, loop = sim.noise, sim.loop
+        process = virtual.OWNER.get()
+        invariants.waits_as_told(sim, f"{method} {url.path}", self.closed_until.get(process, 0.0))
         outcome = loop.create_future()
         later = rng.uniform(0.003, 0.08)
         if rng.random() < weather.slow:
             later += rng.uniform(1.0, 30.0)
 
         def end(value: Any) -> None:
+            if isinstance(value, tuple) and value[0] == 429:
+                self.closed_until[process] = loop.now + float(value[1]["Retry-After"])
             if not outcome.done():
                 if isinstance(value, BaseException):
                     outcome.set_exception(value)
@@ -426,8 +432,8 @@ class Machine:
         self.restarts = RestartController()
         self.restarts.begin()
         try:
+            path.write_text(self.config)
             if key not in _loaded:
-                path.write_text(self.config)
                 _loaded[key] = load(path)
             await daemon.live(_loaded[key], self.restarts, HeldAddress(), ServiceManager())
         except Exception as failure:  # noqa: BLE001 -- the program ends with it

@@ -12,7 +12,7 @@ import hashlib
 import random
 from collections import Counter
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +20,7 @@ from tests.simulation import invariants, machine, till
 from tests.simulation.loop import OWNER, Crash, Process, VirtualLoop
 from tests.simulation.machine import Clock, Machine, Network
 from tests.simulation.service import LOCATION, REDIRECT, RETRIES_S, Order, Service
-from tillbridge.adapter import Item
+from tillbridge.adapter import Change, Item
 from tillbridge.core.actor import Actor, Role
 from tillbridge.core.errors import BridgeError
 
@@ -81,6 +81,10 @@ def plan_of(seed: int, *, orders: int = 12, seconds: float = 150.0, faults: bool
         )
         for _number in range(orders)
     ]
+    for _number in range(rng.choice((0, 1, 2, 4)) if orders else 0):
+        kind = rng.choice(list(invariants.CHANGES))
+        at = round(rng.uniform(1.0, seconds), 3)
+        events.append(Event(at, kind, invariants.CHANGES[kind](rng)))
     if faults:
         kinds = invariants.FAULTS
         for _number in range(rng.choice((0, 1, 2, 3, 5, 8))):
@@ -104,7 +108,7 @@ class Simulation:
         self.service = Service(lambda: self.loop.now, self.clock.iso)
         self.service.token_life_s = plan.settings["token_life_s"]
         self.service.small = plan.settings["small"]
-        self.service.on_change = lambda what, detail: self.note(f"service.{what}", **detail)
+        self.service.on_change = self._service_changed
         self.till = till.Till(lambda: self.loop.now, self.noise)
         self.till.on_change = self._till_changed
         self.network = Network(self)
@@ -122,7 +126,11 @@ class Simulation:
         self.log_lines: list[str] = []
         self.log_calls: list[tuple[str, str, int]] = []
         self.over = False
-        for number in range(12):
+        self.off: dict[str, float] = {}  # by item: when staff took it off sale
+        self.sold_out: set[str] = set()  # what the till refused as sold out
+        self.ever: dict[str, set[tuple[str, int]]] = {}  # what the till ever had, by item
+        self.good: set[str] = set()
+        for number in range(24):
             self.till.items[f"p{number}"] = Item(
                 f"p{number}",
                 f"Dish {number}",
@@ -137,6 +145,7 @@ class Simulation:
         self.history.append((self.loop.now - 1000.0, what, detail))
 
     def logged(self, event: dict[str, Any]) -> None:
+        invariants.no_secret(self, str(event))
         self.log_lines.append(f"{self.loop.now - 1000.0:9.3f} {event}")
         if len(self.log_lines) > 400:
             del self.log_lines[:200]
@@ -165,6 +174,22 @@ class Simulation:
                 self.later(self.noise.uniform(0.5, 6.0), self._kitchen, detail["record"])
         elif what == "broken":
             self.violated("6 adapter", detail["what"])
+        elif what == "refused" and detail["item"]:
+            self.sold_out.add(detail["item"])
+
+    def _service_changed(self, what: str, detail: dict[str, Any]) -> None:
+        if what == "item":
+            item = detail["item"]
+            shown = {name: item.get(name) for name in ("price", "available")}
+            self.note("service.item", id=detail["id"], **shown)
+            invariants.not_wiped_by_price(self, item)
+            invariants.stays_off_sale(self, detail["id"], available=item.get("available", True))
+            return
+        self.note(f"service.{what}", **detail)
+        if what == "removed":
+            invariants.not_wiped(self, detail["id"])
+        elif what == "available":
+            invariants.stays_off_sale(self, detail["external_id"], available=detail["available"])
 
     def _config(self) -> str:
         chosen = self.plan.settings
@@ -389,6 +414,92 @@ accept = "{chosen["accept"]}"
         self._fault("tokens")
         self.service.access.clear()
 
+    def _item(self, pick: int) -> Item | None:
+        items = list(self.till.items.values())
+        return items[pick % len(items)] if items else None
+
+    def _menu_changed(self, item: Item | None, what: str, **more: Any) -> None:
+        """Let the till have this item, in place of the one of that id."""
+        if item is not None:
+            self.till.items[item.external_id] = item
+            self.note("till.menu", what=what, id=item.external_id, **more)
+        self.later(0.1, self.till.notify, Change.CATALOGUE)
+
+    def do_price(self, pick: int, percent: int) -> None:
+        if item := self._item(pick):
+            price = max(1, item.price * (100 + percent) // 100)
+            self._menu_changed(replace(item, price=price), "price", price=price)
+
+    def do_rename(self, pick: int) -> None:
+        if item := self._item(pick):
+            self._menu_changed(replace(item, name=f"{item.name} {pick}"), "name")
+
+    def do_add(self, pick: int) -> None:
+        item = Item(f"n{pick}", f"New {pick}", 500 + pick, categories=("c1",))
+        self._menu_changed(item, "add")
+
+    def do_remove(self, pick: int) -> None:
+        if item := self._item(pick):
+            del self.till.items[item.external_id]
+            self.note("till.menu", what="remove", id=item.external_id)
+            self._menu_changed(None, "")
+
+    def do_cut(self, keep: int) -> None:
+        """Let the till really sell much less: a person has to approve that."""
+        for name in list(self.till.items)[keep:]:
+            del self.till.items[name]
+        self.note("till.menu", what="cut", keep=keep)
+        self._menu_changed(None, "")
+
+    def do_sold_out(self, pick: int, seconds: float) -> None:
+        if item := self._item(pick):
+            self._menu_changed(replace(item, available=False), "sold out")
+            self.later(seconds, self._back_in_till, item.external_id)
+
+    def _back_in_till(self, name: str) -> None:
+        if item := self.till.items.get(name):
+            self._menu_changed(replace(item, available=True), "back")
+
+    def do_86(self, pick: int, seconds: float) -> None:
+        """Let staff take an item off sale, and put it back later."""
+        if item := self._item(pick):
+            self._happens(self._staff, "item.86", item.external_id)
+            if seconds < 100:
+                self.later(seconds, self._happens, self._staff, "item.restore", item.external_id)
+
+    async def _staff(self, what: str, item: str) -> None:
+        if what == "item.restore":
+            self.off.pop(item, None)  # it may come back from now on
+        try:
+            answer = await self.machine.perform(what, {"store": "main", "item": item}, STAFF)
+        except BridgeError as failure:
+            self.note("staff", did=what, item=item, failed=str(failure))
+            return
+        self.note("staff", did=what, item=item, ok=answer is not None and answer["ok"])
+        if answer is not None and answer["ok"] and what == "item.86":
+            self.off[item] = self.loop.now
+
+    async def _approve(self) -> None:
+        """Let a technician approve what is held, as long as the till's menu is whole."""
+        if self.machine.running and invariants.menu_is_open(self):
+            try:
+                await self.machine.perform("menu.approve", {"store": "main"}, STAFF)
+            except BridgeError as failure:
+                self.note("staff", did="menu.approve", failed=str(failure))
+        self.later(20.0, self._approve)
+
+    def do_torn(self, how: str, seconds: float) -> None:
+        if self.healed:
+            return
+        self._fault("export", how=how, seconds=seconds)
+        self.till.torn = how
+        self.till.notify(Change.CATALOGUE)
+        self.later(seconds, self._whole_again)
+
+    def _whole_again(self) -> None:
+        self.till.torn = ""
+        self.till.notify(Change.CATALOGUE)
+
     def do_jump(self, seconds: float) -> None:
         self._fault("jump", seconds=seconds)
         self.clock.jumped_s += seconds
@@ -537,7 +648,9 @@ accept = "{chosen["accept"]}"
         self.network.weather.heal()
         till_ = self.till
         till_.offline, till_.slow_s, till_.hang_s, till_.refuses = False, 0.0, 0.0, None
-        till_.breaks_after, till_.torn = False, ""
+        till_.breaks_after = False
+        self._whole_again()
+        self.later(10.0, self._approve)
         disk = self.machine.disk
         disk.full, disk.fails, disk.slow_s, disk.crash_at = False, 0, 0.0, None
         self.service.limited_until = 0.0

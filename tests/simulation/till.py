@@ -149,12 +149,11 @@ class TillAdapter:
         self._there()
         if till.refuses is not None:
             refusal, till.refuses = till.refuses, None
-            till.on_change("refused", {"order": key, "why": refusal.__name__})
+            first = order.lines[0].external_id or ""
+            item = first if refusal is ItemUnavailable else ""
+            till.on_change("refused", {"order": key, "why": refusal.__name__, "item": item})
             if refusal is ItemUnavailable:
-                raise ItemUnavailable(
-                    "sold out",
-                    external_ids=[each.external_id or "" for each in order.lines[:1]],
-                )
+                raise ItemUnavailable("sold out", external_ids=[first])
             raise refusal("the till says no")
         hang_s, till.hang_s = till.hang_s, 0.0
         before = till._rng.random() < 0.5
