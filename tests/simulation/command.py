@@ -5,20 +5,23 @@ import shutil
 import sys
 import tempfile
 import time
+from dataclasses import replace
 from pathlib import Path
 
 from tests.simulation.machine import installed
-from tests.simulation.simulation import Simulation, make_template, plan_of
+from tests.simulation.mutants import MUTANTS, planted
+from tests.simulation.simulation import Plan, Simulation, make_template, plan_of
 
 _cpu = time.process_time
 
 
-def main() -> int:
-    """Run the seeds that are asked for; 1 where an invariant does not hold."""
+def _asked() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="make simulate ARGS=")
     parser.add_argument("--seed", type=int, default=None, help="play this one, and print all of it")
     parser.add_argument("--seeds", type=int, default=20, help="play so many")
+    parser.add_argument("--mutants", nargs="*", help="plant these defects, by default all")
     parser.add_argument("--fresh", action="store_true", help="begin with a seed nobody has played")
+    parser.add_argument("--plan", type=Path, help="play the plan in this file")
     parser.add_argument("--first", type=int, default=1, help="from this one on")
     parser.add_argument("--orders", type=int, default=12, help="of each seed")
     parser.add_argument("--seconds", type=float, default=150.0, help="of virtual time")
@@ -28,15 +31,24 @@ def main() -> int:
     parser.add_argument("--cpu", type=float, default=1e9, help="stop after so many seconds of CPU")
     parser.add_argument("--days", type=float, default=None, help="in place of --seconds")
     asked = parser.parse_args()
+    if asked.plan is not None:
+        asked.seed = 0
     if asked.days is not None:
         asked.seconds = asked.days * 86400
     if asked.fresh:
         asked.first, asked.seeds = int(time.time()) % 10**9 * 1000, 1000
+    return asked
+
+
+def main() -> int:
+    """Run the seeds that are asked for; 1 where an invariant does not hold."""
+    asked = _asked()
+    if asked.mutants is not None:
+        return find_mutants(asked.mutants or list(MUTANTS), asked.seeds)
     seeds = (
         [asked.seed] if asked.seed is not None else range(asked.first, asked.first + asked.seeds)
     )
-    shared = Path("/dev/shm")  # a disk that costs nothing
-    folder = Path(tempfile.mkdtemp(dir=shared if shared.is_dir() else None))
+    folder = _folder()
     failed, orders, played = [], 0, 0
     try:
         with installed():
@@ -48,6 +60,8 @@ def main() -> int:
                 plan = plan_of(
                     seed, orders=asked.orders, seconds=asked.seconds, faults=not asked.calm
                 )
+                if asked.plan is not None:
+                    plan = Plan.from_json(asked.plan.read_text())
                 sim = Simulation(plan, folder, template)
                 sim.run()
                 played += 1
@@ -57,6 +71,10 @@ def main() -> int:
                     print(f"seed {seed}: {sim.violations[0]}", flush=True)
                 if asked.digests:
                     print(f"seed {seed}: {sim.digest()} {sim.loop.steps} steps")
+                if sim.violations and asked.seed is not None:
+                    sim = smallest(sim, folder, template)
+                    print("the least that shows it; keep it in tests/simulation/kept:")
+                    print(sim.plan.to_json())
                 if asked.history or (sim.violations and asked.seed is not None):
                     report(sim)
             took = _cpu() - made
@@ -67,6 +85,52 @@ def main() -> int:
     )
     print(f"{played / took:.1f} seeds/s, {orders / took:.0f} orders/s; failed: {failed or 'none'}")
     return 1 if failed else 0
+
+
+def find_mutants(names: list[str], most: int) -> int:
+    """Play seeds until each planted defect is found; 1 where one is not."""
+    missed = []
+    folder = _folder()
+    try:
+        with installed():
+            template = make_template(folder)
+            for name in names:
+                found = None
+                with planted(name):
+                    for seed in range(1, most + 1):
+                        sim = Simulation(plan_of(seed), folder, template)
+                        sim.run()
+                        if sim.violations:
+                            found = f"seed {seed}: {sim.violations[0]}"
+                            break
+                missed += [] if found else [name]
+                print(f"{name:44} {found or 'NOT FOUND'}"[:200], flush=True)
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+    print(f"{len(names) - len(missed)} of {len(names)} found; missed: {missed or 'none'}")
+    return 1 if missed else 0
+
+
+def smallest(sim: Simulation, folder: Path, template: dict[str, bytes]) -> Simulation:
+    """Return the run of the least of a plan that still violates the same invariant."""
+    name, size = sim.violations[0].name, max(1, len(sim.plan.events) // 2)
+    while size:
+        at = 0
+        while at < len(sim.plan.events):
+            fewer = [*sim.plan.events[:at], *sim.plan.events[at + size :]]
+            tried = Simulation(replace(sim.plan, events=fewer), folder, template)
+            tried.run()
+            if any(each.name == name for each in tried.violations):
+                sim = tried
+            else:
+                at += size
+        size //= 2
+    return sim
+
+
+def _folder() -> Path:
+    shared = Path("/dev/shm")  # a disk that costs nothing
+    return Path(tempfile.mkdtemp(dir=shared if shared.is_dir() else None))
 
 
 def report(sim: Simulation) -> None:

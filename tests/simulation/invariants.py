@@ -43,6 +43,9 @@ CHANGES: Mapping[str, Callable[[random.Random], dict[str, Any]]] = {
         "pick": rng.randrange(100),
         "seconds": round(rng.uniform(5, 60), 1),
     },
+    "cancel": lambda rng: {"pick": rng.randrange(100), "code": rng.choice(("OTHER", "CAPACITY"))},
+    "retry": lambda rng: {"pick": rng.randrange(100)},
+    "reject": lambda rng: {"pick": rng.randrange(100)},
     "86": lambda rng: {"pick": rng.randrange(100), "seconds": rng.choice((20.0, 50.0, 1000.0))},
 }
 
@@ -79,6 +82,8 @@ FAULTS: Mapping[str, Callable[[random.Random], dict[str, Any]]] = {
     },
     "limit": lambda rng: {"seconds": round(rng.uniform(3, 90), 1)},
     "tokens": lambda rng: {},
+    "jump": lambda rng: {"seconds": rng.choice((-7200.0, -40.0, 30.0, 900.0, 86400.0))},
+    "forged": lambda rng: {},
 }
 
 
@@ -106,6 +111,43 @@ def one_ticket(sim: "Simulation", order: str) -> None:
     records = [each.record for each in sim.till.live(order)]
     if len(records) > 1 and sim.plan.settings["kind"] == "plain":
         sim.violated("2 one ticket", f"{order} has {records}")
+
+
+def accepted_is_in_till(sim: "Simulation", order: str) -> None:
+    if not sim.plan.settings["auto_accept"] and not sim.till.of(order):
+        sim.violated("2 one ticket", f"{order} was accepted, and the till never had it")
+
+
+# -- what a customer whose order is cancelled hears
+
+_REASON = {
+    "ItemUnavailable": "ITEM_OUT_OF_STOCK",
+    "StoreClosed": "STORE_CLOSED",
+    "AtCapacity": "CAPACITY",
+    "PriceMismatch": "PRICE_MISMATCH",
+}
+EARLIEST_S = 14.0  # an order is tried for this long at least, unless the till says no
+
+
+def cancelled_for_a_reason(sim: "Simulation", order: Any) -> None:
+    code, why = order.cancel["reason_code"], sim.refused.get(order.id)
+    waited_s = sim.loop.now - order.placed
+    if (wanted := sim.given_up.get(order.id)) is not None:
+        if wanted != code and why is None and waited_s < EARLIEST_S:
+            sim.violated("contract", f"{order.id} was cancelled as {code} instead of {wanted}")
+    elif why is not None:
+        if _REASON[why] != code:
+            sim.violated("contract", f"{order.id} was cancelled as {code}: the till said {why}")
+    elif waited_s < EARLIEST_S:
+        sim.violated("11 time", f"{order.id} was cancelled as {code} after {waited_s:.1f} s")
+
+
+# -- only the service can send
+
+
+def forged_is_refused(sim: "Simulation", status: int) -> None:
+    if status in range(200, 300):
+        sim.violated("1 signature", "a delivery with a wrong signature was taken")
 
 
 # -- 4. No menu is wiped by a bad export
@@ -197,6 +239,11 @@ def open_ends(sim: "Simulation") -> list[str]:
     found += [why for order in sim.service.orders.values() if (why := order_is_open(sim, order))]
     if sim.machine.rows("SELECT 1 FROM inbox WHERE handled_at IS NULL LIMIT 1"):
         found.append("the inbox is not empty")
+    found += [
+        f"{name} is {sim.service.orders[name].state}, and open in the ledger"
+        for (name,) in sim.machine.rows("SELECT order_id FROM orders WHERE closed_at IS NULL")
+        if sim.service.orders[name].state in FINAL
+    ]
     found += menu_is_open(sim) + availability_is_open(sim)
     if sim.service.status != "active":
         found.append("the storefront is closed")

@@ -9,6 +9,7 @@ import asyncio
 import copy
 import gc
 import hashlib
+import json
 import random
 from collections import Counter
 from collections.abc import Callable
@@ -19,7 +20,7 @@ from typing import Any
 from tests.simulation import invariants, machine, till
 from tests.simulation.loop import OWNER, Crash, Process, VirtualLoop
 from tests.simulation.machine import Clock, Machine, Network
-from tests.simulation.service import LOCATION, REDIRECT, RETRIES_S, Order, Service
+from tests.simulation.service import FINAL, LOCATION, REDIRECT, RETRIES_S, Order, Service
 from tillbridge.adapter import Change, Item
 from tillbridge.core.actor import Actor, Role
 from tillbridge.core.errors import BridgeError
@@ -57,6 +58,17 @@ class Plan:
     seconds: float
     settings: dict[str, Any]
     events: list[Event]
+
+    def to_json(self) -> str:
+        """Return the plan as a file of its own, which outlives changes of `plan_of`."""
+        events = [[each.at, each.what, each.args] for each in self.events]
+        return json.dumps({**vars(self), "events": events}, indent=1)
+
+    @classmethod
+    def from_json(cls, text: str) -> "Plan":
+        """Return the plan of such a file."""
+        stored = json.loads(text)
+        return cls(**{**stored, "events": [Event(*each) for each in stored["events"]]})
 
 
 def plan_of(seed: int, *, orders: int = 12, seconds: float = 150.0, faults: bool = True) -> Plan:
@@ -127,9 +139,9 @@ class Simulation:
         self.log_calls: list[tuple[str, str, int]] = []
         self.over = False
         self.off: dict[str, float] = {}  # by item: when staff took it off sale
+        self.given_up: dict[str, str] = {}  # by order: why staff or the kitchen ended it
+        self.refused: dict[str, str] = {}  # by order: what the till said
         self.sold_out: set[str] = set()  # what the till refused as sold out
-        self.ever: dict[str, set[tuple[str, int]]] = {}  # what the till ever had, by item
-        self.good: set[str] = set()
         for number in range(24):
             self.till.items[f"p{number}"] = Item(
                 f"p{number}",
@@ -174,8 +186,10 @@ class Simulation:
                 self.later(self.noise.uniform(0.5, 6.0), self._kitchen, detail["record"])
         elif what == "broken":
             self.violated("6 adapter", detail["what"])
-        elif what == "refused" and detail["item"]:
-            self.sold_out.add(detail["item"])
+        elif what == "refused":
+            self.refused[detail["order"]] = detail["why"]
+            if detail["item"]:
+                self.sold_out.add(detail["item"])
 
     def _service_changed(self, what: str, detail: dict[str, Any]) -> None:
         if what == "item":
@@ -188,6 +202,10 @@ class Simulation:
         self.note(f"service.{what}", **detail)
         if what == "removed":
             invariants.not_wiped(self, detail["id"])
+        elif what == "order" and detail["state"] == "accepted":
+            invariants.accepted_is_in_till(self, detail["order"])
+        elif what == "order" and detail["state"] == "cancelled":
+            invariants.cancelled_for_a_reason(self, self.service.orders[detail["order"]])
         elif what == "available":
             invariants.stays_off_sale(self, detail["external_id"], available=detail["available"])
 
@@ -414,6 +432,12 @@ accept = "{chosen["accept"]}"
         self._fault("tokens")
         self.service.access.clear()
 
+    async def do_forged(self) -> None:
+        """Let a stranger send an order."""
+        order = '{"event_type": "order.created", "event_id": "evil", "data": {"id": "ord_evil"}}'
+        headers = {"X-Service-Signature": "0" * 64, "X-Service-Delivery-Id": "evil"}
+        invariants.forged_is_refused(self, await self.machine.deliver(headers, order.encode()))
+
     def _item(self, pick: int) -> Item | None:
         items = list(self.till.items.values())
         return items[pick % len(items)] if items else None
@@ -466,6 +490,34 @@ accept = "{chosen["accept"]}"
             self._happens(self._staff, "item.86", item.external_id)
             if seconds < 100:
                 self.later(seconds, self._happens, self._staff, "item.restore", item.external_id)
+
+    async def do_cancel(self, pick: int, code: str) -> None:
+        """Let staff cancel an order."""
+        open_ones = [each for each in self.service.orders.values() if each.state not in FINAL]
+        if open_ones:
+            order = open_ones[pick % len(open_ones)].id
+            self.given_up[order] = code
+            await self._asked("order.cancel", order=order, reason_code=code)
+
+    async def do_retry(self, pick: int) -> None:
+        """Let staff press Try again, whatever there is to try."""
+        if orders := list(self.service.orders):
+            await self._asked("order.retry", order=orders[pick % len(orders)])
+
+    def do_reject(self, pick: int) -> None:
+        """Let the kitchen reject a ticket."""
+        live = [each for each in self.till.tickets if each.live and each.status != "ready"]
+        if live:
+            ticket = live[pick % len(live)]
+            self.given_up[ticket.key] = "OTHER"
+            self.till.move(ticket, "rejected", "other", "burnt")
+
+    async def _asked(self, what: str, **arguments: Any) -> None:
+        try:
+            answer = await self.machine.perform(what, arguments, STAFF)
+        except BridgeError as failure:
+            answer = str(failure)
+        self.note("staff", did=what, **arguments, answer=answer)
 
     async def _staff(self, what: str, item: str) -> None:
         if what == "item.restore":
@@ -580,7 +632,7 @@ accept = "{chosen["accept"]}"
             )
 
     def _event(self, event: Event) -> None:
-        getattr(self, f"do_{event.what}")(**event.args)
+        self._happens(lambda: getattr(self, f"do_{event.what}")(**event.args))
 
     def _begin(self) -> None:
         machine.clear(self.folder / "data")
