@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 from tillbridge.cli import say
 from tillbridge.cli.say import Arguments, Lines, Show
+from tillbridge.core.formats import price
 from tillbridge.core.i18n import _, ngettext
 from tillbridge.core.operation import Answer
 from tillbridge.operations import items
@@ -147,7 +148,7 @@ def _menu(answer: "ItemsPage", given: Arguments) -> Lines:
         "",
         (_("ID"), "external_id"),
         (_("NAME"), _name),
-        (_("PRICE"), lambda each: f"{each['price']} {currency}"),
+        (_("PRICE"), lambda each: price(each["price"], currency)),
         (_("ON SALE"), _yes_or_no("on_sale")),
     )(answer, given)
     items_text = ngettext("{n} item", "{n} items", count).format(n=count)

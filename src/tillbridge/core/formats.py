@@ -57,6 +57,11 @@ def price(text: str, currency: str) -> str:
     return money(int(minor), currency)
 
 
+def currency_name(code: str, otherwise: str) -> str:
+    """Return what the reader calls a currency: `euro`, `Euro`; `otherwise` where Babel has none."""
+    return str(_locale().currencies.get(code, otherwise))
+
+
 @shown_by_locale
 def number(value: float) -> str:
     """Return a number with the locale's signs: `1,234.5`, `1.234,5`."""

@@ -10,6 +10,7 @@ from typing import Any
 
 from tillbridge.core.actor import Role
 from tillbridge.core.errors import ConfigError
+from tillbridge.core.formats import currency_name
 from tillbridge.core.i18n import _
 from tillbridge.model.currencies import currencies
 from tillbridge.orders.sentences import is_ticket_number
@@ -77,7 +78,7 @@ async def _fill(visit: Visit) -> Filled:
         "setup": answer,
         "titles": TITLES,
         "changeable": _CHANGEABLE,
-        "currencies": currencies(),
+        "currencies": [(each.code, currency_name(each.code, each.name)) for each in currencies()],
         "step_of": _STEP_OF,
         # Choosing an adapter loads the page again: its form stays in sight.
         "opened": "adapter" if adapter else visit.one_of("open", _CHANGEABLE),
