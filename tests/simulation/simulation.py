@@ -526,8 +526,12 @@ accept = "{chosen["accept"]}"
             answer = await self.machine.perform(what, {"store": "main", "item": item}, STAFF)
         except BridgeError as failure:
             self.note("staff", did=what, item=item, failed=str(failure))
+            if what == "item.restore":
+                self.later(10.0, self._staff, what, item)
             return
         self.note("staff", did=what, item=item, ok=answer is not None and answer["ok"])
+        if answer is None and what == "item.restore":
+            self.later(10.0, self._staff, what, item)  # the page does not answer: again
         if answer is not None and answer["ok"] and what == "item.86":
             self.off[item] = self.loop.now
 
