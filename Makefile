@@ -19,7 +19,7 @@ LIBRARIES = $(shell grep -c '^[a-z0-9].*==' requirements/dev.txt)
 LOCK_BIN := .venv-lock/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test check simulate fuzz mutants bench deb deb-test systemd-test reference messages goldens screenshots windows-bundle lock clean
+.PHONY: help setup demo test slow check simulate fuzz mutants bench deb deb-test systemd-test reference messages goldens screenshots windows-bundle lock clean
 
 help: ## list these targets
 	@echo 'usage: make TARGET [PYTHON=python3.12]'
@@ -34,9 +34,12 @@ setup: .venv/.installed ## make .venv, with the program in it
 demo: setup ## the whole thing on this machine (ARGS=--once plays it once and ends; TILL=clover another till)
 	$(BIN)/tillbridge demo $(if $(TILL),--till $(TILL)) $(ARGS)
 
-test: setup ## all tests (PYTEST_ARGS="tests/unit -x" for some)
+test: setup ## all tests but the slow ones (PYTEST_ARGS="tests/unit -x" for some)
 	@$(BIN)/python -m compileall -q src adapters/*/src  # tests start hundreds of processes of it
 	PYTHONDONTWRITEBYTECODE= $(BIN)/pytest $(PYTEST_ARGS)  # what pytest compiles, the next run has
+
+slow: setup ## the tests that do at length what others do in short
+	$(BIN)/pytest $(PYTEST_ARGS) -m slow --timeout 600
 
 check: setup ## format, lint, types, import layers
 	$(BIN)/ruff format --check .

@@ -8,8 +8,6 @@ import pytest
 from tests.support.bridge_process import until
 from tests.support.world import World
 
-pytestmark = pytest.mark.own_interpreter
-
 ROUNDS = 6
 ORDERS_A_ROUND = 8
 
@@ -79,6 +77,7 @@ async def test_a_ticket_that_was_eaten_by_the_till_is_not_written_again(shop: Wo
     await until("the next ticket is there", lambda: shop.till.tickets() == [second])
 
 
+@pytest.mark.own_interpreter
 async def test_an_order_that_was_acknowledged_is_written_after_a_kill(shop: World) -> None:
     (shop.till.orders).rename(shop.till.folder / "unplugged")  # the share is gone
     order = await shop.order("p1")

@@ -11,9 +11,8 @@ import pytest
 from tests.support.bridge_process import BridgeProcess, until
 from tests.support.world import SECRET, World
 
-pytestmark = pytest.mark.own_interpreter
 
-
+@pytest.mark.own_interpreter
 async def test_sigterm_drains_and_exits_0(shop: World) -> None:
     orders = [await shop.order("p1", wait=True) for _ in range(5)]
     started = time.monotonic()

@@ -15,7 +15,6 @@ def demo(till: str) -> tuple[int, str]:
     return done.returncode, done.stdout + done.stderr
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     "till",
     ["loyverse", "square", "clover", "aloha", "odoo", "printer", "a program"],

@@ -29,23 +29,8 @@ async def two_stores(tmp_path: Path) -> AsyncIterator[World]:
 
 async def merchants_turn(world: World, *arguments: str) -> tuple[int, str, str]:
     """Run a command that prints an address, and be the merchant who opens it and allows it."""
-    process = await asyncio.create_subprocess_exec(
-        *world.bridge.command(*arguments, "--no-browser"),
-        stdin=asyncio.subprocess.DEVNULL,
-        stdout=asyncio.subprocess.PIPE,
-        stderr=asyncio.subprocess.PIPE,
-        env=world.bridge.env,
-    )
-    assert process.stdout is not None
-    head = []
-    while line := (await asyncio.wait_for(process.stdout.readline(), 30)).decode():
-        head.append(line)
-        if line.startswith("Open: "):
-            async with world.http.get(line.removeprefix("Open: ").strip()) as page:
-                await page.read()
-            break
-    out, err = await asyncio.wait_for(process.communicate(), 60)
-    return process.returncode or 0, "".join(head) + out.decode(), err.decode()
+    code, out, err, _page = await world.allowed(*arguments, "--no-browser")
+    return code, out, err
 
 
 @pytest.mark.parametrize("running", [False, True], ids=["alone", "beside the daemon"])

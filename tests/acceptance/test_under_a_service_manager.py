@@ -10,8 +10,6 @@ from tests.support.bridge_process import until
 from tests.support.service_manager import ListeningManager
 from tests.support.world import World
 
-pytestmark = pytest.mark.own_interpreter
-
 
 @pytest.fixture
 def manager(world: World) -> Iterator[ListeningManager]:
@@ -21,6 +19,7 @@ def manager(world: World) -> Iterator[ListeningManager]:
     made.close()
 
 
+@pytest.mark.own_interpreter
 async def test_ready_is_told_when_both_listeners_answer(
     world: World, manager: ListeningManager
 ) -> None:
@@ -48,6 +47,7 @@ async def test_a_hung_loop_tells_nothing(world: World, manager: ListeningManager
     await until("it is alive again", lambda: "WATCHDOG=1" in manager.hear())
 
 
+@pytest.mark.own_interpreter
 async def test_what_a_watchdog_ends_leaves_a_traceback_and_no_damage(
     world: World, manager: ListeningManager
 ) -> None:

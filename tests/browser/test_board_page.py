@@ -309,7 +309,6 @@ async def test_chromium_finds_the_board_installable(browser: Browser, harness: P
     await page.close()
 
 
-@pytest.mark.slow
 async def test_an_86_goes_from_the_board_to_the_storefront_and_back(
     browser: Browser, tmp_path: Path
 ) -> None:

@@ -108,7 +108,6 @@ async def half_the_menu(world: World) -> None:
     await world.problem("menu.held")
 
 
-@pytest.mark.slow
 async def test_a_hold_is_dismissed_and_the_next_one_released(
     browser: Browser, tmp_path: Path
 ) -> None:

@@ -6,7 +6,7 @@ from playwright.async_api import Browser, expect
 from tests.support.page_harness import page_harness
 from tillbridge.core.errors import ConfigError
 
-pytestmark = [pytest.mark.browser, pytest.mark.slow, pytest.mark.timeout(120)]
+pytestmark = [pytest.mark.browser, pytest.mark.timeout(120)]
 
 
 async def test_alerts_are_set_up_without_a_script(browser: Browser) -> None:

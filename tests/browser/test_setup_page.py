@@ -13,7 +13,7 @@ from tests.support.fresh_machine import Fresh, fresh_machine, practice_service
 from tests.support.world import SECRET
 from tillbridge.config import load
 
-pytestmark = [pytest.mark.browser, pytest.mark.slow, pytest.mark.timeout(180)]
+pytestmark = [pytest.mark.browser, pytest.mark.timeout(180)]
 
 
 @pytest_asyncio.fixture(loop_scope="session")

@@ -63,7 +63,6 @@ async def test_a_problem_appears_and_goes_by_itself(browser: Browser, harness: P
     await page.close()
 
 
-@pytest.mark.slow
 async def test_a_broken_export_is_told_while_one_looks_and_so_is_its_end(
     browser: Browser, tmp_path: Path
 ) -> None:

@@ -121,7 +121,7 @@ def test_a_cut_is_held_or_within_the_limits(home: Path) -> None:
     assert passed > 20, "some cuts at the end of a line are a day's work"
 
 
-@pytest.mark.slow  # an export is read thousands of times
+@pytest.mark.slow(reason="cuts at every byte; in short at some of them, and at the last ones")
 @pytest.mark.parametrize("name", exports())
 def test_a_cut_at_any_byte_is_held_or_within_the_limits(home: Path, name: str) -> None:
     export = exports()[name]

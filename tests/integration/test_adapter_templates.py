@@ -11,7 +11,6 @@ from tillbridge.pos.scaffold import KINDS, make_package
 LEVELS = {"files": "silver", "http": "silver", "sql": "gold", "process": "gold"}
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS)
 def test_what_is_made_works_as_it_is(kind: str, tmp_path: Path) -> None:
     code, out, err = tillbridge("new", "corner_shop", "--kind", kind, "--in", ".", cwd=tmp_path)

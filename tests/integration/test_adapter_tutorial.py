@@ -13,7 +13,6 @@ ROOT = Path(__file__).resolve().parents[2]
 BLOCK = re.compile(r"^```(sh|diff|text)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(("page", "changes"), [("tutorial.md", 2), ("tutorial-files.md", 4)])
 def test_a_tutorial_leads_from_nothing_to_gold(page: str, changes: int, tmp_path: Path) -> None:
     if shutil.which("patch") is None:

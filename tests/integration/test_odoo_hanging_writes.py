@@ -80,7 +80,6 @@ def live(restaurant: Restaurant) -> list[str]:
     return [str(each["state"]) for each in restaurant.orders() if each["id"] in ids]
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: f"{row}")
 async def test_one_order_is_left_of_all_that_were_written(
     row: Row, restaurant: Restaurant, tmp_path: Path

@@ -1,12 +1,12 @@
 """Whatever customers, tills and services write stays text: on every page, in every question."""
 
 import re
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from dataclasses import replace
 
 import pytest
 
-from tests.support.hostile import CORPUS, PLANT, Planted, shape_of
+from tests.support.hostile import CORPUS, PLANT, TOGETHER, Planted, shape_of
 from tests.support.page_harness import PageHarness, page_harness
 from tests.support.page_sample import busy
 from tillbridge.web.site.book import Action, File, Page, path_of
@@ -14,6 +14,10 @@ from tillbridge.web.site.registry import EVERYTHING
 
 PATHS = [each for each in EVERYTHING if not isinstance(each, File)]
 ASKED = [each for each in PATHS if isinstance(each, Page) or each.ask is not None]
+ACTIONS = [each for each in ASKED if isinstance(each, Action)]
+BY_ITSELF = pytest.mark.slow(
+    reason="each text of the corpus by itself; in short they come together"
+)
 
 
 @pytest.fixture
@@ -32,13 +36,25 @@ def test_the_corpus_is_large_and_varied() -> None:
 async def test_hostile_text_leaves_the_page_as_it_is(
     harness: PageHarness, what: Page | Action
 ) -> None:
+    await looks_the_same(harness, what, TOGETHER)
+
+
+@BY_ITSELF
+@pytest.mark.parametrize("what", ASKED, ids=lambda each: each.path)
+async def test_each_hostile_text_leaves_the_page_as_it_is(
+    harness: PageHarness, what: Page | Action
+) -> None:
+    await looks_the_same(harness, what, CORPUS)
+
+
+async def looks_the_same(harness: PageHarness, what: Page | Action, texts: Sequence[str]) -> None:
     control = Planted(harness.control)
     harness.ask(control)
     path = path_of(what.path, dict.fromkeys(re.findall(r"\{([a-z_]+)\}", what.path), PLANT))
     harmless = await harness.get(path)
     assert harmless.status == 200, harmless.text
     shape, tags = shape_of(harmless.text), harmless.text.count("<")
-    for text in CORPUS:
+    for text in texts:
         control.text = text
         page = await harness.get(path)
         assert page.status == 200, text[:80]
@@ -48,14 +64,24 @@ async def test_hostile_text_leaves_the_page_as_it_is(
         assert page.text.count("<") == tags, text[:80]
 
 
-@pytest.mark.parametrize(
-    "action", [e for e in ASKED if isinstance(e, Action)], ids=lambda e: e.path
-)
-async def test_a_hostile_address_is_only_an_address(harness: PageHarness, action: Action) -> None:
+@pytest.mark.parametrize("number", range(len(ACTIONS)), ids=lambda each: ACTIONS[each].path)
+async def test_a_hostile_address_is_only_an_address(harness: PageHarness, number: int) -> None:
+    await is_only_an_address(harness, ACTIONS[number], CORPUS[number % 8 :: 8])
+
+
+@pytest.mark.slow(reason="each text of the corpus in each address; in short each in every eighth")
+@pytest.mark.parametrize("action", ACTIONS, ids=lambda each: each.path)
+async def test_each_hostile_address_is_only_an_address(
+    harness: PageHarness, action: Action
+) -> None:
+    await is_only_an_address(harness, action, CORPUS)
+
+
+async def is_only_an_address(harness: PageHarness, action: Action, texts: Sequence[str]) -> None:
     parts = re.findall(r"\{([a-z_]+)\}", action.path)
     harmless = await harness.get(path_of(action.path, dict.fromkeys(parts, PLANT)))
     shape = shape_of(harmless.text)
-    for text in CORPUS:
+    for text in texts:
         if not 0 < len(text) < 300:
             continue  # no address is that long, and a part of it is never empty
         if text in {".", ".."}:

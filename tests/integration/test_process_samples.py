@@ -12,7 +12,6 @@ ROOT = Path(__file__).resolve().parents[2]
 SAMPLES = ROOT / "docs/examples"
 
 
-@pytest.mark.slow
 def test_a_sample_passes_all_checks_and_reaches_its_level(tmp_path: Path) -> None:
     folder = shutil.copytree(SAMPLES / "process-shell", tmp_path / "my adapter")  # with a blank
     code, out, err = tillbridge("check", ".", "--json", cwd=folder)

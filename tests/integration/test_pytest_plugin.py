@@ -154,7 +154,6 @@ def test_the_command_writes_the_same_report_and_junit(package: Path) -> None:
     assert "no/where.json" in out
 
 
-@pytest.mark.slow
 def test_it_works_in_a_fresh_environment_with_the_package_installed(
     package: Path, tmp_path: Path
 ) -> None:

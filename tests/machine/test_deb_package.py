@@ -13,7 +13,7 @@ from tests.support.machine import Chroot, build_package, fresh_root, needs
 from tillbridge.core.compatibility import ledger_schemas
 
 LEDGERS = Path(__file__).resolve().parents[1] / "data" / "ledgers"
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
+pytestmark = pytest.mark.timeout(900)
 
 CONFIG = "etc/tillbridge/bridge.toml"
 DATA = "var/lib/tillbridge"

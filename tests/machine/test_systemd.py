@@ -18,7 +18,7 @@ from tests.support.machine import Chroot, Machine, booted, build_package, fresh_
 from tests.support.world import SECRET, World, make_world
 from tillbridge.core.compatibility import ledger_schemas
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
+pytestmark = pytest.mark.timeout(900)
 
 CONFIG = "etc/tillbridge/bridge.toml"
 DATA = "var/lib/tillbridge"

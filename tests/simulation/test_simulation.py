@@ -26,7 +26,6 @@ def _simulate(*arguments: str) -> subprocess.CompletedProcess[str]:
     )
 
 
-@pytest.mark.slow
 @pytest.mark.timeout(600)
 def test_the_invariants_hold_in_fresh_seeds(capsys: pytest.CaptureFixture[str]) -> None:
     done = _simulate("--fresh", "--cpu", CPU_S)
@@ -36,7 +35,6 @@ def test_the_invariants_hold_in_fresh_seeds(capsys: pytest.CaptureFixture[str]) 
     assert done.returncode == 0, done.stdout + done.stderr
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("plan", KEPT, ids=lambda path: path.stem)
 def test_a_kept_plan_finds_nothing_any_more(plan: Path) -> None:
     done = _simulate("--plan", str(plan))

@@ -6,7 +6,7 @@ items, instructions, what a till or the service said). `Planted` puts a hostile 
 
 import inspect
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from html.parser import HTMLParser
 from itertools import cycle
 from pathlib import Path
@@ -17,6 +17,21 @@ CORPUS: list[str] = [
     each["text"]
     for each in json.loads((Path(__file__).parents[1] / "data/hostile.json").read_text())
 ]
+
+
+def _together(longest: int) -> Iterator[str]:
+    """Yield texts of some of the corpus each, one after another, up to so many characters."""
+    joined = ""
+    for text in filter(str.strip, CORPUS):
+        if joined and len(joined) + len(text) > longest:
+            yield joined
+            joined = ""
+        joined += text + " "
+    yield joined
+
+
+# All of the corpus in a few texts: what is not escaped there changes a page all the same.
+TOGETHER = list(_together(600))
 
 
 def planted(value: Any, text: str) -> Any:  # noqa: ANN401 -- any JSON value

@@ -133,18 +133,25 @@ retry_s = 0.2
 
     async def connect(self) -> tuple[int, str, str]:
         """Run `tillbridge connect` and be the merchant who allows it."""
-        config = ("--config", str(self.bridge.config))
-        arguments = (*config, "connect", "main", "--no-browser")
+        code, out, err, seen = await self.allowed("connect", "main", "--no-browser")
+        return code, out + seen, err
+
+    async def allowed(self, *arguments: str) -> tuple[int, str, str, str]:
+        """Run a command that prints an address, and be the merchant who allows it there.
+
+        Returns the exit code, the output, the error output, and the page that the merchant saw.
+        """
         seen = ""
-        with started(*arguments, env=self.bridge.env) as command:
-            ended = asyncio.create_task(asyncio.to_thread(command.wait, 30))
+        config = ("--config", str(self.bridge.config))
+        with started(*config, *arguments, env=self.bridge.env) as command:
+            ended = asyncio.create_task(asyncio.to_thread(command.wait, 60))
             while not (ended.done() or (told := OPEN.search(command.output()))):
                 await asyncio.sleep(0.02)
             if told := OPEN.search(command.output()):
                 async with self.http.get(told[1]) as page:
                     seen = await page.text()
             done = await ended
-        return done.returncode, done.stdout + seen, done.stderr
+        return done.returncode, done.stdout, done.stderr, seen
 
     async def control(self, path: str, body: object = None, *, method: str = "POST") -> Any:  # noqa: ANN401 -- any JSON value
         """Ask the sandbox's control API."""

@@ -143,6 +143,16 @@ def test_every_silenced_finding_in_the_source_names_its_rule_and_its_reason() ->
     assert bare == []
 
 
+def test_what_is_left_to_make_slow_says_what_covers_it_in_make_test() -> None:
+    texts = {
+        path: path.read_text("utf-8")
+        for folder in ("tests", "adapters")
+        for path in (ROOT / folder).rglob("test_*.py")
+    }
+    bare = re.compile(r"mark\.slow\b(?!\(\s*reason=)")
+    assert [path for path, text in texts.items() if bare.search(text)] == []
+
+
 def test_the_licence_is_apache_2() -> None:
     text = (ROOT / "LICENSE").read_text("utf-8")
     assert project()["project"]["license"] == "Apache-2.0"
