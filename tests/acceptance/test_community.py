@@ -141,7 +141,7 @@ async def test_a_community_order_is_one_ticket_tied_to_its_parent(world: World) 
     assert theirs not in text
     async with world.http.get(f"{page}/communities/nowhere") as answer:
         assert answer.status == 503
-        assert "There are: hall." in await answer.text()
+        assert "Choose from: hall." in await answer.text()
 
 
 async def test_an_item_is_86ed_in_the_community_and_sold_by_its_store(world: World) -> None:
