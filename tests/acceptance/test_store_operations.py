@@ -222,7 +222,7 @@ async def test_an_event_tells_at_once_what_somebody_else_did(world: World) -> No
     await world.control("webhooks/send", event)
     await stands(world, status="inactive", paused_by="somebody else")
     _code, out, _err = await world.bridge.run("status")
-    assert "somebody closed it at the ordering service" in out
+    assert "someone closed it at the ordering service" in out
 
 
 @pytest.mark.skipif(os.name == "nt", reason="the daemon is stopped by a signal")
