@@ -118,6 +118,10 @@ async def test_trying_again_acts_at_a_touch_and_once(
     }"""  # what a second tap does before the answer is there
     assert await button.evaluate(twice) == [False, True]
     await expect(button).to_have_attribute("aria-busy", "true")
+    async with page.expect_response(lambda answer: "/orders/ord_1" in answer.url):
+        await change(harness)  # a refresh does not make the button one that may be pressed again
+    await page.evaluate("() => new Promise(done => requestAnimationFrame(() => done()))")
+    await expect(button).to_have_attribute("aria-busy", "true")
     await page.reload()
     await button.click()
     await expect(page.locator(".flash")).to_contain_text("Did retry.")

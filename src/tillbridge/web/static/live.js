@@ -14,9 +14,10 @@
     return from.querySelectorAll('[data-region]');
   }
 
+  /* Somebody types there, or what was pressed there has no answer yet. */
   function busy(region) {
     var active = document.activeElement;
-    return active && region.contains(active) && /^(INPUT|SELECT|TEXTAREA)$/.test(active.tagName)
+    return region.querySelector('button[aria-busy]') || active && region.contains(active) && /^(INPUT|SELECT|TEXTAREA)$/.test(active.tagName)
       && !active.readOnly;
   }
 
@@ -32,7 +33,7 @@
     }
   }
 
-  /* A page whose forms change with its state is loaded anew, unless somebody is typing. */
+  /* A page whose forms change with its state is loaded anew, unless somebody is typing or has pressed a button. */
   function moved(fresh) {
     var now = document.querySelector('[data-reload]'), then = fresh.querySelector('[data-reload]'),
       part = then && then.getAttribute('data-reload');
@@ -252,7 +253,8 @@
     if (button.hasAttribute('aria-busy')) { event.preventDefault(); return; }
     button.setAttribute('aria-busy', 'true');
   });
-  window.addEventListener('pageshow', function () {
+  window.addEventListener('pageshow', function (event) {
+    if (!event.persisted) { return; }
     var pressed = document.querySelectorAll('button[aria-busy]'), i;
     for (i = 0; i < pressed.length; i += 1) { pressed[i].removeAttribute('aria-busy'); }
   });
