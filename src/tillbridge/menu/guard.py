@@ -1,9 +1,9 @@
-"""Whether a plan may go out by itself, or waits for a person (invariant 4). Pure.
+"""Whether a plan may be sent automatically or has to wait for a person (invariant 4). Pure.
 
-Every reason is a sentence that a restaurant owner understands. A plan that passes is within every
-limit; the same plan gives the same reasons. What guests would notice otherwise than by items that
-are removed, and by prices, is a table (`RULES`): a rule says which items or parts it is about, and
-when one of them is hit. How many may be hit is decided the same way for all of them.
+Every reason is a sentence that a restaurant owner understands. A plan within all limits passes;
+the same plan always gives the same reasons. Prices and removed items have code of their own.
+Everything else that guests would notice is a table (`RULES`): each rule says which items or parts
+it looks at and when one of them counts. One function, `is_mass`, decides how many are too many.
 """
 
 from collections import Counter
@@ -20,22 +20,22 @@ from tillbridge.model.catalogue import AddOnGroup, Item, ItemTax, has_priced_cho
 from tillbridge.model.export_facts import FileEncoding
 from tillbridge.model.money import to_major
 
-FEW = 5  # so many items are a day's work, whatever the percentage
-FEW_PARTS = 2  # and so many categories, choices or options
-FEW_ADDED = 20  # and so many new items
-ALL = 3  # of so few, all at once are no day's work
-SLIP_FACTOR = 50  # a price that moves by this factor is a decimal point that slipped
-TAX_POINTS = Decimal(5)  # a tax that moves by more percentage points is no change of the law
-TAX_FACTOR = 2  # nor is one that doubles or halves
+FEW = 5  # up to this many items are normal daily changes, whatever the percentage
+FEW_PARTS = 2  # the same for categories, choices and options
+FEW_ADDED = 20  # the same for new items
+ALL = 3  # with at least this many, changing all of them at once is not normal
+SLIP_FACTOR = 50  # a price that changes by this factor has its decimal point in the wrong place
+TAX_POINTS = Decimal(5)  # no change of the law moves a tax by more percentage points
+TAX_FACTOR = 2  # nor doubles or halves it
 ITEMS = "items"
 _NAMES_SHOWN = 3
 _ASCII = "ascii"
-_UTF = "utf"  # what the codecs begin with that can write every language
+_UTF = "utf"  # prefix of the codecs that can encode every language
 
 
 @dataclass(frozen=True, slots=True)
 class Rules:
-    """The settings that decide, of one store; `currency` is for the sentences."""
+    """A store's settings that decide; `currency` is needed for the sentences."""
 
     menu: MenuSettings
     assumptions: AssumptionSettings
@@ -44,7 +44,7 @@ class Rules:
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """What is known of the text that a menu was read from.
+    """What is known about the text that a menu was read from.
 
     `ends_with_newline` as in `Catalogue`; `encodings` are by file.
     """
@@ -53,10 +53,10 @@ class Source:
     encodings: Mapping[str, FileEncoding] = field(default_factory=dict)
 
     def after(self, before: "Source", *, sent: bool) -> "Source":
-        """Return what is remembered when this follows `before`.
+        """Return what to remember when this source follows `before`.
 
-        A file of plain ASCII shows no encoding: what was known of it stays known. A line end that
-        is missing is no news to rely on where nothing was `sent`.
+        A pure ASCII file does not show its encoding, so what was known about it is kept. A missing
+        line end is not remembered if nothing was `sent`.
         """
         if not sent and self.ends_with_newline is False:
             return before
@@ -66,14 +66,14 @@ class Source:
 
 @dataclass(frozen=True, slots=True)
 class Totals:
-    """What the ledger knows of the accepted menu.
+    """What the ledger knows about the accepted menu.
 
-    `items` is how many there are. `category_items` is, for the categories of removed items, how
-    many accepted items each has (it may stop counting at one more than are removed). `having` is
-    how many items have a field of their own (sizes, taxes, ...), `parts` how many parts there are
-    of a kind; both only where the guard needs them (`wanted_counts`). `twins` are the ids of added
-    items that have the name of an accepted one which stays. `accepted_from` is what the accepted
-    menu was read from, `read_from` what this one was.
+    `items` is the number of items. `category_items` is the number of accepted items in each
+    category of a removed item (counting may stop at one more than are removed). `having` is the
+    number of items that have a certain field (sizes, taxes, ...), `parts` the number of parts of a
+    kind; both only where the guard needs them (`wanted_counts`). `twins` are the ids of added items
+    with the same name as an accepted item that stays. `accepted_from` is the source of the accepted
+    menu, `read_from` the source of this one.
     """
 
     items: int
@@ -88,7 +88,7 @@ class Totals:
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """Why a plan waits: a sentence, and the ids of the items it is about, the worst first."""
+    """Why a plan has to wait: a sentence, and the ids of the items it is about, worst first."""
 
     code: str
     text: str
@@ -96,7 +96,7 @@ class Finding:
 
 
 def findings(changes: Diff, totals: Totals, rules: Rules) -> tuple[Finding, ...]:
-    """Return what speaks against letting the plan go out by itself, in the order of `_ORDER`."""
+    """Return the reasons not to send the plan automatically, in the order of `_ORDER`."""
     found: list[Finding] = []
     if totals.items and changes.needs_push:
         found += _source(changes, totals)
@@ -111,9 +111,9 @@ def findings(changes: Diff, totals: Totals, rules: Rules) -> tuple[Finding, ...]
 
 
 def wanted_counts(changes: Diff) -> tuple[frozenset[str], frozenset[str]]:
-    """Return of which fields and which kinds of parts the guard needs the number accepted.
+    """Return the fields and the kinds of parts whose accepted number the guard needs.
 
-    Counting walks through the whole menu, so it is done only for what a rule may hold.
+    Counting reads the whole menu, so only what could break a rule is counted.
     """
     fields = {each.among for each in RULES if each.among and len(each.hits(changes)) >= ALL}
     kinds = {each.kind for each in RULES if each.kind != ITEMS and each.hits(changes)}
@@ -123,14 +123,14 @@ def wanted_counts(changes: Diff) -> tuple[frozenset[str], frozenset[str]]:
 
 
 def is_mass(hits: int, known: int, percent: float, *, few: int = FEW) -> bool:
-    """Whether so many of the known are more than a day's work: over the limit, or all of them."""
+    """Return whether this is more than normal daily changes: above the limit, or all of them."""
     if hits >= known >= ALL:
         return True
     return hits > few and hits * 100 > percent * known
 
 
 def left_by_category(changes: Diff, *, moved: bool = True) -> Counter[str]:
-    """Return how many items leave each category: off the menu or, if `moved`, into another one."""
+    """Return how many items leave each category: removed or, if `moved`, put into another one."""
     left = Counter(each for item in changes.removed.values() for each in item.categories)
     for change in changes.changed.values() if moved else ():
         left.update(set(change.before.categories) - set(change.after.categories))
@@ -138,22 +138,22 @@ def left_by_category(changes: Diff, *, moved: bool = True) -> Counter[str]:
 
 
 def plain(name: str) -> str:
-    """Return the name as people compare it: without a difference of case or blanks."""
+    """Return the name without differences of case and blanks, for comparing."""
     return " ".join(name.split()).casefold()
 
 
-# -- what guests would notice, one rule a way
+# -- what guests would notice: one rule for each kind of change
 
 
-Hit = Callable[[Any, Any], bool]  # of an item or a part as it was and as it is
+Hit = Callable[[Any, Any], bool]  # takes an item or a part, before and after
 
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """A way in which items, or parts of another `kind` (a field of Diff), change.
+    """One way in which items, or parts of another `kind` (a field of Diff), can change.
 
-    `among` is the field of Item that `hit` looks at, and that an item must have had to be hit (""
-    is the name, which all have).
+    `among` is the field of Item that `hit` looks at; only items that had it are counted ("" is the
+    name, which every item has).
     """
 
     code: str
@@ -162,7 +162,7 @@ class Rule:
     kind: str = ITEMS
 
     def hits(self, changes: Diff) -> list[tuple[str, str]]:
-        """Return external id and former name of what the rule is about."""
+        """Return the external id and former name of everything that the rule applies to."""
         if self.kind == ITEMS:
             of, changed = self.among or "name", changes.changed.values()
             pairs = [(each.before, each.after) for each in changed if of in each.fields]
@@ -186,7 +186,7 @@ def _loses_size_names(before: Item, after: Item) -> bool:
 
 
 def tax_rate(tax: ItemTax) -> Decimal | None:
-    """Return the sum of the rates in percent; None where one of them is no number."""
+    """Return the sum of the rates in percent, or None if one of them is not a number."""
     try:
         return sum((Decimal(each.rate) for each in tax.components), Decimal(0))
     except InvalidOperation:
@@ -204,7 +204,7 @@ def _moves_tax(before: Item, after: Item) -> bool:
 
 
 def must_be_chosen(group: AddOnGroup) -> bool:
-    """Whether a guest cannot order without choosing."""
+    """Return whether a guest has to choose before ordering."""
     return group.required or group.min_select > 0
 
 
@@ -233,7 +233,7 @@ RULES = (
     Rule("options_renamed", _is_renamed, kind="add_ons"),
     Rule("headings_renamed", _is_renamed, kind="categories"),
 )
-# What is said of each: how many were hit, of how many that could be, and the first of them by name.
+# The sentence for each rule: how many changed, out of how many, and the first of them by name.
 _TEXTS: Mapping[str, str] = {
     "sizes_lost": _("{count} of {known} items with sizes lose some of them ({names})"),
     "size_names_lost": _("{count} of {known} items have sizes without a name ({names})"),
@@ -269,11 +269,11 @@ def _losses(changes: Diff, totals: Totals, rules: Rules) -> Iterator[Finding]:
             yield Finding(rule.code, text, ids)
 
 
-# -- what the text of the export gives away, whatever it says
+# -- what the text of the export shows, whatever its content
 
 
 def _source(changes: Diff, totals: Totals) -> Iterator[Finding]:
-    """Yield that it was cut off, or that some program saved it anew and garbled it."""
+    """Yield a finding if the text was cut off, or was saved again by a program that garbled it."""
     before, now = totals.accepted_from, totals.read_from
     if before.ends_with_newline and now.ends_with_newline is False:
         lost = [*changes.removed.values(), *(each.after for each in changes.content.values())]
@@ -301,11 +301,11 @@ def _source(changes: Diff, totals: Totals) -> Iterator[Finding]:
         yield Finding("encoding", text.format(file=name, was=was.encoding.upper(), **found))
 
 
-# -- items that come and go
+# -- added and removed items
 
 
 def _departures(changes: Diff, totals: Totals, rules: Rules) -> Iterator[Finding]:
-    """Yield the items that are removed, and the categories that are left without any."""
+    """Yield removed items, and categories that lose all of their items."""
     removed = len(changes.removed)
     if removed and totals.items - removed + len(changes.added) <= 0:
         text = _("the export has no items; the storefront has {count}")
@@ -335,7 +335,7 @@ def _departures(changes: Diff, totals: Totals, rules: Rules) -> Iterator[Finding
 
 
 def _emptied(left: Counter[str], totals: Totals) -> dict[str, str]:
-    """Return the names of the categories that lose all of their items, and at least two, by id."""
+    """Return the names, by id, of the categories that lose all of their items (two or more)."""
     accepted, names = totals.category_items, totals.category_names
     return {
         key: names.get(key, key)
@@ -345,7 +345,7 @@ def _emptied(left: Counter[str], totals: Totals) -> dict[str, str]:
 
 
 def _additions(changes: Diff, totals: Totals, rules: Rules) -> Iterator[Finding]:
-    """Yield new items that nobody has seen, that cost nothing, or that are too many."""
+    """Yield new items if they need a look, cost nothing, or are too many."""
     added, known, percent = changes.added, totals.items, rules.menu.max_changed_percent
     if rules.menu.approve_first and not known:
         text = ngettext(
@@ -378,10 +378,10 @@ def _additions(changes: Diff, totals: Totals, rules: Rules) -> Iterator[Finding]
 
 
 def _is_free(item: Item, changes: Diff) -> bool:
-    """Whether guests get it for nothing, whatever they choose with it."""
+    """Return whether guests get the item for nothing, whatever they choose with it."""
     groups = changes.addon_groups.put
     if any(each.price > 0 for each in prices_of(item)) or set(item.addon_groups) - groups.keys():
-        return False  # a choice that was there before may have the price
+        return False  # a choice that existed before may have the price
     return not has_priced_choice(item, groups, changes.add_ons.put)
 
 
@@ -389,7 +389,7 @@ def _is_free(item: Item, changes: Diff) -> bool:
 
 
 def _prices(changes: Diff, totals: Totals, rules: Rules) -> Iterator[Finding]:
-    """Yield what is free now, the decimal points that slipped, and prices that move wildly."""
+    """Yield items that are now free, misplaced decimal points, and prices that change a lot."""
     moved: list[tuple[str, int, int, str]] = []  # name, before, after, id; of variants that stay
     for external_id, change in changes.changed.items():
         was, now = change.before, change.after
@@ -404,7 +404,7 @@ def _prices(changes: Diff, totals: Totals, rules: Rules) -> Iterator[Finding]:
         text = _("now free: {names}").format(names=listed(list(zeroed), _NAMES_SHOWN))
         yield Finding("free", text, tuple(zeroed.values()))
 
-    slipped: dict[str, tuple[float, str]] = {}  # those that moved most come first
+    slipped: dict[str, tuple[float, str]] = {}  # largest change first
     put = changes.add_ons.put
     options = [(was.name, was.price, put[k].price, "") for k, was in changes.add_ons.before.items()]
     for name, before, after, external_id in (*moved, *options):

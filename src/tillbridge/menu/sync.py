@@ -1,4 +1,4 @@
-"""The menu's way from the POS to the service, on one page: `MenuSync.round`."""
+"""How the menu gets from the POS to the service, on one page: `MenuSync.round`."""
 
 import asyncio
 import time
@@ -42,7 +42,8 @@ WHOLE = SyncRequest(whole=True)
 FULL = SyncRequest(whole=True, full=True)
 DRIFTS_AT_ONCE = 5
 DRIFT_CALM_S = 1800.0
-FIRST_IMPORT = "menu_first_import"  # the fact: {at, lines, summary} of a menu nobody had seen
+# The fact: {at, lines, summary} of a menu that nobody has looked at.
+FIRST_IMPORT = "menu_first_import"
 PENDING = "menu_pending"  # the fact: how many changes the service has not accepted yet
 
 
@@ -51,22 +52,23 @@ class MenuSync(SyncLane[Assessment]):
 
     def __init__(self, ctx: MenuContext) -> None:
         super().__init__(ctx, "menu")
-        self.on_end: Callable[[], None] = lambda: None  # of a round that availability follows from
+        # Called after a round that availability depends on.
+        self.on_end: Callable[[], None] = lambda: None
         self._known: AbstractSet[int] | None = None  # fingerprints of what the service has
-        self._counts: tuple[int, int, int] | None = None  # of an export, as they were last logged
+        self._counts: tuple[int, int, int] | None = None  # of an export, as last logged
         self._doubted_digest = ""  # of a refused plan after which everything was pushed
-        self.differing: Differing | None = None  # what the storefront has not got yet, for people
+        self.differing: Differing | None = None  # what the storefront does not have yet, for people
         self._drift = DriftPauses()
 
     async def round(self, request: SyncRequest) -> Assessment | None:
-        """Bring the service's menu in line with the POS; None where that cannot be read now."""
+        """Bring the service's menu in line with the POS; None if the POS cannot be read now."""
         ctx = self.ctx
 
-        # settle: whose menu the ledger knows, and what became of pushes that broke off
+        # settle: which store's menu the ledger has, and how interrupted pushes ended
         connected = await settle_storefront(ctx)
         request = await self._settle(connected, request)
 
-        # read: the difference to what the service has where that will do, else the whole menu
+        # read: only what differs from the service if that is enough, otherwise the whole menu
         whole = request.whole or request.full or not await self._fingerprints()
         with gc_paused() if whole else nullcontext(), ctx.underway("reading"):
             reading = await self.read_export(partial(self._read, whole=whole))
@@ -76,15 +78,16 @@ class MenuSync(SyncLane[Assessment]):
             return None
 
         with gc_paused() if whole else nullcontext():
-            # overlay: what the POS says of availability apart from its menu, then what staff say;
-            # as it is after reading, so that what sold out meanwhile does not come back
+            # overlay: availability that the POS reports apart from its menu, then what staff have
+            # set; as of after the reading, so that an item which sold out meanwhile does not come
+            # back
             ctx.calls.sent.clear()
             overlay = Overlay(ctx.clock.now_ms(), ctx.by_pos)
 
             # compare: with what the service has accepted
             comparison = await ctx.read(compare, reading, overlay)
 
-            # guard, plan: which calls, and whether a person has to look first
+            # guard, plan: which calls to make, and whether a person has to look first
             assessment = await asyncio.to_thread(
                 guard_and_plan, comparison, ctx.rules, overlay.now_ms, full=request.full
             )
@@ -97,17 +100,18 @@ class MenuSync(SyncLane[Assessment]):
         if connected.store_id is None:
             return assessment
 
-        # hold: what a person has to look at waits, and what the service refused is not repeated
+        # hold: what a person has to look at waits; what the service refused is not repeated
         await record_hold(ctx, assessment)
         sendable = await self._sendable(assessment)
 
-        # push, acknowledge: call after call, and only what the service accepted; report the end
+        # push, acknowledge: one call after another, and only what the service accepted; report the
+        # end
         all_well = True
         if sendable.plan.steps:
             all_well = await self._push(connected.store_id, sendable, request.since)
         else:
             await self._record_nothing_to_push(sendable)
-        if all_well and not self.refused_digest:  # else the service still refuses the rest
+        if all_well and not self.refused_digest:  # otherwise the service still refuses the rest
             if not sendable.reasons:
                 self.differing = None
             self.succeeded()
@@ -117,7 +121,7 @@ class MenuSync(SyncLane[Assessment]):
         return assessment
 
     async def now(self, request: SyncRequest = USUAL) -> Assessment | None:
-        """Make a round now; None where the export cannot be read, or the POS has no menu.
+        """Make a round now; None if the export cannot be read, or the POS has no menu.
 
         Raises ServiceError, JobLost or LedgerError.
         """
@@ -135,7 +139,7 @@ class MenuSync(SyncLane[Assessment]):
                 self.on_end()
         return assessment
 
-    # -- reading the menu, as its difference to what the service has or whole
+    # -- reading the menu: what differs from the service, or everything
 
     async def _fingerprints(self) -> AbstractSet[int]:
         """Return the fingerprints of what the service has; cached until that changes."""
@@ -144,7 +148,7 @@ class MenuSync(SyncLane[Assessment]):
         return self._known
 
     async def _read(self, *, whole: bool) -> Catalogue | CatalogueChanges:
-        """Return the menu, or what differs in it. Raises PosFailure where it cannot be read now."""
+        """Return the menu, or what differs in it. Raises PosFailure if it cannot be read now."""
         pos, started = self.ctx.pos, time.perf_counter()
         reading: Catalogue | CatalogueChanges
         if pos.reads_changes and not whole:
@@ -156,7 +160,7 @@ class MenuSync(SyncLane[Assessment]):
         fresh = reading if isinstance(reading, Catalogue) else reading.fresh
         items = len(fresh.items) if isinstance(reading, Catalogue) else reading.items_read
         counts = (items, len(fresh.items), len(fresh.bad_rows))
-        # A till that is asked every few seconds mostly answers the same.
+        # A till that is asked every few seconds usually gives the same answer.
         write = log.debug if counts == self._counts else log.info
         self._counts = counts
         write(
@@ -169,20 +173,19 @@ class MenuSync(SyncLane[Assessment]):
         )
         return reading
 
-    # -- what makes a round another one
+    # -- what the next round has to do differently
 
     def distrust(self) -> None:
-        """Push it all: the storefront is said to show what the service never was sent.
+        """Push everything: the storefront shows something that was never sent to the service.
 
-        As with drift, a till that says so with every order does not press the service.
+        As with drift, reports that come with every order do not cause a push each time.
         """
         self.request(FULL, after_s=self._drift.pause(self.ctx.clock.monotonic()))
 
     async def drifted(self, external_ids: frozenset[str]) -> None:
-        """Take note that the service does not know these items: forget them, and push it all.
+        """Record that the service does not know these items: forget them, and push everything.
 
-        A service that goes on losing what it accepted is not pressed: each full push for drift
-        waits longer than the one before.
+        If the service keeps losing what it accepted, each full push waits longer than the last.
         """
         at = self.ctx.clock.now_ms()
 
@@ -194,7 +197,7 @@ class MenuSync(SyncLane[Assessment]):
         self._push_all_soon(items=len(external_ids))
 
     async def is_whole_due(self) -> bool:
-        """Whether the next round has to push everything, for whoever only looks."""
+        """Return whether the next round has to push everything; changes nothing."""
         if self._one_at_a_time.locked():
             return await self.ctx.read(get_fact, pushes.WHOLE_DUE) is not None
         async with self._one_at_a_time:
@@ -208,14 +211,14 @@ class MenuSync(SyncLane[Assessment]):
         self.request(FULL, after_s=pause)
 
     async def _settle(self, connected: Connected, request: SyncRequest) -> SyncRequest:
-        """Settle what the ledger has left open; return what the round has to do then."""
+        """Settle what the ledger has left open; return what the round has to do."""
         if connected.store_id is not None and connected.open_pushes:
             for each in connected.open_pushes:
                 await settle_push(self.ctx, connected.store_id, each)
             self._known = None
         if request.retry_refused:
-            # Only here, between two readings: a refused record counts as known, so that a reading
-            # with it and a comparison without it would take its item for gone.
+            # Only here, between two readings: a refused record counts as known, so reading with it
+            # and comparing without it would make its item look removed.
             refused = await self.ctx.read(menu.refused_items)
             await self.ctx.write(menu.clear_refusals, refused.keys())
             self.refused_digest = ""
@@ -226,9 +229,9 @@ class MenuSync(SyncLane[Assessment]):
         return request | FULL
 
     async def _push_variants(self, connected: Connected) -> None:
-        """Take variants off sale, or back on, while the menu cannot be read or must wait.
+        """Take variants off sale, or put them back, while the menu cannot be read or has to wait.
 
-        No availability call names a variant, so that this takes the item object.
+        The availability calls cannot name a variant, so this sends the item object.
         """
         if connected.store_id is None:
             return
@@ -243,7 +246,7 @@ class MenuSync(SyncLane[Assessment]):
             self._known = None
 
     async def _sendable(self, assessment: Assessment) -> Assessment:
-        """Return what may go out: of a plan that the service refused as it is, availability."""
+        """Return what may be sent: only availability, if the service has refused this very plan."""
         changes = assessment.comparison.changes
         if self.refused_digest and self.refused_digest != await digest_of(assessment):
             self.refused_digest = ""
@@ -261,7 +264,7 @@ class MenuSync(SyncLane[Assessment]):
         return assessment
 
     async def _record_reading(self, assessment: Assessment, connected: Connected) -> None:
-        """Record what was read and what differs, and report what of it concerns people."""
+        """Record what was read and what differs, and report what concerns people."""
         ctx, comparison, at = self.ctx, assessment.comparison, self.ctx.clock.now_ms()
         if comparison.whole:
             pass_over(comparison.items_read)
@@ -293,9 +296,9 @@ class MenuSync(SyncLane[Assessment]):
             self._known = None
 
     async def _push(self, store_id: str, assessment: Assessment, since: float | None) -> bool:
-        """Push the plan, for an export changed at `since`, and report what came of it.
+        """Push the plan for an export that changed at `since`, and report the result.
 
-        Return whether the service has all of it, apart from what it refused item by item.
+        Return whether the service has everything, apart from items that it refused one by one.
         """
         ctx, started = self.ctx, time.perf_counter()
         finish = partial(record_end, assessment=assessment, clock=ctx.clock)
@@ -308,7 +311,7 @@ class MenuSync(SyncLane[Assessment]):
                 ctx.report("menu.taken_in_part")
             report_refusals(ctx, result.refusals)
             if result.refused:
-                self.worker.wake()  # for what was left out of the narrowed calls
+                self.worker.wake()  # for what the narrowed calls left out
         else:
             await self._report_incomplete(assessment, result)
         ended = ctx.clock.monotonic()
@@ -321,18 +324,18 @@ class MenuSync(SyncLane[Assessment]):
             ms=round((time.perf_counter() - started) * 1000),
             **({} if since is None else {"since_change_ms": round((ended - since) * 1000)}),
         )
-        await self._fingerprints()  # so that the next export finds it at hand
+        await self._fingerprints()  # so that they are ready for the next export
         return result.is_complete
 
     async def _report_incomplete(self, assessment: Assessment, result: PushResult) -> None:
-        """Report what the service did not take, and push it all where it has lost something."""
+        """Report what the service did not accept; push everything if it has lost something."""
         ctx = self.ctx
         report_refusals(ctx, await ctx.read(menu.refused_items))
         if result.drifted:
             await self.drifted(frozenset(result.drifted))
             return
-        # What differs is sent on the ground of what the service had: a service that lost some of
-        # that refuses a change which it accepts as part of a full push. That is tried once a plan.
+        # Only differences are sent, so a service that has lost a part refuses a change that it
+        # would accept in a full push. A full push is tried once for each plan.
         digest = await digest_of(assessment)
         is_doubtful = assessment.plan.kind != "full" and self._doubted_digest != digest
         if result.lacks or is_doubtful:
@@ -345,21 +348,21 @@ class MenuSync(SyncLane[Assessment]):
             ctx.report(self.push_failed, {"detail": result.failure}, self.subject)
 
     async def _record_nothing_to_push(self, assessment: Assessment) -> None:
-        """Record that the service has all of it, where that is news."""
+        """Record that the service has everything, if that is new."""
         comparison = assessment.comparison
         accepted = comparison.totals.accepted_from
         news = any(comparison.changes.parts_gone.values()) or accepted != (
             comparison.totals.read_from.after(accepted, sent=False)
         )
-        # A full push of nothing: nothing is on either side.
+        # A full push of an empty menu: there is nothing on either side.
         if assessment.plan.kind == "full" or (news and not assessment.reasons):
             await self.ctx.write(record_end, None, assessment=assessment, clock=self.ctx.clock)
 
 
 class DriftPauses:
-    """How long to wait before a full push for drift: the first few go at once, then ever longer.
+    """How long to wait before a full push for drift: the first few not at all, then ever longer.
 
-    A menu that somebody else edits by hand drifts a few times; one that drifts with every push
+    A menu that somebody also edits by hand drifts a few times; one that drifts after every push
     would keep the service busy for nothing.
     """
 
@@ -368,7 +371,7 @@ class DriftPauses:
         self._in_a_row = 0
 
     def pause(self, now: float) -> float:
-        """Return the pause in seconds for drift that is seen `now` (monotonic)."""
+        """Return the pause in seconds for drift found `now` (monotonic)."""
         if self._last is None or now - self._last > DRIFT_CALM_S:
             self._in_a_row = 0
         self._last = now
@@ -379,18 +382,18 @@ class DriftPauses:
         return min(30.0 * 2.0**doubled, DRIFT_CALM_S / 2)
 
 
-# -- what has to be settled before a menu is compared
+# -- what has to be settled before menus are compared
 
 
 async def settle_storefront(ctx: MenuContext) -> Connected:
     """Bring what the ledger remembers of the menu in line with the storefront it belongs to.
 
-    At another store or another address the accepted menu is forgotten: it never had any of it. A
-    new integration of the same store may have kept it or lost it: every item is sent again, and the
-    guard still compares with it.
+    For another store or another address, forget the accepted menu: that storefront never had it. A
+    new integration of the same store may have kept or lost it: send every item again, while the
+    guard still compares with the accepted menu.
     """
     found = await ctx.read(pushes.connected, ctx.service_settings.base_url)
-    # At once, because a push that this process carries out may end at any moment.
+    # Immediately, because a push of this process may end at any moment.
     stale = [each for each in found.open_pushes if each.id not in ctx.calls.push_ids]
     found = replace(found, open_pushes=stale)
     now = found.now
@@ -412,16 +415,16 @@ async def settle_storefront(ctx: MenuContext) -> Connected:
     return found
 
 
-# -- what is recorded of a round
+# -- what is recorded after a round
 
 
 async def digest_of(assessment: Assessment) -> str:
-    """Return the name of the plan's content, made beside the event loop."""
+    """Return the digest of the plan's content, computed outside the event loop."""
     return await asyncio.to_thread(lambda: ContentDigest(assessment.comparison.changes).text)
 
 
 async def record_hold(ctx: MenuContext, assessment: Assessment) -> None:
-    """Let the plan wait where it has to; else nothing waits any more."""
+    """Put the plan on hold if it has to wait; otherwise end an earlier hold."""
     hold, reasons = assessment.comparison.hold, assessment.reasons
     if not reasons:
         if hold is not None and not assessment.approved:
@@ -446,9 +449,9 @@ def record_end(
     assessment: Assessment,
     clock: Clock,
 ) -> None:
-    """Record that the service has what was planned, apart from what it refused item by item.
+    """Record that the service has what was planned, apart from items that it refused.
 
-    Without a result nothing had to be sent.
+    Without a result, nothing had to be sent.
     """
     comparison, at = assessment.comparison, clock.now_ms()
     if assessment.plan.kind == "full":
@@ -470,7 +473,7 @@ def record_end(
 
 
 async def record_first_import(ctx: MenuContext, first: MenuSummary) -> None:
-    """Record the summary of a first import for people, who have nothing to compare it with."""
+    """Record the summary of a first import for people, who cannot compare it with anything."""
     currency, at = ctx.rules.currency, ctx.clock.now_ms()
     lines, summary = list(summary_lines(first, currency)), first.to_json(currency)
     known = await ctx.read(get_fact, FIRST_IMPORT)

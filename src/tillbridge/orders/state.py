@@ -1,8 +1,8 @@
-"""An order from its delivery to its end as one function: `decide(row, event) -> Change`.
+"""An order from delivery to end as one function: `decide(row, event) -> Change`.
 
-Pure: a row and an event in, the row after it and its log out. `orders.repository` commits a change;
-the writer's next work (`phase_of`), the notifier's next call (`call_for`) and the problems that
-people see (`problems_of`) all follow from the row after it, and from nothing else.
+Pure: takes a row and an event, returns the new row and its log entries. `orders.repository`
+commits the change. The writer's next work (`phase_of`), the notifier's next call (`call_for`) and
+the problems that people see (`problems_of`) all follow from the new row alone.
 """
 
 from collections.abc import Container, Mapping
@@ -42,7 +42,7 @@ _PATH: tuple[OrderState, ...] = tuple(
     state for state in OrderState if state is not OrderState.CANCELLED
 )
 RANK = {state: rank for rank, state in enumerate(_PATH)}
-# The call that leads on from a state, the state that it leaves, and the one that it leads to.
+# The call that follows on a state: the state it leaves, and the one it leads to.
 FORWARD = dict(zip(_PATH, (Call.ACCEPT, Call.PREPARING, Call.READY), strict=False))
 LEAVES = {call: state for state, call in FORWARD.items()}
 LEADS_TO = dict(zip(FORWARD.values(), _PATH[1:], strict=False)) | {
@@ -50,7 +50,7 @@ LEADS_TO = dict(zip(FORWARD.values(), _PATH[1:], strict=False)) | {
 }
 FINAL = frozenset({OrderState.COMPLETED, OrderState.CANCELLED})
 
-# A till that never says "ready", and a service that never says "delivered": a day later it is over.
+# For tills that never say "ready", and a service that never says "delivered": closed after a day.
 STALE_MS = 24 * 3600 * 1000
 
 CANCELLED_UNSEEN = "order.cancelled"
@@ -58,7 +58,8 @@ NOT_WITHDRAWN = "order.not_withdrawn"
 TAKEN_BACK = "order.ticket_taken_back"
 CLOSED_BY_SERVICE = "order.closed_by_service"
 
-_BY_ACCEPTS = {True: OrderState.ACCEPTED, False: OrderState.CREATED}  # the least it has to be
+# The earliest state it can be in.
+_BY_ACCEPTS = {True: OrderState.ACCEPTED, False: OrderState.CREATED}
 
 
 Entry = tuple[str, dict[str, Any]]
@@ -67,10 +68,10 @@ _Next = tuple[OrderRow, list[Entry]]
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """What an event came to: the row before and after, and what the order's log gains.
+    """What an event leads to: the row before and after, and new entries of the order's log.
 
-    `before` is None for an order that is new; `order` is what its payload says, where that has just
-    been parsed. `event` is None for an order that is new or that a restart resumes.
+    `before` is None for a new order; `order` is the parsed payload, if it has just been parsed.
+    `event` is None for an order that is new or resumed after a restart.
     """
 
     before: OrderRow | None
@@ -81,7 +82,7 @@ class Change:
 
 
 def decide(row: OrderRow, event: Event, now_ms: int) -> Change:
-    """Return what `event` makes of the order. Total: one that comes too late changes nothing."""
+    """Return how `event` changes the order. Total: an event that comes too late changes nothing."""
     after, entries = _next(row, event, now_ms)
     if after.service_state in FINAL and after.refused:
         after = after.replace(refused={})
@@ -115,7 +116,8 @@ def _next(row: OrderRow, event: Event, now_ms: int) -> _Next:  # noqa: C901, PLR
             return after, [("order.on_paper", {"why": why})]
         case WriteFailed(note, counts) if waits:
             after = row.replace(attempts=row.attempts + counts)
-            if note == row.last_failure or is_held(row):  # held, it waits for a person above all
+            # On hold, it waits for a person first of all.
+            if note == row.last_failure or is_held(row):
                 return after, []
             return after.replace(last_failure=note), [("order.wait", {"reason": note})]
         case Held(note) if waits:
@@ -160,7 +162,7 @@ def _next(row: OrderRow, event: Event, now_ms: int) -> _Next:  # noqa: C901, PLR
         case TicketMoved(status) if row.closed_at is None and row.service_state not in FINAL:
             return _ticket_moved(row, OrderState(status), now_ms)
         case Delivered() if row.service_state is not OrderState.COMPLETED or row.closed_at is None:
-            # What was believed of a cancel was wrong.
+            # What we assumed about a cancel was wrong.
             after = row.replace(
                 service_state=OrderState.COMPLETED,
                 desired_state=OrderState.COMPLETED,
@@ -184,10 +186,10 @@ def _next(row: OrderRow, event: Event, now_ms: int) -> _Next:  # noqa: C901, PLR
 
 
 def _to_cancel(row: OrderRow, event: CancelWanted, now_ms: int) -> _Next:
-    """Want the cancel.
+    """Request the cancel.
 
-    A person may cancel what the POS calls completed, what was given up, and what the service
-    refused to cancel before: as long as the service has not finished it.
+    A person may cancel an order that the POS calls completed, that was given up, or whose cancel
+    the service refused before, as long as the service has not finished it.
     """
     by_person = bool(event.by)
     if row.closed_at is not None and not by_person:
@@ -217,7 +219,7 @@ def _to_cancel(row: OrderRow, event: CancelWanted, now_ms: int) -> _Next:
 
 
 def _left(row: OrderRow, event: Withdrawn | TicketLeft, now_ms: int) -> Mapping[str, Any]:
-    """Note that a person has to remove the ticket, with the POS's own words and remedy."""
+    """Note that a person has to remove the ticket, with the POS's own reason and remedy."""
     detail = {"why": f": {event.why.rstrip('.')}"} if event.why else {}
     if event.fix:
         detail["remedy"] = event.fix
@@ -225,7 +227,7 @@ def _left(row: OrderRow, event: Withdrawn | TicketLeft, now_ms: int) -> Mapping[
 
 
 def _ticket_moved(row: OrderRow, state: OrderState, now_ms: int) -> _Next:
-    """Move the order on; a POS that knows the ticket has it, or is asked before it is written."""
+    """Advance the order; a POS that knows the ticket has it, or is asked before writing it."""
     ticket = {
         TicketState.WAITING: TicketState.WRITING,
         TicketState.WRITING: TicketState.WRITTEN,
@@ -240,10 +242,10 @@ def _ticket_moved(row: OrderRow, state: OrderState, now_ms: int) -> _Next:
 
 
 def _handled(row: OrderRow, how: ByHand, now_ms: int) -> OrderRow:
-    """Leave the order to a person. Why the till did not have it (`last_failure`) stays.
+    """Leave the order to a person. The reason why the till did not have it (`last_failure`) stays.
 
-    Typed into the till it is accepted like any order that is written; settled it is closed. One
-    that is on paper may be over meanwhile.
+    If typed into the till, it is accepted like any order that was written; if settled, it is
+    closed. An order that was printed may be finished by now.
     """
     typed = how == "typed"
     row = row.replace(unseen={}, refused=row.refused if typed else {})
@@ -262,10 +264,10 @@ def _handled(row: OrderRow, how: ByHand, now_ms: int) -> OrderRow:
 
 
 def _retried(row: OrderRow) -> OrderRow:
-    """Make refused calls again; resume what was given up, and ask for what was held.
+    """Repeat refused calls; resume what was given up, and release what was on hold.
 
-    A cancel that the service refused stays desired: it is the call that is tried again. Of an order
-    that is resumed the POS is asked whether it has it before anything is written.
+    A cancel that the service refused stays desired: it is the call to repeat. If an order is
+    resumed, the POS is asked whether it has the ticket before anything is written.
     """
     after = row.replace(refused={}, last_failure="asked_for" if is_held(row) else row.last_failure)
     cancelled = row.desired_state is OrderState.CANCELLED
@@ -283,7 +285,7 @@ def _retried(row: OrderRow) -> OrderRow:
 
 
 def merged(desired: OrderState, news: OrderState) -> OrderState:
-    """Return what the order shall be after `news` from the POS.
+    """Return the desired state of the order after `news` from the POS.
 
     It never goes back: a late "preparing" after "ready" changes nothing. Cancelled and completed
     are final, whichever came first.
@@ -308,12 +310,12 @@ class Phase(StrEnum):
     """What an order waits for at its POS."""
 
     WRITE = "write"
-    CONFIRM = "confirm"  # written; the POS has to say that it accepts it
+    CONFIRM = "confirm"  # written; the POS has to accept it
     WITHDRAW = "withdraw"  # cancelled; its ticket has to leave the POS
 
 
 def phase_of(row: OrderRow, accept: Literal["when_written", "when_confirmed"]) -> Phase | None:
-    """Return what the order waits for; None where the POS has nothing more to do with it."""
+    """Return what the order waits for; None if there is nothing left to do at the POS."""
     if row.closed_at is not None:
         return None
     if row.desired_state is OrderState.CANCELLED:
@@ -325,10 +327,10 @@ def phase_of(row: OrderRow, accept: Literal["when_written", "when_confirmed"]) -
 
 
 def call_for(row: OrderRow, at: OrderState | None = None) -> Call | None:
-    """Return the next call to the service for the order; None where nothing is to be reported.
+    """Return the next call to the service for the order; None if there is nothing to report.
 
-    The service hears of an order once the POS has it, or it is cancelled. `at` is where it may
-    have the order, if that is not what the row says.
+    The service is told about an order once the POS has it, or when it is cancelled. `at` is the
+    state it may have at the service, if that is not the one in the row.
     """
     cancelled = row.desired_state is OrderState.CANCELLED
     if row.closed_at is not None or not (cancelled or row.ticket is TicketState.WRITTEN):
@@ -339,18 +341,18 @@ def call_for(row: OrderRow, at: OrderState | None = None) -> Call | None:
 def next_call(
     at: OrderState, desired: OrderState, refused: Container[str] = frozenset()
 ) -> Call | None:
-    """Return the one call that comes next on the way from `at` to `desired`, None for none."""
+    """Return the one call that comes next on the way from `at` to `desired`, or None."""
     if desired is OrderState.CANCELLED:
         return None if at in FINAL or Call.CANCEL in refused else Call.CANCEL
     return next(iter(calls_ahead(at, desired, refused)), None)
 
 
 def calls_ahead(at: OrderState, desired: OrderState, refused: Container[str]) -> list[Call]:
-    """Return the calls, but for a cancel, that are still to be made, in order.
+    """Return the calls that are still to be made, in order, except a cancel.
 
-    A jump is walked: created to ready takes accept, preparing and ready, in order. An order the POS
-    has completed is walked to ready and then waits for order.delivered. A call that the service has
-    `refused` for good is left out; those after it are still made.
+    Steps are not skipped: from created to ready takes accept, preparing and ready, in this order.
+    An order that the POS has completed goes to ready and then waits for order.delivered. A call
+    that the service has `refused` for good is left out; the ones after it are still made.
     """
     if at in FINAL or desired is OrderState.CANCELLED:
         return []
@@ -359,30 +361,30 @@ def calls_ahead(at: OrderState, desired: OrderState, refused: Container[str]) ->
 
 
 def can_be_written(row: OrderRow) -> bool:
-    """Return whether the POS is still to get the ticket."""
+    """Return whether the ticket still has to be written to the POS."""
     return phase_of(row, "when_written") is Phase.WRITE
 
 
 def is_held(row: OrderRow) -> bool:
-    """Return whether the order waits for a person to ask for it."""
+    """Return whether the order waits for a person to release it."""
     return row.ticket in UNWRITTEN and row.last_failure.partition(":")[0] == "held"
 
 
 def is_to_be_withdrawn(row: OrderRow) -> bool:
-    """Return whether the POS has, or may have, the ticket of an order that is cancelled."""
+    """Return whether the POS has, or may have, the ticket of a cancelled order."""
     begun = row.ticket in {TicketState.WRITING, TicketState.WRITTEN}
     return row.desired_state is OrderState.CANCELLED and begun
 
 
 def is_done(row: OrderRow) -> bool:
-    """Return whether the service has finished the order, and the POS has no ticket too many."""
+    """Return whether the service has finished the order, and the POS has no ticket to remove."""
     if row.service_state is OrderState.CANCELLED:
         return not is_to_be_withdrawn(row)
     return row.service_state is OrderState.COMPLETED
 
 
 def is_stale(row: OrderRow, now_ms: int) -> bool:
-    """Return whether all that was desired is reported, and nothing has happened for a day."""
+    """Return whether everything desired is reported, and nothing has happened for a day."""
     return (
         next_call(row.service_state, row.desired_state) is None
         and row.ticket is TicketState.WRITTEN
