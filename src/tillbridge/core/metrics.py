@@ -25,13 +25,13 @@ class Metrics(Collector):
         self._registry = CollectorRegistry(auto_describe=False)
         self.deliveries = self._counter(
             "tillbridge_deliveries",
-            "Webhook deliveries: new, known, or the reason why one was refused.",
+            "Webhook deliveries: new, known, or the reason for the refusal.",
             "store",
             "result",
         )
         self.surplus_connections = self._counter(
             "tillbridge_surplus_connections",
-            "Connections beyond max_connections: refused, or let in for one that mattered less.",
+            "Connections beyond max_connections: refused, or accepted, replacing another.",
             "result",
         )
         self.service_calls = self._counter(
@@ -48,12 +48,12 @@ class Metrics(Collector):
         )
         self.time_to_accept = self._durations(
             "tillbridge_order_time_to_accept_seconds",
-            "From the delivery of an order until the service knows that it is accepted.",
+            "From the delivery of an order until its acceptance is reported to the service.",
             "store",
         )
         self.call_duration = self._durations(
             "tillbridge_service_call_duration_seconds",
-            "How long calls to the ordering service take, with their waits and repetitions.",
+            "Duration of calls to the ordering service, including waits and retries.",
             "operation",
         )
 

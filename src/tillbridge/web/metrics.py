@@ -67,14 +67,14 @@ class _Now(Collector):
     def collect(self) -> Iterator[Metric]:
         measures, bridge = self._measures, self._document["bridge"]
         yield InfoMetricFamily(
-            "tillbridge_build", "The version that runs.", {"version": bridge["version"]}
+            "tillbridge_build", "The version that is running.", {"version": bridge["version"]}
         )
         for name, text, value in (
-            ("uptime_seconds", "How long it runs.", bridge["uptime_s"] or 0),
-            ("ledger_size_bytes", "What the ledger takes on disk.", measures["ledger_bytes"]),
+            ("uptime_seconds", "How long the bridge has been running.", bridge["uptime_s"] or 0),
+            ("ledger_size_bytes", "Size of the database on disk.", measures["ledger_bytes"]),
             (
                 "ledger_writable",
-                "1 while the ledger can be written.",
+                "1 while the database is writable.",
                 float(measures["ledger_writable"]),
             ),
         ):
@@ -82,7 +82,7 @@ class _Now(Collector):
         level = self._document["verdict"]["level"]
         yield _gauge(
             "verdict",
-            "1 for the level that holds now.",
+            "1 for the current level.",
             ["level"],
             [([each], each == level) for each in ("ok", "warning", "down")],
         )
@@ -111,7 +111,7 @@ class _Now(Collector):
             yield _gauge(name, text, ["store"], samples)
         yield _gauge(
             "orders",
-            "Orders that are remembered, by state.",
+            "Orders in the database, by state.",
             ["store", "state"],
             [
                 ([store, state], count)
@@ -121,7 +121,7 @@ class _Now(Collector):
         )
         yield _gauge(
             "orders_needed_a_hand_ratio",
-            "Share of orders that needed a hand, or were lost.",
+            "Share of orders that needed manual help, or were lost.",
             ["store", "span"],
             [
                 ([store, span], figures["needed_a_hand_share"])
@@ -131,7 +131,7 @@ class _Now(Collector):
         )
         yield _gauge(
             "menu_pushes",
-            "Pushes of the menu that are remembered, by how they ended.",
+            "Menu pushes in the database, by outcome.",
             ["store", "state"],
             [([store, state], count) for store, state, count in self._measures["pushes"]],
         )
@@ -154,32 +154,32 @@ _STORE_GAUGES: tuple[tuple[str, str, Callable[[StoreView], float | None]], ...] 
     ),
     (
         "oldest_waiting_order_seconds",
-        "For how long the oldest of them waits.",
+        "How long the oldest of them has been waiting.",
         lambda view: view["orders"]["oldest_waiting_s"] or 0,
     ),
     (
         "orders_untold",
-        "Orders with something still to be reported to the service.",
+        "Orders with a change that is not reported to the service yet.",
         lambda view: view["orders"]["untold"],
     ),
     (
         "menu_acknowledged_items",
-        "Items of the menu that the service has accepted.",
+        "Menu items that the service has accepted.",
         lambda view: view["menu"]["acknowledged_items"],
     ),
     (
         "menu_refused_items",
-        "Items of the menu that the service has refused.",
+        "Menu items that the service has refused.",
         lambda view: view["menu"]["refused_items"],
     ),
     (
         "menu_pending_changes",
-        "Changes of the menu that the service has not accepted yet.",
+        "Menu changes that the service has not accepted yet.",
         lambda view: view["menu"]["pending"],
     ),
     (
         "menu_held",
-        "1 while a menu change waits for a person.",
+        "1 while a menu change is on hold.",
         lambda view: float(view["menu"]["held"]),
     ),
     (
