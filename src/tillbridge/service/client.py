@@ -66,7 +66,7 @@ _JOB_LOOKS_S = (0.0, 2.0, 4.0, 8.0)
 
 
 class Calls:
-    """Makes calls of the table, by the names that logs and problems know them by."""
+    """Makes the calls in the table, under the names that logs and problems use."""
 
     def __init__(self, caller: Caller) -> None:
         self._caller = caller
@@ -87,7 +87,7 @@ class StoreCalls(Calls):
     async def integrate(
         self, store_id: str, request: types.IntegrationRequest
     ) -> types.IntegrationWithSecret:
-        """Integrate the store; the answer shows the webhook secret, this once.
+        """Integrate the store. Only this answer shows the webhook secret.
 
         Raises Conflict `integration.already_exists` where it is integrated, and also where the
         answer was lost on the way: the secret went with it.
@@ -111,7 +111,7 @@ class StoreCalls(Calls):
         return types.IntegrationWithSecret(made, secret)
 
     async def integration(self, store_id: str) -> types.Integration:
-        """Return the store's integration; Refused `store.not_integrated` where it has none."""
+        """Return the store's integration. Raises Refused `store.not_integrated` if it has none."""
         return await self._read(types.Integration, "integrations.read", store_id)
 
     async def change_integration(self, store_id: str, **changed: str | bool) -> types.Integration:
@@ -132,7 +132,7 @@ class StoreCalls(Calls):
         return types.read(types.Integration, answer.body, answer.operation)
 
     async def rotate_webhook_secret(self, store_id: str, field: str) -> types.IntegrationWithSecret:
-        """Rotate the webhook secret by the update call; `field` is what the service calls that.
+        """Rotate the webhook secret in the update call; `field` is the service's name for that.
 
         The name is not shown in the specification, which also lets no answer but that of
         integrate-store show a secret: `webhook_secret` is "" where this one does not.
@@ -143,7 +143,7 @@ class StoreCalls(Calls):
         return types.IntegrationWithSecret(rotated, text(answer.body.get("webhook_secret"), ""))
 
     async def remove_integration(self, store_id: str) -> None:
-        """Remove the integration: webhooks stop, and the webhook secret is void."""
+        """Remove the integration: webhooks stop, and the webhook secret becomes invalid."""
 
         async def settle() -> bool:
             return not await self._integrated(store_id)
@@ -160,11 +160,11 @@ class StoreCalls(Calls):
         await self._call("stores.status", store_id, body={"status": status}, write=Write(settle))
 
     async def tax_config(self, store_id: str) -> types.TaxConfig:
-        """Return how the store taxes."""
+        """Return the tax configuration of the store."""
         return await self._read(types.TaxConfig, "stores.tax_config", store_id)
 
     async def put_settings(self, store_id: str, settings: Mapping[str, Any]) -> None:
-        """Push operational settings, in the service's camelCase; they are forwarded verbatim."""
+        """Push operational settings, in the service's camelCase. They are sent unchanged."""
         # No call reads settings; sending the same ones twice does no harm.
         await self._call("stores.settings", store_id, body=settings)
 
@@ -179,13 +179,13 @@ class StoreCalls(Calls):
 
 
 class MenuCalls(Calls):
-    """Brings to the service what is on the menu, the availability of it before the rest."""
+    """Sends the menu to the service, its availability before the rest."""
 
     _warned_of = ""  # the job whose poll_url was a stranger's
     _writes = 0  # begun or ended: whether another call may have moved last_synced_at
 
     async def push_menus(self, store_id: str, body: Mapping[str, Any]) -> types.PushAnswer:
-        """Push the whole menu; done at once, or accepted as a background job.
+        """Push the whole menu. It is done at once, or accepted as a background job.
 
         Should the answer be lost, a `last_synced_at` that has moved shows that the push was applied
         (`settled_by` "status").
@@ -232,7 +232,7 @@ class MenuCalls(Calls):
         return before, answer
 
     async def menu_job(self, store_id: str, job_id: str, *, poll_url: str = "") -> types.MenuJob:
-        """Return the state of a background push; Refused `menu.job_not_found` once it is gone.
+        """Return the state of a background push. Raises Refused `menu.job_not_found` if it is gone.
 
         A `poll_url` that is not the service's own is never called: the job is asked for under the
         path that the specification gives it.
@@ -254,7 +254,7 @@ class MenuCalls(Calls):
         return await self._read(types.MenuStatus, "menus.status", store_id, priority=priority)
 
     async def batch(self, store_id: str, body: Mapping[str, Any]) -> types.BatchResult:
-        """Add, update and delete several items in one call; a lost answer is as in `push_menus`.
+        """Add, update and delete several items in one call; for a lost answer, see `push_menus`.
 
         An add that is repeated names an item that is there already, a delete one that is gone.
         """
@@ -280,7 +280,7 @@ class MenuCalls(Calls):
     async def patch_item(
         self, store_id: str, external_id: str, fields: Mapping[str, Any]
     ) -> types.PatchResult:
-        """Change one item; Refused `menu.item_not_found` where the service does not know it."""
+        """Change one item. Raises Refused `menu.item_not_found` if the service does not know it."""
         return await self._upsert(
             types.PatchResult, "items.patch", store_id, external_id, body=fields
         )
@@ -288,7 +288,7 @@ class MenuCalls(Calls):
     async def push_tables(
         self, store_id: str, tables: Sequence[Table], *, cleared: Collection[str] = ()
     ) -> list[types.TableQr]:
-        """Push the floor plan whole: tables that are missing from it are deactivated.
+        """Push the whole floor plan: tables that are missing from it are deactivated.
 
         `cleared` are the external ids of tables that have lost their zone: an upsert without the
         field may leave the old one, so theirs is sent empty.
@@ -351,23 +351,23 @@ def _filled(template: Mapping[str, Any], status: str) -> dict[str, Any]:
 
 
 class OrderCalls(Calls):
-    """Moves orders on. These calls go before all others."""
+    """Changes the status of orders. These calls go before all others."""
 
     def __init__(self, caller: Caller, bodies: OrderBodies | None = None) -> None:
         super().__init__(caller)
         self._bodies = bodies or OrderBodies()
 
     async def accept(self, order_id: str) -> None:
-        """Accept the order. Raises Conflict where that is not reachable from its state."""
+        """Accept the order. Raises Conflict if its state does not allow that."""
         await self._call("orders.accept", order_id, body=self._bodies.accept, write=_TRANSITION)
 
     async def set_preparing(self, order_id: str) -> None:
-        """Tell that the kitchen has begun. Raises Conflict as `accept` does."""
+        """Report that the kitchen has started. Raises Conflict as `accept` does."""
         body = _filled(self._bodies.status, self._bodies.preparing)
         await self._call("orders.status", order_id, body=body, write=_TRANSITION)
 
     async def ready(self, order_id: str) -> None:
-        """Tell that the order is ready. Raises Conflict as `accept` does."""
+        """Report that the order is ready. Raises Conflict as `accept` does."""
         await self._call("orders.ready", order_id, body=self._bodies.ready, write=_TRANSITION)
 
     async def cancel(

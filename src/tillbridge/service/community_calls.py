@@ -50,7 +50,7 @@ class CommunityCalls:
     async def catalogue(
         self, *, store_id: str | None = None, updated_since: str | None = None
     ) -> Catalogue:
-        """Return the mirror of the member stores, whole, or what changed since an instant.
+        """Return the member stores' catalogue, complete or only the changes since a time.
 
         GET /communities/{communityId}/catalogue. `updated_since` is ISO 8601, as a rule the
         `as_of` of the answer before.
@@ -67,7 +67,7 @@ class CommunityCalls:
         return Catalogue(records, text(whole.get("as_of")))
 
     async def item(self, item_id: str) -> Record:
-        """Return an item whole. GET /communities/{communityId}/catalogue/items/{itemId}."""
+        """Return a complete item. GET /communities/{communityId}/catalogue/items/{itemId}."""
         operation = "communities.item"
         answer = await self._call(operation, self._community, item_id)
         item = _record("item", mapping(answer.body, operation))
@@ -86,7 +86,7 @@ class CommunityCalls:
         await self._patch(item_id, body, until_ms)
 
     async def restore(self, item_id: str) -> None:
-        """Let the community sell an item again, and clear any snooze. The same PATCH."""
+        """Put an item back on sale in the community, and clear any snooze. The same PATCH."""
         await self._patch(item_id, {"available": True}, None)
 
     async def _patch(self, item_id: str, body: Mapping[str, Any], until_ms: int | None) -> None:
@@ -102,7 +102,7 @@ class CommunityCalls:
     # -- opening hours
 
     async def put_hours(self, store_id: str, hours: Mapping[str, Any]) -> None:
-        """Put a member store's opening hours in place, whole.
+        """Replace all opening hours of a member store.
 
         PUT /communities/{communityId}/stores/{storeId}/hours: `timezone`, `weekly`, `overrides`.
         """
@@ -124,7 +124,7 @@ class CommunityCalls:
     # -- orders
 
     async def order(self, order_id: str) -> ParentOrder:
-        """Return the latest full parent order.
+        """Return the latest complete parent order.
 
         GET /communities/{communityId}/orders/{orderId}; Refused `order.not_found`.
         """
@@ -133,7 +133,7 @@ class CommunityCalls:
     # -- the webhook subscription
 
     async def subscribe(self, wanted: SubscriptionRequest) -> NewSubscription:
-        """Make a subscription; the answer shows its signing secret, this once.
+        """Create a subscription. Only this answer shows its signing secret.
 
         POST /communities/{communityId}/webhooks. There is no list of subscriptions, so nothing
         shows whether one was made whose answer is lost: OutcomeUnknown, and it is not repeated.
@@ -165,7 +165,7 @@ class CommunityCalls:
         return NewSubscription(made, need(answer.body, self._secret_field, operation))
 
     async def subscription(self, webhook_id: str) -> Subscription | None:
-        """Return the subscription, None where there is none (any more). GET /webhooks/{id}."""
+        """Return the subscription, or None if it does not exist (any more). GET /webhooks/{id}."""
         try:
             return await self._read(Subscription, "webhooks.read", webhook_id)
         except Refused as failure:
@@ -174,7 +174,7 @@ class CommunityCalls:
             raise
 
     async def change_subscription(self, webhook_id: str, changed: Mapping[str, Any]) -> None:
-        """Change what is named: `name`, `url`, `events`, `is_active`. PUT /webhooks/{id}."""
+        """Change the given fields: `name`, `url`, `events`, `is_active`. PUT /webhooks/{id}."""
 
         async def settle() -> bool:
             now = await self.subscription(webhook_id)
@@ -186,7 +186,7 @@ class CommunityCalls:
         await self._call("webhooks.change", webhook_id, body=changed, write=Write(settle))
 
     async def unsubscribe(self, webhook_id: str) -> None:
-        """Remove the subscription; one that is gone is as good. DELETE /webhooks/{id}."""
+        """Remove the subscription; no error if it is already gone. DELETE /webhooks/{id}."""
 
         async def settle() -> bool:
             return await self.subscription(webhook_id) is None
@@ -198,7 +198,7 @@ class CommunityCalls:
                 raise
 
     async def test_subscription(self, webhook_id: str) -> str:
-        """Let the service send a test delivery; return its id, "" where none is given.
+        """Ask the service for a test delivery; return its ID, or "" if it gives none.
 
         POST /webhooks/{id}/test.
         """
@@ -206,7 +206,7 @@ class CommunityCalls:
         return text(mapping(answer.body or {}, "webhooks.test").get("delivery_id"), "")
 
     async def deliveries(self, webhook_id: str) -> list[DeliveryAttempt]:
-        """Return the attempts to deliver: a list, or one in the field `deliveries`.
+        """Return the delivery attempts: a list, or a list in the field `deliveries`.
 
         GET /webhooks/{id}/deliveries.
         """

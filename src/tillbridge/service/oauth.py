@@ -109,7 +109,7 @@ class OAuth:
         )
 
     async def refresh(self, refresh_token: str) -> AccessGrant:
-        """Return a fresh access token; the answer holds no refresh token, so the old one stays.
+        """Return a fresh access token. The answer contains no refresh token: keep the old one.
 
         Raises ConsentLost where the consent has expired or was revoked, and Refused with code
         `auth.invalid_client` where it is the app that is not known.
