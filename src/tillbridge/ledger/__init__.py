@@ -1,1 +1,1 @@
-"""The ledger: one SQLite file that remembers what was received, written and accepted."""
+"""The ledger: one SQLite file with everything received, written and accepted."""

@@ -1,7 +1,7 @@
-"""The audit trail: who did what, each entry chained to the one before by its hash.
+"""The audit trail: who did what, each entry chained to the previous one by its hash.
 
-An entry that is changed, removed or put in breaks the chain where it stood; the fact `audit_head`
-says that entries are missing at the end. What this does not protect against: docs/decisions.
+Changing, removing or inserting an entry breaks the chain at that place; the fact `audit_head` shows
+missing entries at the end. What this does not protect against: docs/decisions.
 """
 
 import hashlib
@@ -18,16 +18,16 @@ from tillbridge.ledger.database import all_rows
 from tillbridge.ledger.facts import get_fact, put_fact
 from tillbridge.ledger.models import AuditEntry
 
-FIRST = "0" * 64  # what the first entry follows
+FIRST = "0" * 64  # the predecessor of the first entry
 _HEAD = "audit_head"
-_AT_ONCE = 1000  # entries in memory
+_AT_ONCE = 1000  # entries held in memory
 
 
 @dataclass(frozen=True, slots=True)
 class Act:
-    """Something that was done. `who` is "page:NAME", "command:OS USER" or "bridge".
+    """An action. `who` is "page:NAME", "command:OS USER" or "bridge".
 
-    `target` is an id (order, item, table); `detail` holds no customer's data and no secret.
+    `target` is an id (order, item, table); `detail` contains no customer data and no secret.
     """
 
     action: str
@@ -40,7 +40,7 @@ class Act:
 
 @dataclass(frozen=True, slots=True)
 class Break:
-    """Where the chain breaks: the first entry that does not fit (its id), and why."""
+    """Where the chain breaks: the id of the first entry that does not fit, and why."""
 
     entry: int
     text: str
@@ -48,7 +48,7 @@ class Break:
 
 @dataclass(frozen=True, slots=True)
 class Checked:
-    """What came of checking the chain: how many entries, the last hash, and the first break."""
+    """The result of checking the chain: number of entries, last hash, and the first break."""
 
     entries: int
     head: str
@@ -78,7 +78,7 @@ def append(connection: Connection, act: Act, *, at: int) -> AuditEntry:
 
 
 def chained(entry: AuditEntry) -> str:
-    """Return the entry's hash: SHA-256 over its canonical JSON, the previous hash included."""
+    """Return the entry's hash: SHA-256 of its canonical JSON, including the previous hash."""
     fields = {**entry.model_dump(exclude={"hash"}), "detail": entry.details}
     return hashlib.sha256(_canonical(fields).encode()).hexdigest()
 
@@ -92,9 +92,9 @@ def latest(
     action: str = "",
     store: str = "",
 ) -> list[AuditEntry]:
-    """Return the last entries, newest first; those before the entry `before` for more.
+    """Return the last entries, newest first; with `before`, those before that entry.
 
-    Of one actor, of one store, and with names of actions that begin with `action`, where asked.
+    Optionally only those of one actor, of one store, or of actions whose name starts with `action`.
     """
     query = select(AuditEntry).order_by(col(AuditEntry.id).desc()).limit(limit)
     if before is not None:
@@ -109,13 +109,13 @@ def latest(
 
 
 def actors(connection: Connection) -> list[str]:
-    """Return everybody who ever did something, by name."""
+    """Return the names of everybody who ever did something."""
     query = select(col(AuditEntry.who)).distinct().order_by(col(AuditEntry.who))
     return list(connection.execute(query).scalars())
 
 
 def check(connection: Connection) -> Checked:
-    """Walk the whole chain, and say where it breaks first."""
+    """Check the whole chain; report where it breaks first."""
     number, head = 0, FIRST
     for entry in _walk(connection):
         fault = ""

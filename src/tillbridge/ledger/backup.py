@@ -1,7 +1,7 @@
-"""Backups of the ledger: whole, taken while it is in use, and deleted again.
+"""Backups of the ledger: complete, taken while it is in use, and deleted after a while.
 
-A backup is `ledger-<instant>.db`, and beside it `ledger-<instant>.vault`: the secrets as they are
-stored, encrypted. Their key is in none of them.
+A backup is `ledger-<instant>.db`, with the encrypted secrets beside it in `ledger-<instant>.vault`.
+Neither contains their key.
 """
 
 import contextlib
@@ -42,10 +42,10 @@ def back_up(data_dir: Path, *, at: int, newest: int = BACKUPS_STORED) -> Path:
 
 
 def back_up_into(data_dir: Path, folder: Path, *, at: int) -> Path:
-    """Copy the ledger into any folder, and keep whatever is there. Raises as `back_up`."""
+    """Copy the ledger into any folder, keeping what is there. Raises the same as `back_up`."""
     target = folder / f"ledger-{stamp(at)}.db"
     vault = data_dir / VAULT_FILE
-    # First: a ledger without its vault is a backup that asks the merchant to consent again.
+    # First: restoring a ledger without its vault would make the merchant consent again.
     with contextlib.suppress(FileNotFoundError):
         write_durably(vault_of(target), vault.read_bytes())
     copy_database(data_dir / LEDGER_FILE, target)
@@ -58,7 +58,7 @@ def back_ups(data_dir: Path) -> list[Path]:
 
 
 def vault_of(saved: Path) -> Path:
-    """Return where the secrets of this backup are."""
+    """Return the path of this backup's secrets."""
     return saved.with_suffix(".vault")
 
 
@@ -70,7 +70,7 @@ def forget(saved: Path) -> None:
 
 
 def copy_database(source: Path, target: Path) -> None:
-    """Copy a database that may be in use, durably; `target` appears whole or not at all."""
+    """Copy a database that may be in use, durably; `target` appears complete or not at all."""
     beside = target.with_name(f"{target.name}.new")
     beside.unlink(missing_ok=True)
     file = os.open(beside, os.O_WRONLY | os.O_CREAT, 0o600)
@@ -84,7 +84,7 @@ def copy_database(source: Path, target: Path) -> None:
             contextlib.closing(sqlite3.connect(beside)) as copy,
         ):
             original.backup(copy)
-            # A copy that stands alone: no -wal file belongs to it.
+            # A copy in a single file: it has no -wal file.
             copy.execute("PRAGMA journal_mode = DELETE")
         beside.replace(target)
     except BaseException:
@@ -103,9 +103,9 @@ def set_asides(data_dir: Path) -> list[Path]:
 
 
 def forget_old_files(data_dir: Path, *, before: int) -> int:
-    """Delete backups and set-aside ledgers from before this instant: they hold personal data too.
+    """Delete backups and set-aside ledgers older than this instant: they contain personal data too.
 
-    Returns how many went.
+    Returns how many were deleted.
     """
     copies = (*back_ups(data_dir), *set_asides(data_dir))
     old = [path for path in copies if path.stat().st_mtime * 1000 < before]
@@ -119,7 +119,7 @@ def forget_old_files(data_dir: Path, *, before: int) -> int:
 
 @dataclass(frozen=True, slots=True)
 class Copy:
-    """A copy of the ledger that may go: its path, its size in bytes and its age (ms, mtime)."""
+    """A copy of the ledger that may be deleted: path, size in bytes, and age (ms, mtime)."""
 
     path: Path
     size: int
@@ -128,14 +128,14 @@ class Copy:
 
 @dataclass(frozen=True, slots=True)
 class Trimmed:
-    """What the data folder takes now, in bytes, and which copies went."""
+    """The size of the data folder in bytes, and which copies were deleted."""
 
     used: int
     gone: tuple[str, ...] = ()
 
 
 def too_many(copies: Sequence[Copy], used: int, budget: int) -> tuple[Copy, ...]:
-    """Return which copies have to go, the oldest first, until `used` fits into `budget` bytes."""
+    """Return the copies to delete, oldest first, until `used` fits into `budget` bytes."""
     going: list[Copy] = []
     for copy in sorted(copies, key=lambda each: each.at_ms):
         if used <= budget:
@@ -146,7 +146,7 @@ def too_many(copies: Sequence[Copy], used: int, budget: int) -> tuple[Copy, ...]
 
 
 def trim(data_dir: Path, budget: int) -> Trimmed:
-    """Delete what has to go for the folder to fit into `budget` bytes. Raises OSError."""
+    """Delete copies until the folder fits into `budget` bytes. Raises OSError."""
     used = sum(path.stat().st_size for path in data_dir.rglob("*") if path.is_file())
     copies = []
     for path in (*back_ups(data_dir)[1:], *set_asides(data_dir)):

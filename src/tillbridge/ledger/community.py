@@ -15,7 +15,7 @@ from tillbridge.model.community import FINAL, ParentOrder, Record
 
 
 def key_of(name: str) -> str:
-    """Return the key of a community of the configuration, which stands where a store's name may."""
+    """Return the key of a configured community, which is used where a store's name may be."""
     return f"communities/{name}"
 
 
@@ -32,7 +32,7 @@ _COLUMNS = [col(getattr(CommunityRecord, name)) for name in _RECORD]
 
 
 def get_records(connection: Connection, community: str) -> list[Record]:
-    """Return the whole mirror, by name."""
+    """Return the complete mirror, by name."""
     record = CommunityRecord
     order = col(record.kind), col(record.name), col(record.record_id)
     rows = connection.execute(select(*_COLUMNS).filter_by(community=community).order_by(*order))
@@ -46,7 +46,7 @@ def record_keys(connection: Connection, community: str) -> list[tuple[str, str]]
 
 
 def mirrored_counts(connection: Connection, community: str) -> dict[str, int]:
-    """Return how many `stores`, `categories` and `items` the mirror holds."""
+    """Return how many `stores`, `categories` and `items` the mirror has."""
     counts = _counts(connection, col(CommunityRecord.kind), community)
     names = {"stores": "store", "categories": "category", "items": "item"}
     return {name: counts.get(kind, 0) for name, kind in names.items()}
@@ -58,7 +58,7 @@ def put_records(
     put: Sequence[Record],
     gone: Iterable[tuple[str, str]],
 ) -> None:
-    """Write these records and remove the gone ones (kind, id)."""
+    """Store these records and delete the removed ones (kind, id)."""
     for kind, record_id in gone:
         connection.execute(
             delete(CommunityRecord).filter_by(community=community, kind=kind, record_id=record_id)
@@ -68,14 +68,14 @@ def put_records(
         connection.execute(upsert(CommunityRecord, "store_id", "name", "body"), rows)
 
 
-# -- orders: the parent, and its children tied to POS orders
+# -- orders: the parent, and its children linked to POS orders
 
 
 @dataclass(frozen=True, slots=True)
 class TiedChild:
     """A child order, and the local store (None: not one of ours) that has its POS order.
 
-    `state` is what the order is for the service.
+    `state` is the order's state at the service.
     """
 
     child: CommunityChild
@@ -84,7 +84,7 @@ class TiedChild:
     state: str | None
 
 
-# What the service says of them.
+# As the service reports them.
 _OF_PARENT = ("order_number", "status", "updated_at")
 _OF_CHILD = ("order_id", "store_id", "store_name", "status", "subtotal")
 IS_CHILD = and_(
@@ -100,7 +100,7 @@ def get_parent(connection: Connection, community: str, order_id: str) -> Communi
 
 
 def put_parent(connection: Connection, community: str, order: ParentOrder, *, at: int) -> None:
-    """Store the order as the service has it now, children included."""
+    """Store the order as the service has it now, including its children."""
     row = {"community": community, "received_at": at, "changed_at": at}
     row |= {name: getattr(order, name) for name in ("order_id", *_OF_PARENT)}
     row["payload"] = json.dumps(dict(order.body), ensure_ascii=False, default=str)
@@ -113,7 +113,7 @@ def put_parent(connection: Connection, community: str, order: ParentOrder, *, at
 
 
 def latest_parents(connection: Connection, community: str, limit: int) -> list[CommunityOrder]:
-    """Return the orders heard of last, newest first."""
+    """Return the orders updated most recently, newest first."""
     return all_rows(
         connection,
         select(CommunityOrder)
@@ -126,7 +126,7 @@ def latest_parents(connection: Connection, community: str, limit: int) -> list[C
 def tied_children(
     connection: Connection, community: str, parent_id: str | None = None
 ) -> list[TiedChild]:
-    """Return child orders with the POS orders they are; of one parent, or of all unfinished."""
+    """Return child orders with their POS orders: of one parent, or all unfinished ones."""
     query = (
         select(
             CommunityChild,
@@ -148,12 +148,12 @@ def tied_children(
 
 
 def counted(connection: Connection, community: str) -> dict[str, int]:
-    """Return how many orders there are by status."""
+    """Return the number of orders by status."""
     return _counts(connection, col(CommunityOrder.status), community)
 
 
 def parent_of(connection: Connection, order_id: str) -> CommunityOrder | None:
-    """Return the community order that a POS order is a part of, None where it is of none."""
+    """Return the community order that a POS order is a part of, or None."""
     of_child = col(CommunityChild.order_id) == order_id
     query = select(CommunityOrder).join(CommunityChild, IS_CHILD).where(of_child)
     return first_row(connection, query)

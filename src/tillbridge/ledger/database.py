@@ -1,4 +1,4 @@
-"""Connections to the ledger's file, what their failures mean, and how rows are read and typed."""
+"""Connections to the ledger's file, what their failures mean, and column types."""
 
 import contextlib
 import json
@@ -43,7 +43,7 @@ T = TypeVar("T")
 LEDGER_FILE = "ledger.db"
 VAULT_FILE = "ledger.vault"
 
-# Result codes (their low byte) that speak of the file or the disk, never of one statement.
+# Result codes (their low byte) that concern the file or the disk, never a single statement.
 _STORAGE_CODES = frozenset(
     {
         sqlite3.SQLITE_PERM,
@@ -72,7 +72,7 @@ _WRITER_PRAGMAS: tuple[str, ...] = (
     "PRAGMA fullfsync = ON",  # macOS: a plain fsync stops at the drive's cache
     "PRAGMA checkpoint_fullfsync = ON",
     "PRAGMA foreign_keys = ON",
-    "PRAGMA secure_delete = FAST",  # what pruning removes is not left in free pages
+    "PRAGMA secure_delete = FAST",  # do not leave deleted data in free pages
     "PRAGMA journal_size_limit = 16777216",
     "PRAGMA temp_store = MEMORY",
 )
@@ -80,7 +80,7 @@ _READER_PRAGMAS = ("PRAGMA busy_timeout = 5000", "PRAGMA query_only = ON")
 
 
 def writer_engine(path: Path) -> Engine:
-    """Return the engine of the one writer: the caller begins and ends transactions itself."""
+    """Return the engine of the only writer: the caller begins and ends transactions itself."""
     return _engine(path, _WRITER_PRAGMAS, NullPool)
 
 
@@ -95,7 +95,8 @@ def _engine(path: Path, pragmas: tuple[str, ...], pool: type[Pool]) -> Engine:
 
 def _opener(path: Path, pragmas: tuple[str, ...]) -> Callable[[], sqlite3.Connection]:
     def connect() -> sqlite3.Connection:
-        # No isolation level: the driver begins nothing by itself, so DDL and savepoints obey us.
+        # No isolation level: the driver begins nothing on its own, so we control DDL and
+        # savepoints.
         connection = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
         try:
             for pragma in pragmas:
@@ -109,39 +110,40 @@ def _opener(path: Path, pragmas: tuple[str, ...]) -> Callable[[], sqlite3.Connec
 
 
 def driver_of(connection: Connection) -> sqlite3.Connection:
-    """Return the driver's own connection, for a statement that SQLAlchemy would slow down."""
+    """Return the driver's connection, for a statement that SQLAlchemy would slow down."""
     return cast("sqlite3.Connection", connection.connection.driver_connection)
 
 
 def driver_error(failure: BaseException) -> sqlite3.Error | None:
-    """Return the driver's own error in `failure`, where there is one."""
+    """Return the driver's error inside `failure`, or None."""
     cause: Any = failure.orig if isinstance(failure, DBAPIError) else failure
     return cause if isinstance(cause, sqlite3.Error) else None
 
 
 def is_storage_failure(failure: BaseException) -> bool:
-    """Whether `failure` speaks of the file or the disk: full, read-only, failing, damaged."""
+    """Return whether the file or the disk is at fault: full, read-only, failing, damaged."""
     return _primary_code(failure) in _STORAGE_CODES
 
 
 def is_damage(failure: BaseException) -> bool:
-    """Whether `failure` says that the file is no sound database."""
+    """Return whether `failure` means that the file is not a sound database."""
     return _primary_code(failure) in _DAMAGE_CODES
 
 
 def is_read_only(failure: BaseException) -> bool:
-    """Whether the system lets us read the file, or something beside it, but not write there."""
+    """Return whether we may read the file, or a file beside it, but not write there."""
     return _primary_code(failure) in _READ_ONLY_CODES
 
 
 def is_read_failure(failure: BaseException) -> bool:
-    """Whether the disk failed, which says nothing about what is in the file."""
+    """Return whether the disk failed, which does not mean that the file's content is damaged."""
     return _primary_code(failure) == sqlite3.SQLITE_IOERR
 
 
 def _primary_code(failure: BaseException) -> int:
     error = driver_error(failure)
-    code = getattr(error, "sqlite_errorcode", None)  # absent where the driver itself complains
+    # Missing if the error comes from the driver itself.
+    code = getattr(error, "sqlite_errorcode", None)
     return code & 0xFF if isinstance(code, int) else -1
 
 
@@ -149,25 +151,25 @@ def _primary_code(failure: BaseException) -> int:
 
 
 def all_rows(connection: Connection, query: Select[T]) -> list[T]:
-    """Return the rows that are found, detached: a change of them changes nothing in the ledger."""
+    """Return the rows found, detached: changing them does not change the ledger."""
     with Session(connection) as session:
         return list(session.scalars(query))
 
 
 def first_row(connection: Connection, query: Select[T]) -> T | None:
-    """Return the first row that is found, detached; None where there is none."""
+    """Return the first row found, detached, or None."""
     with Session(connection) as session:
         return session.scalars(query).first()
 
 
 def among(column: SQLCoreOperations[Any], values: Collection[Any]) -> ColumnElement[bool]:
-    """Return whether the column has one of these values: one parameter, however many they are."""
+    """Return whether the column has one of these values, with one parameter for any number."""
     listed = func.json_each(json.dumps(list(values))).table_valued("value")
     return column.in_(select(listed.c.value))
 
 
 def upsert(table: type[object], *columns: str) -> Insert:
-    """Return an insert that, where a row has that key already, sets these columns of it."""
+    """Return an insert that sets these columns if the key already exists."""
     statement = insert(table)
     return statement.on_conflict_do_update(
         index_elements=list(inspect(table).primary_key),
@@ -175,14 +177,14 @@ def upsert(table: type[object], *columns: str) -> Insert:
     )
 
 
-# -- files that survive a power cut: whole as they were, or whole as they are to be
+# -- files that survive a power cut: either the complete old or the complete new content
 
 
 _OURS_ALONE = 0o600
 
 
 def write_durably(path: Path, content: bytes) -> None:
-    """Put `content` in place of the file, readable by its owner only. Raises OSError."""
+    """Replace the file's content atomically, readable only by its owner. Raises OSError."""
     beside = path.with_name(f"{path.name}.new")
     file = create_new(beside, 0o600)
     try:
@@ -199,9 +201,9 @@ def write_durably(path: Path, content: bytes) -> None:
 
 
 def as_the_folder_is(folder: Path, made: int | Path) -> None:
-    """Give what root has made in this folder to the folder's owner, as SQLite does with its files.
+    """Give files that root created in this folder to the folder's owner, as SQLite does.
 
-    A command that root runs beside the service must leave nothing that the service cannot read.
+    A command run by root beside the service must not leave files that the service cannot read.
     """
     if sys.platform != "win32" and os.geteuid() == 0:
         about = folder.stat()
@@ -209,14 +211,14 @@ def as_the_folder_is(folder: Path, made: int | Path) -> None:
 
 
 def close_to_others(paths: Iterable[Path]) -> None:
-    """Let the owner alone read and write these files of the bridge; others' files stay.
+    """Let only the owner read and write these files; files of other users stay as they are.
 
-    A file that was made read-only for a while left its -shm and -wal files read-only, too.
+    If a file was read-only for a while, its -shm and -wal files are read-only, too.
     """
     if os.name != "posix":
         return
     for path in paths:
-        # What is not there needs nothing; what is another user's shows when it is opened.
+        # Missing files need nothing; another user's files cause an error when they are opened.
         with contextlib.suppress(OSError):
             mode = path.lstat().st_mode
             if stat.S_ISREG(mode) and stat.S_IMODE(mode) != _OURS_ALONE:
@@ -227,7 +229,7 @@ def close_to_others(paths: Iterable[Path]) -> None:
 
 
 class Enumerated(TypeDecorator[StrEnum]):
-    """A text column that is read as an enumeration. ValueError for any other text."""
+    """A text column that is read as an enumeration. Raises ValueError for any other text."""
 
     impl = Text
     cache_ok = True
@@ -237,15 +239,15 @@ class Enumerated(TypeDecorator[StrEnum]):
         self.kind = kind
 
     def process_result_value(self, value: str | None, dialect: Dialect) -> StrEnum | None:
-        """Return the member that a text stands for."""
+        """Return the member for a text."""
         del dialect
         return None if value is None else self.kind(value)
 
 
 def json_text(value: object) -> str:
-    """Return the value as a JSON column holds it.
+    """Return the value as stored in a JSON column.
 
-    Halves of characters, as JSON allows them and SQLite does not, become question marks.
+    Lone surrogates, which JSON allows and SQLite does not, become question marks.
     """
     return (
         json.dumps(to_plain(value), ensure_ascii=False, default=str)
@@ -255,7 +257,7 @@ def json_text(value: object) -> str:
 
 
 class JsonText(TypeDecorator[Any]):
-    """A text column with a JSON value; an empty mapping where a damaged ledger left no JSON."""
+    """A text column with a JSON value; an empty mapping if a damaged ledger has no valid JSON."""
 
     impl = Text
     cache_ok = True
@@ -266,7 +268,7 @@ class JsonText(TypeDecorator[Any]):
         return json_text(value)
 
     def process_result_value(self, value: str | None, dialect: Dialect) -> Any:  # noqa: ANN401 -- any JSON value
-        """Return the value of a text."""
+        """Return the value from its text."""
         del dialect
         try:
             return None if value is None else json.loads(value, object_hook=from_plain)
@@ -274,7 +276,7 @@ class JsonText(TypeDecorator[Any]):
             return {}
 
 
-# -- the lock that keeps a second daemon out of a data directory
+# -- the lock that prevents a second daemon in a data directory
 
 
 _LOCK_FILE = "ledger.lock"
@@ -315,7 +317,7 @@ class LedgerLock:
             ) from failure
 
     def release(self) -> None:
-        """Let the next one have it."""
+        """Let another process have it."""
         self._lock.release()
 
     def __enter__(self) -> Self:
@@ -326,12 +328,12 @@ class LedgerLock:
 
 
 def _note_owner(data_dir: Path, file: int) -> None:
-    # The lock stands whether or not a full disk lets us say whose it is.
+    # The lock is held even if a full disk prevents us from writing who has it.
     with contextlib.suppress(OSError):
         as_the_folder_is(data_dir, file)
         os.ftruncate(file, 0)
         os.lseek(file, 0, os.SEEK_SET)
-        os.write(file, b"\n%d\n" % os.getpid())  # Windows lets nobody read the first byte
+        os.write(file, b"\n%d\n" % os.getpid())  # on Windows, nobody can read the first byte
 
 
 def _owner(path: Path) -> str:

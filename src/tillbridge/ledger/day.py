@@ -1,4 +1,4 @@
-"""What happened lately and what waits now, for the overview. Instants are ms since the epoch."""
+"""What happened recently and what is waiting now, for the overview. Times are ms (epoch)."""
 
 from dataclasses import dataclass, field
 
@@ -10,7 +10,7 @@ from tillbridge.ledger.problems import past_problems
 HOUR_MS = 3_600_000
 DAYS = 7
 _MEASURED = 50  # deliveries
-_LOOK_BACK = 500  # deliveries looked through for each store's last one
+_LOOK_BACK = 500  # deliveries searched for each store's last one
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,9 +27,9 @@ class WaitingOrder:
 
 @dataclass(frozen=True, slots=True)
 class Day:
-    """What there was of late: problems since `from_ms`, and the last successes by store.
+    """Recent events: problems since `from_ms`, and each store's last successes.
 
-    `handled_ms` is how long the bridge took over one of its last deliveries (the median).
+    `handled_ms` is the median time that the bridge took for its latest deliveries.
     """
 
     from_ms: int
@@ -60,7 +60,7 @@ _HANDLED = (
 
 
 def read_day(connection: Connection, now_ms: int, *, limit: int = 50) -> Day:
-    """Return what there is up to now; at most `limit` waiting orders, the oldest first."""
+    """Return the state at `now_ms`, with at most `limit` waiting orders, oldest first."""
     query = connection.exec_driver_sql
     took = [max(0, ms) for (ms,) in query(_HANDLED, (_MEASURED,))]
     day = Day(now_ms - DAYS * 24 * HOUR_MS, handled_ms=took[(len(took) - 1) // 2] if took else None)

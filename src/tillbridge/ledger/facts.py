@@ -1,4 +1,4 @@
-"""Small facts of a store ("" for the bridge itself): each one a JSON value under a name."""
+"""Small facts about a store ("" for the bridge itself): a JSON value under a name."""
 
 import json
 from collections.abc import Mapping
@@ -28,9 +28,9 @@ def get_fact(connection: Connection, store: str, name: str, kind: type[T]) -> T 
 
 
 def get_fact(connection: Connection, store: str, name: str, kind: Any = None) -> Any:
-    """Return the fact's value, of this type or any; None where it is not known.
+    """Return the fact's value, checked against `kind` if given; None if it is not known.
 
-    What cannot be read as that type was written by another version, and is not known either.
+    A value that does not fit the type was written by another version and counts as unknown.
     """
     text = connection.scalar(select(col(Fact.value)).filter_by(store=store, name=name))
     if text is None or kind is None:
@@ -53,12 +53,12 @@ def all_facts(connection: Connection) -> dict[str, dict[str, Any]]:
 
 
 def last_change(connection: Connection) -> int | None:
-    """Return when (ms) a fact was remembered last; None where there is none."""
+    """Return when (ms) a fact was last changed, or None."""
     return connection.scalar(select(func.max(col(Fact.at))))
 
 
 def put_fact(connection: Connection, store: str, name: str, value: object, *, at: int) -> None:
-    """Remember the fact, a dataclass or plain values, in place of what was known."""
+    """Store the fact, a dataclass or plain values, replacing the previous value."""
     plain = to_plain(value)
     text = json.dumps(plain, ensure_ascii=False, allow_nan=False, default=to_jsonable_python)
     connection.execute(
@@ -67,21 +67,21 @@ def put_fact(connection: Connection, store: str, name: str, value: object, *, at
 
 
 def drop_fact(connection: Connection, store: str, name: str) -> None:
-    """Forget the fact."""
+    """Delete the fact."""
     connection.execute(delete(Fact).filter_by(store=store, name=name))
 
 
-# -- the addresses of the bridge: what was seen before they changed proves nothing of them
+# -- the bridge's addresses: what was observed before a change proves nothing about the new one
 
 
 ADDRESSES = "addresses"
 
 
 def note_addresses(connection: Connection, now: Mapping[str, str | None], at_ms: int) -> None:
-    """Remember each address with the instant (ms) since when it is this one.
+    """Record each address with the instant (ms) since when it has been in use.
 
-    What is not known (None) stays as it was; of an address that is the first of its name all that
-    was seen counts.
+    Unknown addresses (None) stay unchanged; when an address is recorded for the first time,
+    everything observed so far counts.
     """
     known = get_fact(connection, "", ADDRESSES)
     after = dict(known) if isinstance(known, dict) else {}

@@ -1,7 +1,7 @@
-"""The figures of orders: how fast and how well they went, and what an owner asks of the day.
+"""Figures about orders: how fast and how well they went, and what an owner wants to know today.
 
-The same SQL with and without a daemon, with nothing but sqlite3, as `ledger.snapshot`. Instants are
-ms since the epoch, money is minor units. A day is the store's own, in its time zone.
+The same SQL with and without a daemon, using only sqlite3, like `ledger.snapshot`. Instants are ms
+since the epoch, money is minor units. A day is the store's own, in its time zone.
 """
 
 import contextlib
@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, TypedDict
 from tillbridge.model.instant import to_iso
 
 if TYPE_CHECKING:
-    from sqlalchemy import Connection  # costs a third of a second, for a type
+    from sqlalchemy import Connection  # takes a third of a second, only for a type
 
 _Query = Callable[..., Iterable[Any]]
 Zones = Mapping[str, tzinfo | None]  # by store; None is this machine's
@@ -29,9 +29,9 @@ SPANS: Mapping[str, int] = {"24h": 86_400_000, "7d": 7 * 86_400_000}
 HOURS, DAYS = 24, 7  # of the charts
 HOUR_MS = 3_600_000
 _DAY_MS = 24 * HOUR_MS
-_READ_MS = (DAYS + 2) * _DAY_MS  # the same day of last week is in it, clocks may change
+_READ_MS = (DAYS + 2) * _DAY_MS  # includes the same day of last week, even if clocks change
 
-# What an order came to is in what the service sent, as long as that is kept.
+# The total is in what the service sent, as long as that is kept.
 _ORDERS = (
     "SELECT store, order_id, received_at, written_at, wanted, reason_code, ticket,"
     " CASE WHEN json_valid(payload) THEN json_extract(payload, '$.total_amount') END,"
@@ -40,7 +40,7 @@ _ORDERS = (
 )
 _FIRST = "SELECT min(received_at) FROM orders"
 _STANDS = "(until IS NULL OR until > ?)"
-# As the 86 board has it: what staff have taken off, and what the till has off beside that.
+# As on the 86 board: what staff have taken off, and what the till has off sale.
 _OFF_SALE = (
     "SELECT store, count(*) FROM ("  # noqa: S608 -- our own words
     f" SELECT store FROM overrides WHERE {_STANDS} UNION ALL"
@@ -56,13 +56,13 @@ _LOG_ENTRIES = (
     " ('order.accepted', 'order.retried', 'order.handled', 'order.to_cancel', 'order.withdrawn',"
     " 'ticket.rejected') ORDER BY l.id"
 )
-# Reasons of an order that nobody wanted to cancel: it was lost.
+# Reason codes of cancelled orders that were lost, because nobody wanted to cancel them.
 _LOST = {"POS_OFFLINE", "OTHER"}
 
 
 @dataclass(slots=True)
 class OrderCourse:
-    """What of one order the figures are made of. Instants in ms."""
+    """The data of one order that the figures are computed from. Instants in ms."""
 
     received_at: int
     written_at: int | None = None
@@ -71,8 +71,8 @@ class OrderCourse:
     rejected: bool = False  # by the kitchen
     cancelled: bool = False
     reason_code: str | None = None
-    refused: bool = False  # the till does not have it, and never will
-    amount: int | None = None  # minor units; None where nobody knows it
+    refused: bool = False  # the till does not have it and will not get it
+    amount: int | None = None  # minor units; None if unknown
     currency: str = ""
 
     @property
@@ -82,14 +82,14 @@ class OrderCourse:
 
     @property
     def lost(self) -> bool:
-        """Whether it was given up though nobody wanted that."""
+        """Whether it was given up although nobody wanted that."""
         unwanted = self.cancelled and not self.by_person and not self.rejected
         return unwanted and self.written_at is None and self.reason_code in _LOST
 
 
 @dataclass(frozen=True, slots=True)
 class Times:
-    """Seconds: the middle, what 95 of 100 stay under, the longest; and of how many."""
+    """Seconds: median, 95th percentile, maximum; and the number of values."""
 
     median: float
     p95: float
@@ -110,7 +110,7 @@ class FiguresView(TypedDict):
 
 @dataclass(frozen=True, slots=True)
 class Figures:
-    """The figures of one store over one span; None where there is nothing to count."""
+    """One store's figures for one span; None if there is nothing to count."""
 
     orders: int = 0
     to_ticket: Times | None = None
@@ -120,7 +120,7 @@ class Figures:
 
     @property
     def share(self) -> float | None:
-        """The share of orders that needed a hand, 0 to 1."""
+        """The share of orders that needed a person, 0 to 1."""
         return None if not self.orders else round(self.needed_a_hand / self.orders, 4)
 
     def to_json(self) -> FiguresView:
@@ -137,7 +137,7 @@ class Figures:
 
 @dataclass(frozen=True, slots=True)
 class StoreFigures:
-    """The figures of one store by span, as `SPANS` names them; and its sales."""
+    """One store's figures by span, with the names in `SPANS`; and its sales."""
 
     by_span: Mapping[str, Figures] = field(
         default_factory=lambda: {name: Figures() for name in SPANS}
@@ -164,9 +164,9 @@ def figures_of(courses: Sequence[OrderCourse]) -> Figures:
 
 @dataclass(frozen=True, slots=True)
 class Tally:
-    """Orders received from `from_ms` on, for an hour, a day, or until now.
+    """Orders received from `from_ms` on, in an hour, a day, or until now.
 
-    Cancelled ones are among `orders` and not in the `revenue`, which is by currency.
+    `orders` includes cancelled ones; `revenue`, which is by currency, does not.
     """
 
     from_ms: int
@@ -183,10 +183,10 @@ class SoldView(TypedDict):
 
 
 class TodayView(SoldView):
-    """A store's day since its midnight; `cancelled` by reason code, "" where nobody gave one.
+    """A store's day since midnight; `cancelled` by reason code, "" if nobody gave one.
 
-    The medians are seconds from the delivery on, None where there is nothing to count; `last_week`
-    is the same day a week ago until the same time, None where the bridge is younger.
+    The medians are seconds since the delivery, None if there is nothing to count; `last_week` is
+    the same weekday last week until the same time, None if the bridge is younger than that.
     """
 
     since: str
@@ -198,12 +198,12 @@ class TodayView(SoldView):
 
 @dataclass(frozen=True, slots=True)
 class Sales:
-    """What came in today, and what is drawn of it.
+    """What came in today, and the data of the charts.
 
-    `last_week` is the same day of last week until the same time; None where the ledger is younger.
-    `causes` are the reason codes of what was cancelled today, "" where nobody gave one; the medians
-    (seconds) are of today's orders. `hours` are by the clock on the wall, the last one is this
-    hour; `days` end with today.
+    `last_week` is the same weekday last week until the same time; None if the ledger is younger.
+    `causes` are the reason codes of today's cancelled orders, "" if nobody gave one; the medians
+    (seconds) are of today's orders. `hours` follow the wall clock and end with this hour; `days`
+    end with today.
     """
 
     today: Tally
@@ -287,13 +287,13 @@ def _midnight(now_ms: int, zone: tzinfo | None, days_ago: int) -> int:
 
 
 def _a_week_ago(now_ms: int, zone: tzinfo | None) -> int:
-    """Return when the clock on the wall showed the same a week ago."""
+    """Return when the wall clock showed the same time a week ago."""
     there = _there(now_ms, zone)
     return _instant(there.replace(tzinfo=None) - timedelta(days=DAYS), zone)
 
 
 def _this_hour(now_ms: int, zone: tzinfo | None) -> int:
-    """Return when the hour began; by subtraction, since an hour may be there twice."""
+    """Return when this hour began; by subtraction, because an hour may occur twice."""
     there = _there(now_ms, zone)
     return now_ms - (there.minute * 60 + there.second) * 1000 - there.microsecond // 1000
 
@@ -327,7 +327,7 @@ def store_zone(timezone: object, facts: Mapping[str, Any]) -> tzinfo | None:
 
     try:
         return ZoneInfo(name)
-    except (KeyError, ValueError, OSError):  # of a file that nobody has checked
+    except (KeyError, ValueError, OSError):  # from a file that nobody has checked
         return None
 
 
@@ -341,10 +341,11 @@ def read_figures(path: Path, now_ms: int, zones: Zones = NO_ZONES) -> dict[str, 
 def take_figures(
     connection: "Connection", now_ms: int, zones: Zones = NO_ZONES
 ) -> dict[str, StoreFigures]:
-    """Return the same for a running daemon: of the stores of `zones`, and of those with orders."""
+    """Return the same in a running daemon, for the stores in `zones` and those with orders."""
 
     def query(*asked: Any) -> Iterable[Any]:  # noqa: ANN401 -- as the driver takes them
-        return connection.exec_driver_sql(*asked).fetchall()  # one by one costs several times that
+        # Fetching rows one by one takes several times as long.
+        return connection.exec_driver_sql(*asked).fetchall()
 
     return _read(query, now_ms, zones)
 
@@ -410,7 +411,7 @@ def _apply(course: OrderCourse, at: int, event: str, detail: str) -> None:
 
 
 def _times(took_ms: Sequence[int]) -> Times | None:
-    """Return the times; a clock that was set back in between counts as no time."""
+    """Return the times, ignoring those during which the clock was set back."""
     if not took_ms:
         return None
     seconds = sorted(max(0, each) / 1000 for each in took_ms)
@@ -418,5 +419,5 @@ def _times(took_ms: Sequence[int]) -> Times | None:
 
 
 def _rank(values: Sequence[float], percent: int) -> float:
-    """Return the smallest value that so many percent do not exceed (nearest rank)."""
+    """Return the smallest value that this percentage does not exceed (nearest rank)."""
     return values[max(0, -(-len(values) * percent // 100) - 1)]

@@ -1,9 +1,9 @@
 """The ledger as the rest of the bridge sees it: open, write, read, close.
 
-One thread has the write connection, and groups commits (invariant 7). Whoever wants something
-written leaves it in the queue and waits. The idle writer takes all that has gathered: deliveries go
-in as one insert, each job runs in a savepoint of its own, one COMMIT makes all of it durable, and
-one wake-up of the event loop answers every waiter.
+One thread owns the write connection and groups commits (invariant 7). Callers put their write into
+the queue and wait. When the writer is idle it takes everything in the queue: deliveries become one
+insert, each job runs in a savepoint of its own, one COMMIT makes all of it durable, and one wake-up
+of the event loop answers all waiters.
 """
 
 import asyncio
@@ -51,18 +51,18 @@ T = TypeVar("T")
 Job = Callable[[Connection], Any]
 
 _READERS = 2
-_VERIFY_EVERY_S = 5.0  # while something is written: how often the file is read for its own sake
-_QUIET_TURNS = 5  # a request takes two or three from the socket to the ledger
-_LONGEST_S = 0.01  # under a load that never pauses
+_VERIFY_EVERY_S = 5.0  # while writing: how often the file is read just to verify it
+_QUIET_TURNS = 5  # a request takes two or three turns from the socket to the ledger
+_LONGEST_S = 0.01  # under load without pauses
 _MOST = 512
-_PROBE_EVERY_S = 2.0  # while writing fails: how often it is tried without being asked
-_PROBE = "p" * 16_384  # more than the room a full disk may have left by chance
+_PROBE_EVERY_S = 2.0  # while writing fails: how often to try without being asked
+_PROBE = "p" * 16_384  # more than a full disk may have left by chance
 
 
 def published(connection: Connection) -> list[object]:
-    """Return the events of this write, for whoever listens to the ledger (`Ledger.on_event`).
+    """Return the list of this write's events, for listeners of the ledger (`Ledger.on_event`).
 
-    What is added is handed out after the commit; a job that is undone takes its events with it.
+    Events added to it are delivered after the commit; if the job is rolled back, so are they.
     """
     events: list[object] = connection.info.setdefault("published", [])
     return events
@@ -70,9 +70,9 @@ def published(connection: Connection) -> list[object]:
 
 @dataclass(frozen=True, slots=True)
 class Storage:
-    """How the disk does.
+    """The state of the disk.
 
-    `failure` is its error ("" while it works); `damaged`: the file is no sound database.
+    `failure` is its error ("" while it works); `damaged`: the file is not a sound database.
     """
 
     failure: str = ""
@@ -80,7 +80,7 @@ class Storage:
 
 
 class _Request(NamedTuple):
-    """A delivery to be stored or a job to be run, and who waits for it."""
+    """A delivery to store or a job to run, and who is waiting for it."""
 
     work: Delivery | Job
     waiter: asyncio.Future[Any]
@@ -93,7 +93,7 @@ class _Answer(NamedTuple):
 
 
 class _Done(NamedTuple):
-    """What came of a batch: an answer for each request, the events of its jobs, and the disk."""
+    """The result of a batch: an answer to each request, the jobs' events, and the disk's state."""
 
     answers: Sequence[_Answer]
     events: Sequence[object]
@@ -101,7 +101,7 @@ class _Done(NamedTuple):
 
 
 class _Opened(NamedTuple):
-    """What opening has made, before anything is written."""
+    """What opening has created, before anything is written."""
 
     lock: LedgerLock
     vault: Vault
@@ -110,22 +110,22 @@ class _Opened(NamedTuple):
 
 
 class Ledger:
-    """One data directory, held by one process. `await Ledger.open(...)`, `await ledger.close()`.
+    """One data directory, owned by one process. `await Ledger.open(...)`, `await ledger.close()`.
 
-    Used from the event loop. `rebuilt_from` is the damaged file that was set aside at open, None as
-    a rule. `storage` is how the disk does now; `vault` holds the secrets. `writing_since` is since
-    when (monotonic, s) one commit is under way; None: nothing is to be written.
+    Used from the event loop. `rebuilt_from` is the damaged file that was set aside when opening,
+    usually None. `storage` is the state of the disk; `vault` has the secrets. `writing_since` is
+    when (monotonic, s) the current commit began; None: nothing is being written.
     """
 
     def __init__(self, data_dir: Path, opened: _Opened) -> None:
-        """Use `open`, which makes what this needs."""
+        """Use `open`, which creates what this needs."""
         self.data_dir = data_dir
         self.vault = opened.vault
         self.rebuilt_from = opened.rebuilt_from
         self.storage = Storage()
         self.writing_since: float | None = None
         self._lock = opened.lock
-        self._connection = opened.connection  # of the writer's thread
+        self._connection = opened.connection  # used by the writer's thread only
         self._events = published(opened.connection)
         self._loop = asyncio.get_running_loop()
         self._storage_watchers: list[Callable[[Storage], None]] = []
@@ -133,7 +133,7 @@ class Ledger:
         self._listeners: list[Callable[[object], None]] = []
         self._closed = False
         self._gathered: list[_Request] = []
-        self._gathering_since: float | None = None  # turns are counted until requests pause
+        self._gathering_since: float | None = None  # counts turns until requests pause
         self._quiet_turns = 0
         self._last_size = 1  # of the last batch
         self._batches: SimpleQueue[list[_Request] | None] = SimpleQueue()
@@ -146,9 +146,9 @@ class Ledger:
 
     @classmethod
     async def open(cls, data_dir: Path, *, clock: Clock) -> Self:
-        """Lock, check, mend and migrate the ledger in `data_dir`; a missing one is begun.
+        """Lock, check, repair and migrate the ledger in `data_dir`; create a missing one.
 
-        Raises LedgerLocked while another process has it, LedgerError where it cannot be used.
+        Raises LedgerLocked while another process has it, LedgerError if it cannot be used.
         """
         claim_folder(data_dir)
         return cls(data_dir, await asyncio.to_thread(_open, data_dir, clock.now_ms()))
@@ -174,13 +174,13 @@ class Ledger:
     def write(self, work: Callable[[Connection], T]) -> asyncio.Future[T]: ...
 
     def write(self, work: Delivery | Job) -> asyncio.Future[Any]:
-        """Store a delivery, or run a job in the writer's thread; done after the commit of it.
+        """Store a delivery, or run a job in the writer's thread; done after its commit.
 
-        Of a delivery it returns True if it is new, False if its event is known; both are on disk.
-        Of a job it returns its value, which must not be an unread result. Concurrent writes share a
-        commit, each job in a savepoint: one that raises is undone alone, and what it raised comes
-        back here. Raises LedgerUnwritable where nothing was committed. A caller that is cancelled
-        undoes nothing.
+        For a delivery the result is True if it is new, False if its event is known; both are on
+        disk. For a job it is the job's value, which must not be an unread result. Concurrent writes
+        share a commit, each job in a savepoint: a job that raises is rolled back alone, and its
+        exception is raised here. Raises LedgerUnwritable if nothing was committed. Cancelling the
+        caller does not roll back anything.
         """
         if self._closed:
             raise LedgerError(_("The database is closed."))
@@ -195,7 +195,7 @@ class Ledger:
         return waiter
 
     async def read(self, query: Callable[[Connection], T]) -> T:
-        """Run `query` in a reader's thread, on one committed state.
+        """Run `query` in a reader's thread, in one committed state.
 
         Raises LedgerError if the file cannot be read.
         """
@@ -206,7 +206,7 @@ class Ledger:
         except LedgerError as failure:
             cause = failure.__cause__
             if cause is not None and is_damage(cause) and not self.storage.damaged:
-                # A reader may be the first to see it; the next start mends it.
+                # A reader may be the first to notice; the next start repairs it.
                 self._storage_changed(Storage(failure.text, damaged=True))
             raise
 
@@ -217,41 +217,41 @@ class Ledger:
     async def get_fact(self, store: str, name: str, kind: type[T]) -> T | None: ...
 
     async def get_fact(self, store: str, name: str, kind: Any = None) -> Any:
-        """Return a fact by itself, as `facts.get_fact`."""
+        """Return a fact in a read of its own; see `facts.get_fact`."""
         return await self.read(lambda connection: facts.get_fact(connection, store, name, kind))
 
     async def put_fact(self, store: str, name: str, value: object, *, at: int) -> None:
-        """Remember a fact by itself, as `facts.put_fact`."""
+        """Store a fact in a write of its own; see `facts.put_fact`."""
         await self.write(lambda connection: facts.put_fact(connection, store, name, value, at=at))
 
     async def drop_fact(self, store: str, name: str) -> None:
-        """Forget a fact by itself."""
+        """Delete a fact in a write of its own."""
         await self.write(lambda connection: facts.drop_fact(connection, store, name))
 
     @property
     def writable(self) -> bool:
-        """Whether the last write worked."""
+        """Whether the last write succeeded."""
         return not self.storage.failure
 
     def on_writable_changed(self, callback: Callable[[Storage], None]) -> None:
-        """Call `callback` in the event loop when writing begins to fail, or works again."""
+        """Call `callback` in the event loop when writing starts to fail or works again."""
         self._storage_watchers.append(callback)
 
     def on_written(self, callback: Callable[[], None]) -> None:
-        """Call `callback` in the event loop after each commit: something may look different."""
+        """Call `callback` in the event loop after each commit."""
         self._commit_watchers.append(callback)
 
     def on_event(self, callback: Callable[[object], None]) -> None:
         """Call `callback` in the event loop with each event of a commit (`published`).
 
-        It is called before whoever waits for that write goes on.
+        It is called before whoever waits for that write continues.
         """
         self._listeners.append(callback)
 
     # -- gathering, and answering
 
     def _gather(self) -> None:
-        """Count turns of the event loop until requests pause, then hand them over."""
+        """Count turns of the event loop until requests pause, then submit them."""
         now = self._loop.time()
         if self._gathering_since is None:
             self._gathering_since = now
@@ -268,7 +268,7 @@ class Ledger:
             self._submit()
 
     def _submit(self) -> None:
-        """Give the thread all that has gathered, as one batch."""
+        """Give everything in the queue to the thread, as one batch."""
         if self._gathered:
             batch, self._gathered = self._gathered, []
             self.writing_since = self._loop.time()
@@ -276,14 +276,14 @@ class Ledger:
             self._batches.put(batch)
 
     def _settle(self, done: _Done, *, storage_changed: bool) -> None:
-        """Answer the waiters of a batch; they go on after this turn of the event loop."""
+        """Answer the waiters of a batch; they continue after this turn of the event loop."""
         if storage_changed:
             self._storage_changed(done.storage)
-        if not done.answers:  # of a probe
+        if not done.answers:  # a probe has none
             return
         for waiter, value, failure in done.answers:
             if waiter.done():
-                continue  # it was cancelled meanwhile
+                continue  # it was cancelled in the meantime
             if failure is None:
                 waiter.set_result(value)
             else:
@@ -301,7 +301,7 @@ class Ledger:
             self._verifying = self._loop.create_task(self._verify())
 
     async def _verify(self) -> None:
-        """Read what was written: the writer itself has its pages in memory, and misses damage."""
+        """Read what was written: the writer has its pages in memory and does not notice damage."""
         with contextlib.suppress(LedgerError):  # `read` reports it
             await self.read(lambda c: c.exec_driver_sql("SELECT count(*) FROM holds").scalar())
 
@@ -317,7 +317,7 @@ class Ledger:
     # -- in the writer's thread
 
     def _write_all(self) -> None:
-        """Commit batch after batch; while the disk fails, an empty one now and then."""
+        """Commit batch after batch; while the disk fails, try an empty one now and then."""
         storage = Storage()
         while True:
             try:
@@ -329,7 +329,7 @@ class Ledger:
             done = self._commit(batch)
             settle = partial(self._settle, done, storage_changed=done.storage != storage)
             storage = done.storage
-            # A loop that is closed has nobody left who waits.
+            # If the loop is closed, nobody is waiting any more.
             with contextlib.suppress(RuntimeError):
                 self._loop.call_soon_threadsafe(settle)
         self._connection.close()
@@ -339,7 +339,7 @@ class Ledger:
         sql = self._connection.exec_driver_sql
         self._events.clear()
         deliveries = [each.work for each in batch if isinstance(each.work, Delivery)]
-        alone = bool(batch) and len(deliveries) == len(batch)  # one statement is a transaction
+        alone = bool(batch) and len(deliveries) == len(batch)  # a single statement is a transaction
         try:
             if not alone:
                 sql("BEGIN IMMEDIATE")
@@ -356,11 +356,11 @@ class Ledger:
             if not alone:
                 sql("COMMIT")
         except Exception as failure:  # noqa: BLE001 -- whatever it was, nobody may hear that it is written
-            # Fails where SQLite has rolled back by itself, which is as good.
+            # Fails if SQLite has rolled back by itself, which is just as good.
             with contextlib.suppress(Exception):
                 sql("ROLLBACK")
             if len(batch) > 1 and not is_storage_failure(failure):
-                # One of them cannot be written at all: let it not cost the others.
+                # One of them cannot be written at all: do not let the others fail with it.
                 each_done = [self._commit([each]) for each in batch]
                 return _Done(
                     [answer for each in each_done for answer in each.answers],
@@ -380,7 +380,7 @@ class Ledger:
         except Exception as failure:
             del self._events[before:]
             if is_storage_failure(failure):
-                raise  # SQLite may have rolled back all of it
+                raise  # SQLite may have rolled back everything
             sql("ROLLBACK TO job")
             sql("RELEASE job")
             return _Answer(waiter, failure=failure)
@@ -464,7 +464,7 @@ def _make_folder(data_dir: Path) -> None:
 
 
 def _make_file(path: Path) -> None:
-    """Make the file ours alone before SQLite does; its -wal and -shm files take the same mode."""
+    """Create the file for the owner only, before SQLite does; -wal and -shm inherit its mode."""
     file = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
     try:
         as_the_folder_is(path.parent, file)

@@ -1,11 +1,11 @@
-"""The menu as the service has accepted it: items and parts, now and before.
+"""The menu as the service has accepted it: items and parts, now and in the past.
 
-Written only after the service accepted (invariant 3). Instants are ms since the epoch, money is
-minor units. Large acknowledgements are handed over in portions, so that a delivery that has to be
-committed never waits long behind them.
+Written only after the service has accepted it (invariant 3). Instants are ms since the epoch, money
+is minor units. Large acknowledgements are written in portions, so that a delivery never waits long
+for its commit.
 
-A row of `menu_past` is what the service had of an item until `until_ms`; an empty body says that it
-had none. An item that never changes costs nothing there.
+A row of `menu_past` is an item as the service had it until `until_ms`; an empty body means that the
+service did not have it. Items that never change take no space there.
 """
 
 import json
@@ -35,7 +35,7 @@ from tillbridge.ledger.models import MenuItem, MenuPart, MenuPrice, PastItem, Re
 from tillbridge.ledger.overrides import mark_sent
 from tillbridge.model.catalogue import Item
 
-# What the column `kind` holds of each kind of `PARTS`.
+# The values of the column `kind` for each kind of `PARTS`.
 _KINDS = {
     "categories": "category",
     "add_ons": "add_on",
@@ -45,10 +45,10 @@ _KINDS = {
 _GONE = ""  # the body of an item that the service did not have
 
 
-# -- what the service refused, by the record: not sent again as it is
+# -- what the service refused: a refused record is not sent again unchanged
 
 
-# The first of them by name, for people: the service may refuse ten thousand, and nobody reads that.
+# Only the first ones are listed by name: the service may refuse ten thousand.
 _NAMES = "menu_refused_names"
 _MOST_NAMES = 200
 
@@ -57,7 +57,7 @@ _MOST_NAMES = 200
 class Refusal:
     """Why the service refused an item, and the record that was refused.
 
-    `name` is what people call it; "" where nobody remembers.
+    `name` is what people call it; "" if unknown.
     """
 
     fingerprint: int
@@ -68,7 +68,7 @@ class Refusal:
 def refuse_items(
     connection: Connection, store: str, refused: Mapping[str, Refusal], *, at: int
 ) -> None:
-    """Remember that the service refused these records; they are not sent again as they are."""
+    """Record that the service refused these records; they are not sent again unchanged."""
     if not refused:
         return
     connection.execute(
@@ -85,7 +85,7 @@ def refuse_items(
 
 
 def clear_refusals(connection: Connection, store: str, external_ids: Collection[str]) -> None:
-    """Forget refusals: the item was accepted, is gone, or shall be tried again."""
+    """Delete refusals: the item was accepted, was removed, or is to be tried again."""
     connection.execute(delete(RefusedItem).where(*_of(RefusedItem, store, external_ids)))
 
 
@@ -102,9 +102,9 @@ def refused_items(connection: Connection, store: str) -> dict[str, Refusal]:
 
 
 def acknowledge(connection: Connection, store: str, content: PushContent, *, at: int) -> None:
-    """Remember what the service accepted at `at`: items and parts, and their prices from then on.
+    """Record what the service accepted at `at`: items and parts, and their prices from then on.
 
-    Refusals of its items are lifted; items of `content.ids` are removed.
+    Clears refusals of these items; the items in `content.ids` are removed.
     """
     prices = {each.external_id: each.price for each in content.parts.add_ons.values()}
     for each in content.items:
@@ -129,7 +129,7 @@ def acknowledge(connection: Connection, store: str, content: PushContent, *, at:
 def change_items(
     connection: Connection, store: str, accepted: Sequence[AcceptedItem], *, at: int
 ) -> None:
-    """Remember the availability of items as accepted at `at`."""
+    """Record the availability of items as accepted at `at`."""
     now = {each.item.external_id: each.item for each in accepted}
     _remember_past(connection, store, now, at=at)
     mark_sent(connection, store, now.values(), at=at)
@@ -137,7 +137,7 @@ def change_items(
 
 
 def refresh_items(connection: Connection, store: str, accepted: Sequence[AcceptedItem]) -> None:
-    """Remember other records for items whose content the service has already."""
+    """Record new export records for items whose content the service already has."""
     if accepted:
         connection.execute(
             upsert(MenuItem, "body", "fingerprint", "pos_available", "overlaid"),
@@ -148,13 +148,13 @@ def refresh_items(connection: Connection, store: str, accepted: Sequence[Accepte
 def forget_items(
     connection: Connection, store: str, external_ids: Collection[str], *, at: int
 ) -> None:
-    """Forget items at `at`: the service has removed them, or says that it never had them."""
+    """Remove items at `at`: the service has removed them, or reports that it never had them."""
     _remember_past(connection, store, dict.fromkeys(external_ids), at=at)
     connection.execute(delete(MenuItem).where(*_of(MenuItem, store, external_ids)))
 
 
 def forget_parts(connection: Connection, store: str, gone: Mapping[str, Collection[str]]) -> None:
-    """Forget parts by kind (`Parts`' field names); the service has no call that removes them."""
+    """Remove parts by kind (field names of `Parts`); the service has no call to remove them."""
     for name, external_ids in gone.items():
         chosen = delete(MenuPart).where(*_of(MenuPart, store, external_ids))
         connection.execute(chosen.filter_by(kind=_KINDS[name]))
@@ -187,24 +187,24 @@ def item_count(connection: Connection, store: str, *where: ColumnElement[bool]) 
 
 
 def count_having(connection: Connection, store: str, name: str) -> int:
-    """Return how many accepted items have that field of their own: sizes, a tax, choices, ..."""
+    """Return how many accepted items have this field: sizes, a tax, choices, ..."""
     value = func.json_extract(col(MenuItem.body), f"$.{name}")
     return item_count(connection, store, value.is_not(None))
 
 
 def count_off_by_pos(connection: Connection, store: str) -> int:
-    """Return how many accepted items the export itself has off sale."""
+    """Return how many accepted items are off sale in the export itself."""
     return item_count(connection, store, ~col(MenuItem.pos_available))
 
 
 def count_parts(connection: Connection, store: str, name: str) -> int:
-    """Return how many parts of a kind (`Parts`' field names) the service has accepted."""
+    """Return how many parts of a kind (a field name of `Parts`) the service has accepted."""
     query = select(func.count()).select_from(MenuPart).filter_by(store=store, kind=_KINDS[name])
     return connection.scalar(query) or 0
 
 
 def item_names(connection: Connection, store: str) -> Iterator[tuple[str, str]]:
-    """Yield external id and name of every accepted item."""
+    """Yield the external id and name of every accepted item."""
     name = func.json_extract(col(MenuItem.body), "$.name")
     query = select(col(MenuItem.external_id), name).where(col(MenuItem.store) == store)
     for row in connection.execute(query):
@@ -212,7 +212,7 @@ def item_names(connection: Connection, store: str) -> Iterator[tuple[str, str]]:
 
 
 def count_in_category(connection: Connection, store: str, category: str, *, at_most: int) -> int:
-    """Return how many accepted items are in the category, counting no further than `at_most`."""
+    """Return how many accepted items are in the category, counting up to `at_most`."""
     listed = func.json_each(col(MenuItem.body), "$.categories").table_valued("value")
     found = (
         select(col(MenuItem.external_id))
@@ -226,23 +226,23 @@ def count_in_category(connection: Connection, store: str, category: str, *, at_m
 
 
 def all_items(connection: Connection, store: str) -> dict[str, AcceptedItem]:
-    """Return everything accepted, by external id."""
+    """Return all accepted items by external id."""
     return _items(connection, col(MenuItem.store) == store)
 
 
 def items_by_id(
     connection: Connection, store: str, external_ids: Collection[str]
 ) -> dict[str, AcceptedItem]:
-    """Return those of the items that are accepted, by external id."""
+    """Return the accepted ones among these items, by external id."""
     return _items(connection, *_of(MenuItem, store, external_ids))
 
 
 def items_of_records(
     connection: Connection, store: str, fingerprints: Collection[int]
 ) -> dict[str, AcceptedItem]:
-    """Return the accepted items that came from these records, and those without a known one.
+    """Return the accepted items from these records, and those without a known record.
 
-    Each reading compares the latter anew.
+    The latter are compared at every reading.
     """
     own, fingerprint = col(MenuItem.store) == store, col(MenuItem.fingerprint)
     chosen = among(cast("ColumnElement[int]", fingerprint), fingerprints)
@@ -250,9 +250,9 @@ def items_of_records(
 
 
 def overlaid_items(connection: Connection, store: str) -> dict[str, AcceptedItem]:
-    """Return the items under an overlay, or whose snooze may end, or which are doubtful."""
-    # SQLite takes the partial index only for its very words, and while no other index would do:
-    # the plus keeps it from walking through all items of the store.
+    """Return items that have an overlay, whose snooze may end, or whose state is unknown."""
+    # SQLite uses the partial index only for exactly this condition, and only if no other index
+    # fits: the plus sign keeps it from reading all items of the store.
     return _items(
         connection, literal_column("+menu_items.store") == store, literal_column("overlaid")
     )
@@ -266,7 +266,7 @@ def all_ids(connection: Connection, store: str) -> frozenset[str]:
 def accepted_ids(
     connection: Connection, store: str, external_ids: Collection[str]
 ) -> frozenset[str]:
-    """Return which of the ids are those of accepted items."""
+    """Return which of the ids belong to accepted items."""
     query = select(col(MenuItem.external_id)).where(*_of(MenuItem, store, external_ids))
     return frozenset(connection.scalars(query))
 
@@ -278,14 +278,14 @@ def menu_ids(connection: Connection, store: str) -> frozenset[str]:
 
 
 def items_off_by_pos(connection: Connection, store: str) -> dict[str, AcceptedItem]:
-    """Return the items that the export itself has off sale."""
+    """Return the items that are off sale in the export itself."""
     return _items(connection, col(MenuItem.store) == store, ~col(MenuItem.pos_available))
 
 
 def variant_owners(
     connection: Connection, store: str, variant_ids: Collection[str]
 ) -> dict[str, str]:
-    """Return, by variant id, the external id of the accepted item that has it."""
+    """Return, by variant id, the external id of the accepted item that has the variant."""
     listed = func.json_each(col(MenuItem.body), "$.variants").table_valued("value")
     variant_id = func.json_extract(listed.c.value, "$[0]")
     query = (
@@ -298,7 +298,7 @@ def variant_owners(
 
 
 def parts(connection: Connection, store: str, like: Parts | None = None) -> Parts:
-    """Return the parts the service has accepted: all of them, or those with the ids of `like`."""
+    """Return the accepted parts: all of them, or those with the ids of `like`."""
     found: dict[str, dict[str, Any]] = {}
     for name, kind in _KINDS.items():
         ids = None if like is None else getattr(like, name)
@@ -322,15 +322,15 @@ def _items(connection: Connection, *where: ColumnElement[bool]) -> dict[str, Acc
     }
 
 
-# -- before: what the storefront showed at a moment, for as long as history goes back
+# -- the past: what the storefront showed at a moment, as far back as the history goes
 
 
 def _remember_past(
     connection: Connection, store: str, now: Mapping[str, Item | None], *, at: int
 ) -> None:
-    """Remember how these items are until now (`at`, ms); `now` is how they are from then on.
+    """Record how these items were until now (`at`, ms); `now` is how they are from then on.
 
-    Call it before they are changed. None: the service has removed it.
+    Call it before changing them. None: the service has removed the item.
     """
     before = items_by_id(connection, store, now)
     bodies = {key: item_text(old.item) for key, old in before.items() if old.item != now[key]}
@@ -351,7 +351,7 @@ def _remember_past(
 def items_then(
     connection: Connection, store: str, external_ids: Collection[str], at_ms: int
 ) -> dict[str, Item]:
-    """Return those of the items that the storefront had at `at_ms`, as they were then."""
+    """Return the items that the storefront had at `at_ms`, as they were then."""
     first = func.min(col(MenuPrice.from_ms))
     since = _by_id(connection, MenuPrice, first, store, external_ids)
     there = [each for each in external_ids if since.get(each, 0) <= at_ms]
@@ -365,26 +365,26 @@ def items_then(
 
 
 def ids_ever(connection: Connection, store: str) -> list[str]:
-    """Return the ids of all items that the storefront has or had, as far as history goes back."""
+    """Return the ids of all items that the storefront has or ever had, as far as known."""
     query = select(col(MenuItem.external_id)).filter_by(store=store)
     past = select(col(PastItem.external_id)).filter_by(store=store)
     return list(connection.scalars(query.union(past)))
 
 
 def off_since(connection: Connection, store: str, external_ids: Collection[str]) -> dict[str, int]:
-    """Return since when (ms) items have been as they are now, where that is known."""
+    """Return since when (ms) items have been in their present state, if known."""
     return _by_id(connection, PastItem, func.max(col(PastItem.until_ms)), store, external_ids)
 
 
-# -- prices: an order is compared with the prices of its time
+# -- prices: an order is compared with the prices at its time
 
 
 def _remember_prices(
     connection: Connection, store: str, prices: Mapping[str, int], *, at: int
 ) -> None:
-    """Remember prices (minor units, by external id of item, variant or add-on) from `at` (ms) on.
+    """Record prices (minor units, by external id of item, variant or add-on) from `at` (ms) on.
 
-    A price that is as it was adds nothing.
+    An unchanged price adds no row.
     """
     query = select(
         col(MenuPrice.external_id), col(MenuPrice.price), func.max(col(MenuPrice.from_ms))
@@ -395,7 +395,7 @@ def _remember_prices(
     for key, price in prices.items():
         before, since = latest.get(key, (None, -1))
         if price != before:
-            # A clock that was set back must not put the new price before the old one.
+            # If the clock was set back, the new price must still come after the old one.
             from_ms = max(at, since + 1)
             row = {"store": store, "external_id": key, "from_ms": from_ms, "price": price}
             rows.append(row)
@@ -406,11 +406,11 @@ def _remember_prices(
 def prices_around(
     connection: Connection, store: str, external_ids: Collection[str], at_ms: int, *, grace_ms: int
 ) -> dict[str, tuple[int, ...]]:
-    """Return the prices in force within `grace_ms` around `at_ms`, that of `at_ms` first.
+    """Return the prices in effect within `grace_ms` around `at_ms`, the one at `at_ms` first.
 
-    Two clocks differ, and a push takes a moment: an order of that moment may have either price.
-    Empty for an id the service never accepted. Before the first known price, that first one counts:
-    the service had it before the bridge knew.
+    Clocks differ, and a push takes a moment: an order at that time may have either price. Empty for
+    an id that the service never accepted. Before the first known price, that price counts: the
+    service had it before the bridge knew.
     """
     history: dict[str, list[tuple[int, int]]] = {external_id: [] for external_id in external_ids}
     query = select(col(MenuPrice.external_id), col(MenuPrice.from_ms), col(MenuPrice.price))

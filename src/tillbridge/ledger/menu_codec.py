@@ -1,4 +1,4 @@
-"""Items and parts of the menu, and what a push carries, as the ledger stores them."""
+"""Items and parts of the menu, and the content of a push, as stored in the ledger."""
 
 import json
 from collections.abc import Mapping
@@ -36,7 +36,7 @@ _ORDER = (
 ).split()
 _DEFAULTS = {each.name: each.default for each in fields(Item)}
 _ITEM_FIELDS = [(name, _DEFAULTS[name]) for name in _ORDER]
-_VALUES = {  # of what is written as a list
+_VALUES = {  # stored as a list
     kind: attrgetter(*(each.name for each in fields(kind)))
     for kind in (*PARTS.values(), Variant, ItemTax, TaxComponent)
 }
@@ -47,7 +47,7 @@ _item_values = attrgetter(*_ORDER)
 
 
 def item_from(stored: Mapping[str, Any]) -> Item:
-    """Return the item of `item_text`, read as JSON; other keys are passed over."""
+    """Return the item from the parsed JSON of `item_text`; other keys are ignored."""
     known: dict[str, Any] = {
         name: tuple(value) if isinstance(value, list) else value
         for name, _default in _ITEM_FIELDS
@@ -62,7 +62,7 @@ def item_from(stored: Mapping[str, Any]) -> Item:
 
 
 def item_text(item: Item, beside: Mapping[str, object] = MappingProxyType({})) -> str:
-    """Return the item's one spelling, with what stands `beside` its fields, as far as it is so."""
+    """Return the item's canonical text, including `beside` as extra keys if not empty."""
     own = {
         name: value
         for (name, default), value in zip(_ITEM_FIELDS, _item_values(item), strict=True)
@@ -87,11 +87,11 @@ def part_from(kind: str, text: str) -> Any:  # noqa: ANN401 -- a part of that ki
 
 @dataclass(frozen=True, slots=True)
 class AcceptedItem:
-    """An item as the service accepted it, and the record of the export it came from.
+    """An item as the service accepted it, and the export record it came from.
 
-    `pos_available`, `pos_until` (ms) and `pos_variants` (of the variants that differ, by id) are
-    what the export has, under any overlay. `doubtful` marks an item of which it is not known what
-    the service has: it is sent again.
+    `pos_available`, `pos_until` (ms) and `pos_variants` (only variants that differ, by id) are the
+    export's values, under any overlay. `doubtful` marks an item whose state at the service is
+    unknown: it is sent again.
     """
 
     item: Item
@@ -119,7 +119,7 @@ class AcceptedItem:
 
     @property
     def pos_item(self) -> Item:
-        """The item as the export had it."""
+        """The item as it was in the export."""
         variants = self.item.variants
         if self.pos_variants:
             variants = tuple(
@@ -135,7 +135,7 @@ class AcceptedItem:
 
     @property
     def overlaid(self) -> bool:
-        """Whether its availability has to be looked at although the export is unchanged."""
+        """Whether its availability has to be checked although the export is unchanged."""
         return (
             self.doubtful
             or self.item.available != self.pos_available
@@ -147,7 +147,7 @@ class AcceptedItem:
 
 @dataclass(frozen=True, slots=True)
 class Parts:
-    """What a menu is made of beside its items, each kind by external id."""
+    """What a menu consists of besides its items, each kind by external id."""
 
     categories: Mapping[str, Category] = field(default_factory=dict)
     add_ons: Mapping[str, AddOn] = field(default_factory=dict)
@@ -172,7 +172,7 @@ def encode_accepted(accepted: AcceptedItem) -> dict[str, Any]:
 
 
 def decode_accepted(body: str, fingerprint: int | None, *, pos_available: bool) -> AcceptedItem:
-    """Return the accepted item of its columns."""
+    """Return the accepted item from its columns."""
     stored = json.loads(body)
     return AcceptedItem(
         item_from(stored),
@@ -184,14 +184,14 @@ def decode_accepted(body: str, fingerprint: int | None, *, pos_available: bool) 
     )
 
 
-# -- what a push carries
+# -- the content of a push
 
 
 @dataclass(frozen=True, slots=True)
 class PushContent:
-    """What a push carries: `ids` of items alone, or items and parts to be acknowledged.
+    """The content of a push: only `ids` of items, or items and parts to be acknowledged.
 
-    Of content that is acknowledged, `ids` are removed and the rest is there.
+    When content is acknowledged, the items in `ids` are removed and the others exist.
     """
 
     ids: tuple[str, ...] = ()
@@ -199,10 +199,10 @@ class PushContent:
     parts: Parts = field(default_factory=Parts)
 
     def text(self) -> str:
-        """Return it as the ledger has it: one JSON array a line.
+        """Return it as stored in the ledger: one JSON array a line.
 
-        So a menu of 20,000 items is never encoded or decoded in one go, which would hold the
-        interpreter, and with it the event loop.
+        This way a menu of 20,000 items is never encoded or decoded in one step, which would block
+        the interpreter and the event loop.
         """
         lines = [json.dumps(["id", external_id]) for external_id in self.ids]
         for each in self.items:
@@ -217,7 +217,7 @@ class PushContent:
 
     @classmethod
     def of_text(cls, text: str) -> "PushContent":
-        """Return what `text` wrote."""
+        """Return the content from its text."""
         ids: list[str] = []
         items: list[AcceptedItem] = []
         parts: dict[str, dict[str, Any]] = {kind: {} for kind in PARTS}

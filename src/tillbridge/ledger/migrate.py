@@ -1,7 +1,7 @@
-"""Bringing the ledger's schema up to this version's, with a backup first.
+"""Migrates the ledger's schema to this version, with a backup first.
 
-alembic takes most of half a second to import, so it is imported only where there is a migration
-to run: a new ledger is made from the tables at once, which a test holds equal to the migrations.
+Importing alembic takes almost half a second, so it is imported only if there is a migration to run:
+a new ledger is created directly from the tables; a test proves that this equals the migrations.
 """
 
 from pathlib import Path
@@ -22,10 +22,10 @@ _MIGRATIONS = Path(__file__).parent / "migrations"
 
 
 def bring_up_to_date(data_dir: Path, *, at: int) -> None:
-    """Make the schema of a new ledger, or migrate an older one.
+    """Create the schema of a new ledger, or migrate an older one.
 
-    Raises LedgerError where the ledger is from a newer program, and where a migration fails: the
-    ledger is then as it was.
+    Raises LedgerError if the ledger is from a newer program, or if a migration fails: the ledger is
+    then unchanged.
     """
     engine = writer_engine(data_dir / LEDGER_FILE)
     try:
@@ -97,7 +97,7 @@ def _migrate(data_dir: Path, current: str, at: int) -> None:
 
 def upgrade(connection: Connection, to: str) -> None:
     """Run the migrations up to version `to` ("head": all) in one transaction."""
-    from alembic import command  # noqa: PLC0415 -- costs half a second, and is hardly ever needed
+    from alembic import command  # noqa: PLC0415 -- takes half a second, and is rarely needed
     from alembic.config import Config  # noqa: PLC0415 -- (as above)
 
     config = Config()

@@ -30,10 +30,10 @@ from tillbridge.model.restaurant import Table
 
 
 class Row(SQLModel, registry=registry()):
-    """The base of all rows. Its metadata holds the ledger's tables, and nobody else's."""
+    """The base of all rows. Its metadata contains the ledger's tables and no others."""
 
     def replace(self, **changes: object) -> Self:
-        """Return a row of its own with these values; this one stays as it is."""
+        """Return a copy with these values; this row stays unchanged."""
         return type(self)(**{**dict(self), **changes})
 
 
@@ -59,8 +59,8 @@ def _json_object() -> Any:  # noqa: ANN401 -- a field's description, as `Field` 
 class Delivery(Row, table=True):
     """A webhook delivery as received, committed before it is acknowledged.
 
-    Specification: Events, Transport. `delivery_id` is "" where the sender gave none; `body` is the
-    raw request body, emptied by pruning.
+    Specification: Events, Transport. `delivery_id` is "" if the sender gave none; `body` is the raw
+    request body, emptied by pruning.
     """
 
     __tablename__ = "inbox"
@@ -69,7 +69,7 @@ class Delivery(Row, table=True):
         Index("ix_inbox_open", "id", sqlite_where=text("handled_at IS NULL")),
     )
 
-    id: int = Field(default=None, primary_key=True)  # SQLite gives it
+    id: int = Field(default=None, primary_key=True)  # assigned by SQLite
     store: TextColumn
     delivery_id: TextColumn
     event_id: TextColumn
@@ -81,28 +81,28 @@ class Delivery(Row, table=True):
 
 
 class TicketState(StrEnum):
-    """How far an order's ticket is.
+    """The state of an order's ticket.
 
-    A row that was once `writing` never goes back to `waiting`: the POS may have the ticket, and is
+    A row that was once `writing` never returns to `waiting`: the POS may have the ticket, and is
     asked before it is written again (invariant 2).
     """
 
     WAITING = "waiting"
-    WRITING = "writing"  # begun, outcome unknown
+    WRITING = "writing"  # started, outcome unknown
     WRITTEN = "written"
-    REFUSED = "refused"  # the POS does not have it, and never will
-    WITHDRAWN = "withdrawn"  # it was taken back out of the POS, or is left to a person
+    REFUSED = "refused"  # the POS does not have it, and will not get it
+    WITHDRAWN = "withdrawn"  # it was removed from the POS, or a person has to remove it
 
 
 class OrderRow(Row, table=True):
-    """An order: how far its ticket is, what it shall be, and what it is for the service.
+    """An order: the state of its ticket, its desired state, and its state at the service.
 
-    `payload` is the event's data as JSON ("" once pruned); `last_failure` is "kind" or
-    "kind: the POS's words"; `reason_code` and `message` belong to a cancel. `desired_state` is what
-    the POS or a person wants the order to be, `service_state` what the service knows. `refused`
-    holds the calls that the service refused for good, each with its words; `unseen` what a person
-    has not seen yet, by problem code, each with `at` (ms) and the problem's fields. `closed_at`:
-    nothing more is to be done.
+    `payload` is the event's data as JSON ("" once pruned); `last_failure` is "kind" or "kind: the
+    POS's words"; `reason_code` and `message` belong to a cancel. `desired_state` is what the POS or
+    a person wants the order to be, `service_state` what the service knows. `refused` has the calls
+    that the service refused for good, each with the reason; `unseen` what no person has seen yet,
+    by problem code, each with `at` (ms) and the problem's fields. `closed_at`: nothing is left to
+    do.
     """
 
     __tablename__ = "orders"
@@ -144,15 +144,15 @@ class OrderRow(Row, table=True):
 
 
 class LogEntry(Row, table=True):
-    """One thing that happened to an order, for people; `event` is a dotted name.
+    """An event in an order's life, for people; `event` is a dotted name.
 
-    `detail` holds none of a customer's data.
+    `detail` contains no customer data.
     """
 
     __tablename__ = "order_log"
     __table_args__ = (Index("ix_order_log_order", "store", "order_id", "id"),)
 
-    id: int = Field(default=None, primary_key=True)  # SQLite gives it
+    id: int = Field(default=None, primary_key=True)  # assigned by SQLite
     store: TextColumn
     order_id: TextColumn
     at: int
@@ -166,8 +166,8 @@ class LogEntry(Row, table=True):
 class MenuItem(Row, table=True):
     """An item as the service has accepted it (`menu_codec` encodes and decodes `body`).
 
-    `fingerprint` is that of the export's record it came from (64 bit, signed); `pos_available` what
-    the export has, under any overlay; `overlaid`: an overlay lies over that.
+    `fingerprint` is that of the export record (64 bit, signed); `pos_available` is the export's
+    value, under any overlay; `overlaid`: there is an overlay.
     """
 
     __tablename__ = "menu_items"
@@ -196,7 +196,7 @@ class MenuPart(Row, table=True):
 
 
 class RefusedItem(Row, table=True):
-    """An item the service refused, by the record: not sent again until that changes."""
+    """An item that the service refused, by record: not sent again until the record changes."""
 
     __tablename__ = "menu_refused"
 
@@ -208,7 +208,7 @@ class RefusedItem(Row, table=True):
 
 
 class MenuPrice(Row, table=True):
-    """A price the storefront showed from then on, of an item, a variant or an add-on."""
+    """A price that the storefront showed from then on, of an item, a variant or an add-on."""
 
     __tablename__ = "menu_prices"
 
@@ -219,7 +219,7 @@ class MenuPrice(Row, table=True):
 
 
 class PastItem(Row, table=True):
-    """What the storefront showed of an item until then; an empty body: it had none."""
+    """An item as the storefront showed it until then; an empty body: it did not have the item."""
 
     __tablename__ = "menu_past"
     __table_args__ = (Index("ix_menu_past_until", "until_ms"),)
@@ -231,10 +231,10 @@ class PastItem(Row, table=True):
 
 
 class Push(Row, table=True):
-    """A push of the menu, under way (state "running") or over.
+    """A push of the menu, running or finished.
 
     `kind`: full | batch | patch | availability; `state`: running | success | partial | failed |
-    lost. `pending` is JSON: what is acknowledged when the job at the service succeeds.
+    lost. `pending` is JSON: what to acknowledge when the job at the service succeeds.
     """
 
     __tablename__ = "pushes"
@@ -243,7 +243,7 @@ class Push(Row, table=True):
         Index("ix_pushes_started", "started_at"),
     )
 
-    id: int = Field(default=None, primary_key=True)  # SQLite gives it
+    id: int = Field(default=None, primary_key=True)  # assigned by SQLite
     store: TextColumn
     kind: TextColumn
     started_at: int
@@ -257,9 +257,9 @@ class Push(Row, table=True):
 
 
 class Hold(Row, table=True):
-    """A plan that waits for a person, at most one a store. `digest` names its content.
+    """A plan that waits for a person, at most one for each store. `digest` identifies its content.
 
-    `approved_digest` releases that very plan; `reasons` are sentences.
+    `approved_digest` approves exactly that plan; `reasons` are sentences.
     """
 
     __tablename__ = "holds"
@@ -273,12 +273,12 @@ class Hold(Row, table=True):
 
     @property
     def approved(self) -> bool:
-        """Whether a person has released the plan."""
+        """Whether a person has approved the plan."""
         return self.approved_digest == self.digest
 
 
 class AcceptedTable(Row, table=True):
-    """A table and what the service calls it; `qr_url` is what guests open."""
+    """A table and its token at the service; `qr_url` is what guests open."""
 
     __tablename__ = "tables"
 
@@ -310,7 +310,7 @@ class AcceptedTable(Row, table=True):
 
     @property
     def code(self) -> str:
-        """A short digest of what guests scan, another one when that changes; "" for no code."""
+        """A short digest of the code that guests scan; changes with it. "" without a code."""
         if not self.qr_url:
             return ""
         return xxhash.xxh3_64_hexdigest(
@@ -318,14 +318,14 @@ class AcceptedTable(Row, table=True):
         )
 
 
-# -- overrides: what staff or the till say of an item's availability over what the export says
+# -- overrides: availability set by staff or the till, on top of the export
 
 
 class StoreOverride(Row, table=True):
-    """An item or variant that is off sale in a store until `until`, None: until it is lifted.
+    """An item or variant that is off sale in a store until `until`; None: until it is lifted.
 
     `by` is who set it, "order" for the till itself. `sent_at` is since when the storefront has it,
-    None while it does not; no later than `at` where the item was off sale already.
+    None while it does not; no later than `at` if the item was already off sale.
     """
 
     __tablename__ = "overrides"
@@ -339,12 +339,12 @@ class StoreOverride(Row, table=True):
 
     @property
     def available(self) -> bool:
-        """Whether the item is on sale: an override of a store only takes off."""
+        """Whether the item is on sale: an override of a store only takes items off."""
         return False
 
 
 class CommunityOverride(Row, table=True):
-    """An item of a community that is off sale, or on sale again and the service is to know it.
+    """An item of a community that is off sale, or back on sale and not reported yet.
 
     As `StoreOverride`; `store` is the community's key. The service restores the item at `until`.
     """
@@ -360,7 +360,7 @@ class CommunityOverride(Row, table=True):
     sent_at: int | None = Field(default=None, sa_column=Column("told_at", Integer, key="sent_at"))
 
 
-# -- communities; `community` is "communities/NAME", which stands where a store's name may
+# -- communities; `community` is "communities/NAME", used where a store's name may be
 
 
 class CommunityRecord(Row, table=True):
@@ -379,7 +379,7 @@ class CommunityRecord(Row, table=True):
 class CommunityOrder(Row, table=True):
     """A parent order of a community; `payload` is JSON, "" once pruned.
 
-    `updated_at` is the service's; `received_at` when it was first heard of here.
+    `updated_at` is the service's time; `received_at` is when the bridge first received it.
     """
 
     __tablename__ = "community_orders"
@@ -396,7 +396,7 @@ class CommunityOrder(Row, table=True):
 
 
 class CommunityChild(Row, table=True):
-    """A child order; `order_id` is that of a POS order, of a store here or of another member."""
+    """A child order; `order_id` is the id of a POS order, of a store here or of another member."""
 
     __tablename__ = "community_children"
     __table_args__ = (
@@ -447,7 +447,7 @@ class PastProblem(Row, table=True):
     __tablename__ = "problem_history"
     __table_args__ = (Index("ix_problem_history_until", "until"),)
 
-    id: int = Field(default=None, primary_key=True)  # SQLite gives it
+    id: int = Field(default=None, primary_key=True)  # assigned by SQLite
     code: TextColumn
     store: TextOrEmpty = ""
     subject: TextOrEmpty = ""
@@ -456,15 +456,15 @@ class PastProblem(Row, table=True):
 
 
 class AuditEntry(Row, table=True):
-    """Who did what: an entry of a chain by hash. Nothing is ever changed or removed here.
+    """Who did what: an entry of a hash chain. Entries are never changed or removed.
 
     `who` is "page:NAME", "command:OS USER" or "bridge"; `target` an id (order, item, table);
-    `detail` canonical JSON without a customer's data or a secret; `previous` the hash it follows.
+    `detail` canonical JSON without customer data or secrets; `previous` the preceding hash.
     """
 
     __tablename__ = "audit"
 
-    id: int = Field(default=None, primary_key=True)  # SQLite gives it
+    id: int = Field(default=None, primary_key=True)  # assigned by SQLite
     at: int
     who: TextColumn
     role: TextOrEmpty = ""
@@ -477,9 +477,9 @@ class AuditEntry(Row, table=True):
 
     @property
     def details(self) -> Mapping[str, Any]:
-        """The detail as values."""
+        """The parsed detail."""
         try:
             values: Mapping[str, Any] = json.loads(self.detail)
         except ValueError:
-            values = {"unreadable": True}  # then the hash does not fit either
+            values = {"unreadable": True}  # the hash will not fit either
         return values

@@ -1,7 +1,7 @@
-"""Deliveries and orders: the inbox, one row an order, its log, and pages of orders for people.
+"""Deliveries and orders: the inbox, one row for each order, its log, and pages of orders.
 
-Every delivery is committed before it is acknowledged (invariant 1). It is known by its signed event
-id; the delivery id of its header is not signed. Instants are ms since the epoch.
+Every delivery is committed before it is acknowledged (invariant 1). It is identified by its signed
+event id; the delivery id in the header is not signed. Instants are ms since the epoch.
 """
 
 from collections.abc import Collection, Mapping, Sequence
@@ -24,21 +24,21 @@ _COLUMNS = ("store", "delivery_id", "event_id", "event_type", "received_at", "bo
 
 
 def record(connection: Connection, deliveries: Sequence[Delivery]) -> list[bool]:
-    """Insert those that are new, in one statement; return in the same order which they were.
+    """Insert the new deliveries in one statement; return, in the same order, which were new.
 
-    One statement without rows to fetch, because each step of SQLite gives the interpreter away
-    and has to wait for the busy event loop to get it back.
+    One statement without rows to fetch, because each SQLite step releases the interpreter lock and
+    then waits for the busy event loop to get it back.
     """
     if not deliveries:
         return []
     parameters = tuple(getattr(each, name) for each in deliveries for name in _COLUMNS)
-    # Straight to the driver: this is the one statement that every acknowledgement waits for.
+    # Straight to the driver: every acknowledgement waits for this statement.
     done = driver_of(connection).execute(_insert_sql(len(deliveries)), parameters)
     if done.rowcount == len(deliveries):
         return [True] * len(deliveries)
     new: set[tuple[str, str]] = set()
     if done.rowcount:
-        last = done.lastrowid or 0  # ids have no gaps within one insert
+        last = done.lastrowid or 0  # ids within one insert have no gaps
         inserted = col(Delivery.id).between(last - done.rowcount + 1, last)
         rows = connection.execute(
             select(col(Delivery.store), col(Delivery.event_id)).where(inserted)
@@ -46,7 +46,7 @@ def record(connection: Connection, deliveries: Sequence[Delivery]) -> list[bool]
         new = {(store, event_id) for store, event_id in rows}
     recorded = []
     for each in deliveries:
-        # Of two with the same event in one batch the first is the new one.
+        # If a batch has two with the same event, the first is the new one.
         key = (each.store, each.event_id)
         recorded.append(key in new)
         new.discard(key)
@@ -55,7 +55,7 @@ def record(connection: Connection, deliveries: Sequence[Delivery]) -> list[bool]
 
 @lru_cache(maxsize=128)
 def _insert_sql(rows: int) -> str:
-    """Return the SQL that inserts `rows` deliveries. Text: compiling 64 rows costs milliseconds."""
+    """Return the SQL to insert `rows` deliveries. Text: compiling 64 rows takes milliseconds."""
     columns = ", ".join(_COLUMNS)
     row = f"({', '.join('?' * len(_COLUMNS))})"
     return (
@@ -67,9 +67,9 @@ def _insert_sql(rows: int) -> str:
 def open_deliveries(
     connection: Connection, limit: int, *, store: str | None = None, after: int = 0
 ) -> list[Delivery]:
-    """Return the oldest deliveries that wait to be handled, in the order they came.
+    """Return the oldest unhandled deliveries, in the order of their arrival.
 
-    `store` leaves out those of other stores, `after` those up to this row id.
+    `store` restricts to one store, `after` to larger row ids.
     """
     query = (
         select(Delivery)
@@ -87,13 +87,13 @@ def handled(connection: Connection, delivery: int, outcome: str, at: int) -> Non
 
 
 def has_delivery(connection: Connection, store: str, delivery_id: str) -> bool:
-    """Whether a delivery with this id (of its header) is on disk."""
+    """Return whether a delivery with this id (of its header) is stored."""
     query = select(col(Delivery.id)).filter_by(store=store, delivery_id=delivery_id)
     return connection.execute(query.limit(1)).first() is not None
 
 
 def delivery_of(connection: Connection, store: str, event_id: str) -> Delivery | None:
-    """Return the delivery of an event; None once it is forgotten."""
+    """Return the delivery of an event; None once it is pruned."""
     return first_row(connection, select(Delivery).filter_by(store=store, event_id=event_id))
 
 
@@ -101,24 +101,24 @@ def delivery_of(connection: Connection, store: str, event_id: str) -> Delivery |
 
 UNWRITTEN = frozenset({TicketState.WAITING, TicketState.WRITING})
 
-# How the reference of a ticket begins that was printed because the till could not accept it.
+# The beginning of a ticket's reference if it was printed because the till could not accept it.
 ON_PAPER = "not in till"
-PERHAPS_ON_PAPER_ONLY = "perhaps not in till"  # the till did not say whether it has it too
-BY_HAND = "by hand"  # the reference of a ticket that a person typed
+PERHAPS_ON_PAPER_ONLY = "perhaps not in till"  # the till did not say whether it also has it
+BY_HAND = "by hand"  # the reference of a ticket that a person typed in
 _PAPER = (ON_PAPER, PERHAPS_ON_PAPER_ONLY)
 
 _OLDEST_FIRST = (col(OrderRow.received_at), col(OrderRow.order_id))
-_SAME_NUMBER = 20  # orders of several days or stores
+_SAME_NUMBER = 20  # orders of different days or stores
 _NEWEST_FIRST = (col(OrderRow.received_at).desc(), col(OrderRow.order_id))
 
 
 def is_on_paper(row: OrderRow) -> bool:
-    """Return whether the order is on paper instead of in the till, and nobody has seen to it."""
+    """Return whether the order was printed instead of entered, and nobody has handled it yet."""
     return row.ticket is TicketState.WRITTEN and row.ticket_reference in _PAPER
 
 
 def insert_order(connection: Connection, row: OrderRow) -> bool:
-    """Insert the order; False where the store has one with that id already: the first stays."""
+    """Insert the order; return False if the store already has that id: the first one stays."""
     statement = insert(OrderRow).values(dict(row)).on_conflict_do_nothing()
     return connection.execute(statement.returning(col(OrderRow.order_id))).first() is not None
 
@@ -130,21 +130,21 @@ def update_order(connection: Connection, store: str, order_id: str, at: int, **v
 
 
 def get_order(connection: Connection, store: str, order_id: str) -> OrderRow | None:
-    """Return the order, None where it is not known."""
+    """Return the order, or None."""
     return first_row(connection, select(OrderRow).filter_by(store=store, order_id=order_id))
 
 
 def find_called(connection: Connection, name: str) -> list[OrderRow]:
-    """Return the order with this id, or else all that people know by this number, newest first.
+    """Return the order with this id, or else all orders with this number, newest first.
 
-    A number may be written with the # that people put before it.
+    The number may start with #.
     """
     with_id = all_rows(connection, select(OrderRow).filter_by(order_id=name))
     return with_id or with_number(connection, name)
 
 
 def with_number(connection: Connection, number: str) -> list[OrderRow]:
-    """Return the orders that people know by this number, newest first; none for no number."""
+    """Return the orders with this number, newest first; none for no number."""
     number = number.strip().removeprefix("#").strip()
     if not number:
         return []
@@ -154,25 +154,25 @@ def with_number(connection: Connection, number: str) -> list[OrderRow]:
 
 
 def unseen_orders(connection: Connection, store: str) -> list[OrderRow]:
-    """Return the store's orders with something that a person has not seen, oldest first."""
+    """Return the store's orders with something that nobody has seen yet, oldest first."""
     return _of_store(connection, store, col(OrderRow.unseen) != {})
 
 
 def open_orders(connection: Connection, store: str) -> list[OrderRow]:
-    """Return the store's orders with something left to do, in the order they were received."""
+    """Return the store's orders with something left to do, in the order of their arrival."""
     return _of_store(connection, store, col(OrderRow.closed_at).is_(None))
 
 
 def orders_on_paper(connection: Connection, store: str) -> list[OrderRow]:
-    """Return the store's orders that are on paper and that nobody has seen to, over or not."""
+    """Return the store's printed orders that nobody has handled, finished or not."""
     is_written = col(OrderRow.ticket) == TicketState.WRITTEN
     return _of_store(connection, store, is_written, col(OrderRow.ticket_reference).in_(_PAPER))
 
 
 def never_written_since(connection: Connection, store: str, since_ms: int) -> list[OrderRow]:
-    """Return cancelled orders closed since then whose write was begun and left nothing in the POS.
+    """Return cancelled orders closed since then that were being written and left no ticket.
 
-    A write whose outcome is unknown may take effect after that.
+    A write whose outcome is unknown may still take effect afterwards.
     """
     return _of_store(
         connection,
@@ -185,7 +185,7 @@ def never_written_since(connection: Connection, store: str, since_ms: int) -> li
 
 
 def cancelled_among(connection: Connection, store: str, order_ids: Collection[str]) -> set[str]:
-    """Return those of the orders that are cancelled."""
+    """Return which of the orders are cancelled."""
     query = select(col(OrderRow.order_id)).where(among(col(OrderRow.order_id), order_ids))
     cancelled = query.filter_by(store=store, desired_state=OrderState.CANCELLED)
     return set(connection.scalars(cancelled))
@@ -194,15 +194,15 @@ def cancelled_among(connection: Connection, store: str, order_ids: Collection[st
 def latest_orders(
     connection: Connection, chosen: "OrderFilter", limit: int = 100
 ) -> list[OrderRow]:
-    """Return the orders received last of those that are asked for, newest first."""
+    """Return the matching orders that were received last, newest first."""
     query = select(OrderRow).where(*_where(chosen))
     return all_rows(connection, query.order_by(*_NEWEST_FIRST).limit(limit))
 
 
 def latest_but(connection: Connection, store: str, place: int, since_ms: int) -> int | None:
-    """Return when (ms) the `place`th latest order was received, counted from 1.
+    """Return when (ms) the `place`th latest order was received, counting from 1.
 
-    Cancelled ones do not count; None where fewer were received since then.
+    Cancelled orders do not count; None if fewer were received since then.
     """
     query = (
         select(col(OrderRow.received_at))
@@ -223,25 +223,25 @@ def _of_store(connection: Connection, store: str, *where: ColumnElement[bool]) -
     return all_rows(connection, query.order_by(*_OLDEST_FIRST))
 
 
-# -- the log of an order, for people: dotted events, never a customer's data
+# -- the log of an order, for people: dotted events, never customer data
 
 
 def log_event(
     connection: Connection, store: str, order_id: str, event: str, at: int, **detail: object
 ) -> None:
-    """Add to the log of the order."""
+    """Add an entry to the order's log."""
     entry = {"store": store, "order_id": order_id, "at": at, "event": event, "detail": detail}
     connection.execute(insert(LogEntry).values(entry))
 
 
 def read_log(connection: Connection, store: str, order_id: str) -> list[LogEntry]:
-    """Return all that happened to the order, oldest first."""
+    """Return the order's log, oldest entry first."""
     query = select(LogEntry).filter_by(store=store, order_id=order_id)
     return all_rows(connection, query.order_by(col(LogEntry.id)))
 
 
 def event_of(entries: Sequence[LogEntry]) -> str:
-    """Return the id of the event that brought the order, "" where its log does not say."""
+    """Return the id of the event that brought the order, "" if the log does not say."""
     found = (each.detail.get("event_id") for each in entries)
     return next((each for each in found if isinstance(each, str)), "")
 
@@ -263,11 +263,11 @@ _LONGEST_QUERY = 100
 class OrderFilter:
     """Which orders to list.
 
-    `text` is part of an order's id or number, of its ticket's reference, of a dish, the table or
-    the guest's name, as long as the ledger has what was ordered. `state` is "" (all), "waiting"
-    (the till does not have it yet), "open", "over", "cancelled", "failed" (cancelled, or never
-    written) or "by_hand". `stores` None: of all. `since` and `until` bound when they were received
-    (ms; `until` is excluded). `types` are values of `order_type`, in lower case with underscores.
+    `text` matches part of an order's id or number, its ticket's reference, a dish, the table or the
+    guest's name, as long as the ledger has what was ordered. `state` is "" (all), "waiting" (the
+    till does not have it yet), "open", "over", "cancelled", "failed" (cancelled, or never written)
+    or "by_hand". `stores` None: of all. `since` and `until` bound the time of receipt (ms; `until`
+    is excluded). `types` are values of `order_type`, in lower case with underscores.
     """
 
     text: str = ""
@@ -280,7 +280,7 @@ class OrderFilter:
 
 @dataclass(frozen=True, slots=True)
 class SoldOrder:
-    """An order as day totals need it; `total` in minor units, None where it is not known."""
+    """An order as needed for day totals; `total` in minor units, None if unknown."""
 
     received_at: int
     cancelled: bool
@@ -290,7 +290,7 @@ class SoldOrder:
 
 @dataclass(frozen=True, slots=True)
 class OrderPage:
-    """A page of orders, newest first; `handled` says who handled which by hand, by order id."""
+    """A page of orders, newest first; `handled` has who handled an order by hand, by order id."""
 
     rows: Sequence[OrderRow]
     count: int
@@ -300,7 +300,7 @@ class OrderPage:
 def find_page(
     connection: Connection, chosen: OrderFilter, *, page: int = 1, per_page: int = PER_PAGE
 ) -> OrderPage:
-    """Return a page of the orders that are asked for, and how many there are in all."""
+    """Return a page of the matching orders, and how many there are in total."""
     where = _where(chosen)
     query = select(OrderRow).where(*where).order_by(*_NEWEST_FIRST)
     rows = all_rows(connection, query.limit(per_page).offset((page - 1) * per_page))
@@ -308,7 +308,7 @@ def find_page(
 
 
 def sold(connection: Connection, chosen: OrderFilter) -> list[SoldOrder]:
-    """Return when the orders that are asked for were received, and what they came to."""
+    """Return the time of receipt and the total of the matching orders."""
     total = func.json_extract(_PAYLOAD, "$.total_amount")
     query = select(
         col(OrderRow.received_at),
@@ -323,7 +323,7 @@ def sold(connection: Connection, chosen: OrderFilter) -> list[SoldOrder]:
 
 
 def handled_entry(connection: Connection, row: OrderRow) -> LogEntry | None:
-    """Return who has seen to the order by hand, and how; None for nobody."""
+    """Return the log entry of whoever handled the order by hand, or None."""
     return _handled(connection, [row]).get(row.order_id)
 
 
@@ -365,17 +365,17 @@ def _where(chosen: OrderFilter) -> list[ColumnElement[bool]]:
     return parts
 
 
-# What the service sent, as far as it is still here.
+# What the service sent, as long as it is kept.
 _PAYLOAD = case((func.json_valid(col(OrderRow.payload)) == 1, col(OrderRow.payload)), else_="{}")
 _GUEST_AND_TABLE = ("$.customer.name", "$.customer_name", "$.table_name", "$.table.name", "$.table")
 
 
 def _fits(text: str) -> ColumnElement[bool]:
-    """Return whether an order is found by a text; of what is longer than a word, in each case."""
+    """Return whether an order matches a text; longer parts are searched in every case."""
     number = text.removeprefix("#")
     names = (OrderRow.order_id, OrderRow.order_number, OrderRow.ticket_reference)
     by_name = [col(name).icontains(number, autoescape=True) for name in names if number]
-    # SQLite knows capitals of ASCII only.
+    # SQLite only knows ASCII capitals.
     spellings = {text} if text.isascii() else {text, text.lower(), text.upper(), text.capitalize()}
     tree = func.json_tree(_PAYLOAD, "$.items").table_valued("key", "atom")
     inside: list[ColumnElement[bool]] = []
@@ -393,7 +393,7 @@ def _fits(text: str) -> ColumnElement[bool]:
         ]
     found = or_(*inside)
     if text.isascii() and text.replace(" ", "").isalnum():
-        # A dish stands in the text as it is: most orders need not be taken apart.
+        # A dish occurs in the text unchanged, so most orders need not be parsed.
         found = col(OrderRow.payload).icontains(text, autoescape=True) & found
     return or_(*by_name, found)
 
@@ -418,5 +418,5 @@ def _handled(connection: Connection, rows: Sequence[OrderRow]) -> dict[str, LogE
         col(LogEntry.event).in_(("order.handled", "order.retried")),
     )
     found = {each.order_id: each for each in all_rows(connection, query.order_by(col(LogEntry.id)))}
-    # Whoever has it tried again afterwards takes it out of that person's hands.
+    # If it was retried afterwards, it is no longer in that person's hands.
     return {key: each for key, each in found.items() if each.event == "order.handled"}

@@ -1,4 +1,4 @@
-"""Overrides of stores and communities: items off sale over what the POS or the merchant says."""
+"""Overrides in stores and communities: items off sale, whatever the POS or merchant says."""
 
 from collections.abc import Collection
 from typing import TypeVar
@@ -15,16 +15,16 @@ T = TypeVar("T", StoreOverride, CommunityOverride)
 
 
 def put_override(connection: Connection, override: StoreOverride | CommunityOverride) -> None:
-    """Set the override, in place of an older one of that item."""
+    """Set the override, replacing an older one for that item."""
     kind = type(override)
     values = {name: value for name, value in override if name not in {"store", "external_id"}}
     connection.execute(upsert(kind, *values), dict(override))
 
 
 def get_overrides(connection: Connection, store: str, kind: type[T]) -> dict[str, T]:
-    """Return the overrides of a store, or of a community, by the id of the item.
+    """Return the overrides of a store or a community, by item id.
 
-    Those whose time is over are among them.
+    Includes those that have expired.
     """
     rows = all_rows(connection, select(kind).filter_by(store=store).order_by(col(kind.external_id)))
     for row in rows:
@@ -44,7 +44,7 @@ def drop_overrides(
 
 
 def mark_sent(connection: Connection, store: str, items: Collection[Item], *, at: int) -> None:
-    """Note that the storefront has these items as they are now: which overrides it has from `at`.
+    """Record that the storefront has these items as they are now, and thus which overrides.
 
     An override may name an item or a variant.
     """
@@ -69,7 +69,7 @@ def mark_sent(connection: Connection, store: str, items: Collection[Item], *, at
 
 
 def settle_override(connection: Connection, sent: CommunityOverride, *, at: int) -> None:
-    """Note that the service has accepted this very override; one that puts on sale is done with."""
+    """Record that the service has accepted this override; one that puts on sale is then deleted."""
     same = {name: getattr(sent, name) for name in ("store", "external_id", "at", "available")}
     if sent.available:
         connection.execute(delete(CommunityOverride).filter_by(**same))

@@ -1,7 +1,8 @@
 """Problems: reported, stored, tracked while the bridge runs, acknowledged, remembered.
 
-Problems that follow from what is in the ledger are reported in the transaction that changes it
-(`report`); those of state in memory to the `ProblemTracker`, which hears of the former, too.
+Problems that follow from the ledger are reported in the transaction that changes it (`report`);
+those that follow from state in memory are reported to the `ProblemTracker`, which is also notified
+about the others.
 """
 
 import asyncio
@@ -28,29 +29,29 @@ from tillbridge.model.numbers import is_storable, printable
 
 _Key = tuple[str, str, str]  # code, store, subject
 
-# -- problems that are over, for the history of a day
+# -- past problems, for the history of a day
 
 
 def store_past(connection: Connection, past: PastProblem) -> None:
-    """Remember a problem that is over; of one that ended before it began nothing is left."""
+    """Store a past problem, unless it ended before it began."""
     if past.until > past.since:
         connection.execute(insert(PastProblem).values(past.model_dump(exclude={"id"})))
 
 
 def past_problems(connection: Connection, *, ended_after: int) -> list[PastProblem]:
-    """Return what ended after that instant, oldest first."""
+    """Return the problems that ended after that instant, oldest first."""
     query = select(PastProblem).where(col(PastProblem.until) > ended_after)
     return all_rows(connection, query.order_by(col(PastProblem.since)))
 
 
-# -- reports: what is open within a scope becomes exactly what is found
+# -- reports: the open problems within a scope become exactly those found
 
 _OPEN = select(*(col(getattr(ProblemRow, each.name)) for each in fields(OpenProblem)))
 
 
 @dataclass(frozen=True, slots=True)
 class ProblemsChanged:
-    """What a report has changed: what is open or has another detail now, and what is over."""
+    """What a report has changed: problems that are new or have new details, and closed ones."""
 
     present: tuple[OpenProblem, ...] = ()
     over: tuple[OpenProblem, ...] = ()
@@ -59,10 +60,10 @@ class ProblemsChanged:
 def changes(
     scope: Scope, found: Iterable[Found], before: Iterable[OpenProblem], at: int
 ) -> ProblemsChanged:
-    """Return what a report at `at` (ms) changes in what was open `before`. Pure.
+    """Return what a report at `at` (ms) changes in the problems open `before`. Pure.
 
-    What stays open keeps its `since`. ValueError for a problem outside the scope, KeyError for an
-    unknown code.
+    A problem that stays open keeps its `since`. ValueError for a problem outside the scope,
+    KeyError for an unknown code.
     """
     if unknown := scope.codes - PROBLEMS.keys():
         raise KeyError(*unknown)
@@ -86,10 +87,10 @@ def changes(
 
 
 def report(connection: Connection, scope: Scope, found: Iterable[Found], at: int) -> None:
-    """Make what is open within the scope exactly what is found, at `at` (ms).
+    """Make the open problems within the scope exactly those found, at `at` (ms).
 
-    Call it in the transaction that changed the state from which the problems follow. Raises as
-    `changes`. Whoever watches the ledger hears of the change after the commit (`ProblemsChanged`).
+    Call it in the transaction that changes the state from which the problems follow. Raises the
+    same as `changes`. Listeners of the ledger are notified after the commit (`ProblemsChanged`).
     """
     query = _OPEN.filter_by(store=scope.store).where(col(ProblemRow.code).in_(sorted(scope.codes)))
     before = [OpenProblem(*row) for row in connection.execute(query)]
@@ -111,7 +112,7 @@ def _over(problem: OpenProblem, at: int) -> PastProblem:
 def open_problem(
     connection: Connection, code: str, store: str, subject: str, detail: Mapping[str, Any], at: int
 ) -> None:
-    """Open the problem; of one that is open already only the detail changes."""
+    """Open the problem; if it is open already, update its detail."""
     row = ProblemRow(code=code, store=store, subject=subject, since=at, detail=detail)
     connection.execute(upsert(ProblemRow, "detail"), dict(row))
 
@@ -122,12 +123,12 @@ def close_problem(connection: Connection, code: str, store: str, subject: str) -
 
 
 def open_problems(connection: Connection) -> tuple[OpenProblem, ...]:
-    """Return the open problems, oldest first; codes this version does not know are left out."""
+    """Return the open problems, oldest first, without codes that this version does not know."""
     rows = connection.execute(_OPEN.order_by(col(ProblemRow.since), col(ProblemRow.code)))
     return tuple(OpenProblem(*row) for row in rows if row.code in PROBLEMS)
 
 
-# -- acknowledgements: of the very problem that was open then, which `since` tells from a later one
+# -- acknowledgements: of one particular problem; `since` distinguishes it from a later one
 
 
 def acknowledge(
@@ -138,7 +139,7 @@ def acknowledge(
     by: str,
     at: int,
 ) -> None:
-    """Take note of `which` at `at` (ms); what is open no more is forgotten."""
+    """Acknowledge `which` at `at` (ms); drop acknowledgements of problems that are closed."""
     present = {row_of(each) for each in open_now}
     noted = {row_of(each): {"at": at, "by": by} for each in which}
     rows = [
@@ -152,20 +153,20 @@ def acknowledge(
     put_fact(connection, "", ACKNOWLEDGED, rows, at=at)
 
 
-# -- the open problems of a running bridge, and the reports of state in memory
+# -- the open problems of a running bridge, and reports from state in memory
 
 
 log = get_logger()
 
 _MAX_SUBJECT = 500
-_MOST_PAST = 1000  # problems that came and went while the disk did not work
+_MOST_PAST = 1000  # problems that were opened and closed while the disk failed
 
 
 class ProblemTracker:
-    """The open problems of a running bridge; used from the event loop. Logs transitions only."""
+    """The open problems of a running bridge; used from the event loop. Logs only transitions."""
 
     def __init__(self, ledger: Ledger, clock: Clock, known: tuple[OpenProblem, ...]) -> None:
-        """Use `start`, which reads what is known."""
+        """Use `start`, which reads the stored problems."""
         self._ledger = ledger
         self._clock = clock
         self._open = {each.key: each for each in known}
@@ -178,7 +179,7 @@ class ProblemTracker:
 
     @classmethod
     async def start(cls, ledger: Ledger, *, clock: Clock) -> Self:
-        """Return the tracker with what the ledger knows; a rebuilt ledger is a problem more."""
+        """Return the tracker with the stored problems, plus one if the ledger was rebuilt."""
         tracker = cls(ledger, clock, await ledger.read(open_problems))
         if ledger.rebuilt_from:
             found = Found("ledger.rebuilt", detail={"detail": ledger.rebuilt_from.name})
@@ -187,9 +188,9 @@ class ProblemTracker:
         return tracker
 
     def report(self, scope: Scope, found: Iterable[Found]) -> None:
-        """Make what is open within the scope exactly what is found now.
+        """Make the open problems within the scope exactly those found now.
 
-        For state that is in memory (a probe, a clock, a file that was read). Raises as `changes`.
+        For state in memory (a probe, a clock, a file that was read). Raises the same as `changes`.
         """
         now_ms = self._clock.now_ms()
         changed = changes(scope, found, self._open.values(), now_ms)
@@ -201,27 +202,27 @@ class ProblemTracker:
         self._write_down(each.key for each in (*changed.over, *changed.present))
 
     def is_open(self, code: str, store: str = "", subject: str = "") -> bool:
-        """Whether this problem is open."""
+        """Return whether this problem is open."""
         return (code, store, _storable(subject)) in self._open
 
     def on_change(self, callback: Callable[[], None]) -> None:
-        """Call `callback` in the event loop whenever a problem comes or goes, or is acknowledged.
+        """Call `callback` in the event loop when a problem is opened, closed or acknowledged.
 
         It must not report problems itself.
         """
         self._lookers.append(callback)
 
     def noticed(self) -> None:
-        """Tell of a change that is no report: somebody has acknowledged a problem."""
+        """Notify about a change that is not a report: somebody has acknowledged a problem."""
         for callback in self._lookers:
             callback()
 
     def current(self) -> tuple[OpenProblem, ...]:
-        """Return what is open, oldest first."""
+        """Return the open problems, oldest first."""
         return tuple(sorted(self._open.values(), key=lambda each: (each.since, each.code)))
 
     async def settle(self) -> None:
-        """Wait until what is known is written, or cannot be. Call it before the ledger closes."""
+        """Wait until everything is written, or cannot be. Call it before closing the ledger."""
         while self._writing is not None:
             await asyncio.shield(self._writing)
 
@@ -232,7 +233,7 @@ class ProblemTracker:
             self.noticed()
 
     def _apply(self, changed: ProblemsChanged) -> bool:
-        """Know and log what has changed; return whether a problem has come or gone."""
+        """Apply and log the change; return whether a problem was opened or closed."""
         transitions = False
         for each in changed.over:
             if self._open.pop(each.key, None) is not None:
@@ -251,7 +252,7 @@ class ProblemTracker:
             self._open[each.key] = each
         return transitions
 
-    # -- writing it down
+    # -- storing
 
     def _write_down(self, keys: Iterable[_Key] = ()) -> None:
         self._unwritten.update(keys)
@@ -281,7 +282,7 @@ class ProblemTracker:
 
 
 def _storable(subject: str) -> str:
-    """Return the subject as the ledger can hold it: a file's name may be in no encoding."""
+    """Return the subject in a storable form: a file name may be in no valid encoding."""
     if is_storable(subject) and len(subject) <= _MAX_SUBJECT:
         return subject
     return printable(subject, most=_MAX_SUBJECT)

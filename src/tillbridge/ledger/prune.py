@@ -1,7 +1,7 @@
-"""Forgetting: customers' personal data after some days, history after some more.
+"""Pruning: customers' personal data after some days, history later.
 
-Each call to `prune` removes one small batch, so that an order never waits behind it: call it
-until it says that nothing is left.
+Each call to `prune` removes one small batch, so that an order never waits behind it: call it until
+nothing is left to remove.
 """
 
 from collections.abc import Iterator
@@ -33,7 +33,7 @@ BATCH = 500
 
 @dataclass(frozen=True, slots=True)
 class CutOffs:
-    """Instants (ms): what was closed before them goes."""
+    """Instants (ms): what was closed before them is removed."""
 
     personal_data: int
     history: int
@@ -41,7 +41,7 @@ class CutOffs:
 
 @dataclass(frozen=True, slots=True)
 class Pruned:
-    """How many rows lost their personal data, and how many were forgotten altogether."""
+    """How many rows lost their personal data, and how many were deleted."""
 
     emptied: int = 0
     forgotten: int = 0
@@ -54,7 +54,7 @@ class Pruned:
 
 
 def cut_offs(now: int, *, keep_personal_data_days: int, keep_history_days: int) -> CutOffs:
-    """Return the cut-offs for this instant; history never outlives its own rows' personal data."""
+    """Return the cut-offs for this instant; history is kept at least as long as personal data."""
     return CutOffs(
         personal_data=now - min(keep_personal_data_days, keep_history_days) * _DAY_MS,
         history=now - keep_history_days * _DAY_MS,
@@ -62,9 +62,9 @@ def cut_offs(now: int, *, keep_personal_data_days: int, keep_history_days: int) 
 
 
 def prune(connection: Connection, before: CutOffs, limit: int = BATCH) -> Pruned:
-    """Remove up to `limit` rows' worth of each kind; falsy when there was nothing to remove.
+    """Remove up to `limit` rows of each kind; the result is falsy if there was nothing to remove.
 
-    Open orders, unhandled deliveries and running pushes stay however old they are.
+    Open orders, unhandled deliveries and running pushes are kept, however old they are.
     """
     emptied = forgotten = 0
     for table, column, is_old in _personal_data(before.personal_data):
@@ -77,8 +77,8 @@ def prune(connection: Connection, before: CutOffs, limit: int = BATCH) -> Pruned
 
 
 def _personal_data(before: int) -> tuple[tuple[type[Row], str, ColumnElement[bool]], ...]:
-    """Return the columns that hold customers' data, and which rows are to lose it."""
-    # An order that the POS has may stay open for ever, if nobody says that it was delivered.
+    """Return the columns with customers' data, and which rows are to be cleared."""
+    # An order in the POS may stay open for ever if nobody reports its delivery.
     is_written = col(OrderRow.ticket) == TicketState.WRITTEN
     is_done = (col(OrderRow.closed_at) < before) | (
         is_written & (col(OrderRow.updated_at) < before)
@@ -91,7 +91,7 @@ def _personal_data(before: int) -> tuple[tuple[type[Row], str, ColumnElement[boo
 
 
 def _history(before: int) -> tuple[tuple[type[Row], ColumnElement[bool]], ...]:
-    """Return which rows are to go."""
+    """Return which rows are to be deleted."""
     has_parent = select(col(CommunityOrder.order_id)).where(IS_CHILD).exists()
     return (
         (LogEntry, col(LogEntry.at) < before),
@@ -110,18 +110,18 @@ def _some(table: type[Row], where: ColumnElement[bool], limit: int) -> ColumnEle
     return rowid.in_(select(rowid).select_from(table).where(where).limit(limit))
 
 
-# -- what a support bundle reads: rows counted, and what must not leave the machine
+# -- for the support bundle: row counts, and what must not leave the machine
 
 
 def schema_version(connection: Connection) -> str:
-    """Return the version of the schema, "" where there is none."""
+    """Return the version of the schema, "" if there is none."""
     if not inspect(connection).has_table("alembic_version"):
         return ""
     return str(connection.execute(text("SELECT version_num FROM alembic_version")).scalar() or "")
 
 
 def row_counts(connection: Connection) -> dict[str, int]:
-    """Return how many rows each table has; an older ledger has fewer tables."""
+    """Return the number of rows of each table; an older ledger has fewer tables."""
     there = set(inspect(connection).get_table_names())
     return {
         name: connection.execute(text(f'SELECT count(*) FROM "{name}"')).scalar() or 0  # noqa: S608 -- names of our own tables
@@ -130,7 +130,7 @@ def row_counts(connection: Connection) -> dict[str, int]:
 
 
 def payloads(connection: Connection) -> Iterator[str | bytes]:
-    """Yield what the service sent of orders and is still here, as JSON, with customers' data."""
+    """Yield the stored order payloads as JSON, with customers' data."""
     there = set(inspect(connection).get_table_names())
     held = (("orders", "payload"), ("inbox", "body"), ("community_orders", "payload"))
     for table, column in held:
@@ -139,7 +139,7 @@ def payloads(connection: Connection) -> Iterator[str | bytes]:
 
 
 def table_codes(connection: Connection) -> Iterator[str]:
-    """Yield the codes of tables, and the addresses that hold them."""
+    """Yield the codes of tables, and the addresses that contain them."""
     if inspect(connection).has_table("tables"):
         codes = select(col(AcceptedTable.qr_token), col(AcceptedTable.qr_url))
         for row in connection.execute(codes):

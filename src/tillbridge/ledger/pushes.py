@@ -1,10 +1,10 @@
-"""What was sent to a storefront: pushes and holds of the menu, tables, and which storefront it is.
+"""What was sent to a storefront: pushes and holds of the menu, tables, and which storefront.
 
-A push is written down before it is sent, so that after a crash the bridge knows what may have
-reached the service. What the service has belongs to one integration of one store at one address.
-The ledger remembers that identity beside the records; where the current one differs, the records no
-longer say what the storefront has. The menu and the floor plan are settled apart, each by its own
-lane, so each has its own fact. Instants are ms since the epoch.
+A push is recorded before it is sent, so that after a crash the bridge knows what may have reached
+the service. What the service has belongs to one integration of one store at one address. The ledger
+stores that identity with the records; if it differs from the current one, the records no longer
+describe the storefront. The menu and the floor plan are settled separately, each by its own lane,
+so each has its own fact. Instants are ms since the epoch.
 """
 
 from collections.abc import Mapping, Sequence
@@ -30,7 +30,7 @@ def begin_push(
     *,
     at: int,
 ) -> int:
-    """Write down that a push is about to be sent; return its id."""
+    """Record that a push is about to be sent; return its id."""
     row = {"store": store, "kind": kind, "started_at": at, "state": "running"}
     begun = insert(Push).values(**row, summary=summary, pending=pending)
     return connection.execute(begun.returning(col(Push.id))).scalar_one()
@@ -39,20 +39,20 @@ def begin_push(
 def push_became_job(
     connection: Connection, push_id: int, *, job_id: str, poll_url: str, pending: str
 ) -> None:
-    """The service made the push a job; `pending` is what is acknowledged when it succeeds."""
+    """Record that the push became a job; acknowledge `pending` when the job succeeds."""
     connection.execute(
         update(Push).filter_by(id=push_id).values(job_id=job_id, poll_url=poll_url, pending=pending)
     )
 
 
 def end_push(connection: Connection, push_id: int, state: str, message: str, *, at: int) -> None:
-    """Write down how the push ended, with the service's own words."""
+    """Record how the push ended, with the service's message."""
     ended = {"state": state, "message": message, "finished_at": at, "pending": None}
     connection.execute(update(Push).filter_by(id=push_id).values(**ended))
 
 
 def pending_of(connection: Connection, push_id: int) -> str | None:
-    """Return what the push carries while its end is open."""
+    """Return the content of a push that has not ended."""
     return connection.scalar(select(col(Push.pending)).filter_by(id=push_id))
 
 
@@ -73,14 +73,14 @@ def push_counts(connection: Connection) -> list[tuple[str, str, int]]:
     return [(store, state, count) for store, state, count in rows]
 
 
-# -- holds: a plan that waits for a person, at most one a store
+# -- holds: a plan that waits for a person, at most one for each store
 
 
-DISMISSED = "menu_dismissed"  # the fact: the plan a person did not want {digest, by, at}
+DISMISSED = "menu_dismissed"  # the fact: the plan that a person rejected {digest, by, at}
 
 
 def get_hold(connection: Connection, store: str) -> Hold | None:
-    """Return the plan that waits, or is released and not yet pushed."""
+    """Return the plan that waits, or is approved and not yet pushed."""
     return first_row(connection, select(Hold).filter_by(store=store))
 
 
@@ -93,20 +93,20 @@ def put_hold(
     *,
     at: int,
 ) -> None:
-    """Let the plan wait, in place of an older one; another content loses an approval."""
+    """Put the plan on hold, replacing an older one; if the content differs, approval is lost."""
     hold = Hold(store=store, digest=digest, since=at, reasons=list(reasons), summary=summary)
     connection.execute(upsert(Hold, "digest", "reasons", "summary"), dict(hold))
 
 
 def approve_hold(connection: Connection, store: str) -> Hold | None:
-    """Release the plan that waits; None where none does."""
+    """Approve the plan on hold; return None if there is none."""
     connection.execute(update(Hold).filter_by(store=store).values(approved_digest=col(Hold.digest)))
     drop_fact(connection, store, DISMISSED)
     return get_hold(connection, store)
 
 
 def carry_approval(connection: Connection, store: str, digest: str) -> None:
-    """Let an approval stand for what is left of its plan; nothing waits where that is ""."""
+    """Keep an approval valid for the rest of its plan; "": nothing is left of it."""
     if not digest:
         drop_hold(connection, store)
         return
@@ -119,9 +119,9 @@ def carry_approval(connection: Connection, store: str, digest: str) -> None:
 
 
 def dismiss_hold(connection: Connection, store: str, *, by: str, at: int) -> Hold | None:
-    """Note that the person `by` does not want the plan that waits; None where none does.
+    """Record that the person `by` rejects the plan on hold; return None if there is none.
 
-    It is not offered again: a plan with other content is.
+    It is not offered again, but a plan with different content is.
     """
     hold = get_hold(connection, store)
     if hold is None or hold.approved:
@@ -132,12 +132,12 @@ def dismiss_hold(connection: Connection, store: str, *, by: str, at: int) -> Hol
 
 
 def is_dismissed(connection: Connection, store: str, digest: str) -> bool:
-    """Return whether a person did not want the plan with this content."""
+    """Return whether a person has rejected the plan with this content."""
     return (get_fact(connection, store, DISMISSED, dict) or {}).get("digest") == digest
 
 
 def drop_hold(connection: Connection, store: str) -> None:
-    """Nothing waits any more."""
+    """Remove the hold."""
     connection.execute(delete(Hold).filter_by(store=store))
 
 
@@ -145,21 +145,21 @@ def drop_hold(connection: Connection, store: str) -> None:
 
 
 MENU, TABLES = "storefront", "tables_storefront"  # the facts
-WHOLE_DUE = "menu_whole_due"  # the fact: only a full push brings both in line, {since}
-INTEGRATION_MADE = "integration_made"  # the fact: when the bridge last made an integration {at}
+WHOLE_DUE = "menu_whole_due"  # the fact: only a full push makes both match, {since}
+INTEGRATION_MADE = "integration_made"  # the fact: when the bridge last created an integration {at}
 
 
 class Kinship(Enum):
-    """How the current storefront relates to the one that the records were accepted by."""
+    """How the current storefront relates to the one that accepted the records."""
 
     SAME = "same"
-    RENEWED = "renewed"  # the same store, integrated anew: it may have lost what it had
+    RENEWED = "renewed"  # the same store with a new integration: it may have lost what it had
     OTHER = "other"  # another address or store: it never had any of it
 
 
 @dataclass(frozen=True, slots=True)
 class Storefront:
-    """The identity of a storefront; `integration` is "" while that is not known."""
+    """The identity of a storefront; `integration` is "" while it is unknown."""
 
     base_url: str
     store_id: str
@@ -167,10 +167,10 @@ class Storefront:
 
 
 def kinship(known: Storefront | None, now: Storefront) -> Kinship:
-    """Return how `now` relates to the storefront that is remembered. Pure.
+    """Return how `now` relates to the stored storefront. Pure.
 
-    A ledger that remembers none, or no integration, is taken to mean the current one: versions
-    before this one remembered neither.
+    A ledger without one, or without an integration, is assumed to mean the current one: earlier
+    versions stored neither.
     """
     if known is None:
         return Kinship.SAME
@@ -182,9 +182,10 @@ def kinship(known: Storefront | None, now: Storefront) -> Kinship:
 
 
 def current_storefront(connection: Connection, store: str, base_url: str) -> Storefront | None:
-    """Return the storefront that the store is connected to now; None while it is to none.
+    """Return the storefront that the store is connected to now, or None.
 
-    A service without integration ids is known by when this bridge made the integration.
+    If the service has no integration ids, the time when this bridge created the integration is
+    used.
     """
     store_id = get_fact(connection, store, "service_store_id", str)
     if store_id is None:
@@ -199,11 +200,10 @@ def current_storefront(connection: Connection, store: str, base_url: str) -> Sto
 
 @dataclass(frozen=True, slots=True)
 class Connected:
-    """The storefront that the store is connected to, and its id there; None while it is to none.
+    """The storefront that the store is connected to, and its id there, or None.
 
-    `known` is the one that the accepted menu belongs to. `whole_due`: only a full push brings
-    ledger and storefront in line. `open_pushes` are those of which nobody knows the end, oldest
-    first.
+    `known` is the storefront that the accepted menu belongs to. `whole_due`: only a full push makes
+    ledger and storefront match. `open_pushes` are those with an unknown end, oldest first.
     """
 
     now: Storefront | None
@@ -214,7 +214,7 @@ class Connected:
 
 
 def connected(connection: Connection, store: str, base_url: str) -> Connected:
-    """Return to which storefront the store is connected, and what of its menu is not settled."""
+    """Return which storefront the store is connected to, and what is not settled of its menu."""
     now = current_storefront(connection, store, base_url)
     running = select(Push).filter_by(store=store, state="running").order_by(col(Push.id))
     return Connected(
@@ -229,9 +229,9 @@ def connected(connection: Connection, store: str, base_url: str) -> Connected:
 def remember_storefront(
     connection: Connection, store: str, fact: str, now: Storefront, *, at: int
 ) -> None:
-    """Note that the records belong to this storefront (`fact`: MENU or TABLES).
+    """Record that the records belong to this storefront (`fact`: MENU or TABLES).
 
-    A known integration is not forgotten where the current one is not known.
+    A known integration is kept if the current one is unknown.
     """
     known = get_fact(connection, store, fact, Storefront)
     if known is not None and not now.integration and kinship(known, now) is Kinship.SAME:
@@ -241,9 +241,9 @@ def remember_storefront(
 
 
 def begin_anew(connection: Connection, store: str, *, parts: bool, pending: int, at: int) -> None:
-    """Forget what concerns pushes to the storefront before: holds, refusals, pushes under way.
+    """Delete everything about pushes to the previous storefront: holds, refusals, open pushes.
 
-    `parts`: forget categories, add-ons, groups and menus too. A full push is due afterwards, and
+    `parts`: also delete categories, add-ons, groups and menus. A full push is due afterwards, and
     `pending` changes wait until then.
     """
     if parts:
@@ -262,13 +262,13 @@ def begin_anew(connection: Connection, store: str, *, parts: bool, pending: int,
 
 
 def whole_is_due(connection: Connection, store: str, *, pending: int, at: int) -> None:
-    """Note that the next push must be a full one, and how many changes wait for it at least."""
+    """Record that the next push must be a full one, and at least how many changes wait for it."""
     put_fact(connection, store, WHOLE_DUE, {"since": at}, at=at)
     if pending > (get_fact(connection, store, "menu_pending") or 0):
         put_fact(connection, store, "menu_pending", pending, at=at)
 
 
-# -- the floor plan as accepted, with the QR ordering address of each table
+# -- the accepted floor plan, with the QR ordering address of each table
 
 
 def get_tables(connection: Connection, store: str) -> tuple[AcceptedTable, ...]:
@@ -278,7 +278,7 @@ def get_tables(connection: Connection, store: str) -> tuple[AcceptedTable, ...]:
 
 
 def put_tables(connection: Connection, store: str, accepted: Sequence[AcceptedTable]) -> None:
-    """Remember these tables, and only these, as accepted."""
+    """Store exactly these tables as accepted."""
     connection.execute(delete(AcceptedTable).filter_by(store=store))
     if accepted:
         connection.execute(

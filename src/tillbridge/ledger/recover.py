@@ -1,10 +1,10 @@
-"""Another ledger in the place of the present one, so that no order is written twice for it.
+"""Replacing the ledger by another one, without any order being written twice because of it.
 
-A damaged ledger is noticed at start and set aside; as much of it as can be read is carried over. A
-backup is put in place by a person: it is older than the world, so what the present ledger knows of
-orders is carried over where it can be read. Either way an order that is not known to be in the POS
-is marked as begun with an unknown outcome, so that the POS is asked before anything is written
-(invariant 2), and the menu comes back from the POS and the service.
+A damaged ledger is noticed at the start and set aside; whatever can be read is copied. A backup is
+restored by a person: it is out of date, so what the present ledger knows about orders is copied if
+it can be read. Either way an order that is not known to be in the POS is marked as begun with an
+unknown outcome, so that the POS is asked before anything is written (invariant 2), and the menu
+comes back from the POS and the service.
 """
 
 import contextlib
@@ -45,9 +45,9 @@ from tillbridge.ledger.vault import Vault
 
 log = get_logger()
 
-# -- carrying over what can be read of another ledger
+# -- copying what can be read from another ledger
 
-# What cannot be read anywhere else. The menu comes back from the POS and the service.
+# What cannot be read from anywhere else. The menu comes back from the POS and the service.
 _WORTH_SAVING = (
     "inbox",
     "orders",
@@ -77,7 +77,7 @@ _Columns = Sequence[Column[Any]]
 class _Salvage:
     """Copies rows into `connection`, a new ledger inside a transaction.
 
-    `counts`: rows saved, by table.
+    `counts`: rows copied, by table.
     """
 
     def __init__(self, connection: sqlite3.Connection) -> None:
@@ -85,16 +85,15 @@ class _Salvage:
         self.counts: Counter[str] = Counter()
 
     def copy(self, source: Path, tables: Sequence[str]) -> None:
-        """Take what can be read of these tables and is not known yet."""
+        """Copy everything readable and not yet known from these tables."""
         with contextlib.closing(_open(source)) as opened:
             for table in tables:
                 self._copy(opened, table)
 
     def copy_newer_orders(self, present: Path) -> None:
-        """Take what a later ledger knows of deliveries and orders: it is asked first.
+        """Copy what a newer ledger knows about deliveries and orders; on conflict it wins.
 
-        Rows of the inbox and the log get numbers of their own, since the two may have gone on
-        differently from the same number.
+        Rows of the inbox and the log get new numbers, since both may have used the same ones.
         """
         known_until = self._connection.execute("SELECT coalesce(max(at), 0) FROM order_log")
         (log_until,) = known_until.fetchone()
@@ -104,11 +103,11 @@ class _Salvage:
             self._copy(opened, "order_log", numbered=False, after=log_until)
 
     def ask_the_pos_first(self, source: str, at: int) -> None:
-        """See to it that no order is written before the POS was asked whether it has it.
+        """Make sure that no order is written before the POS was asked whether it has it.
 
-        Orders whose row was lost come again out of the inbox or from the service: the fact
-        `rebuilt` {at_ms, set_aside} says that everything received or placed before then must be
-        asked for.
+        Orders whose row was lost come again from the inbox or the service: the fact `rebuilt`
+        {at_ms, set_aside} says that the POS must be asked about everything received or placed
+        before then.
         """
         self._connection.execute("UPDATE orders SET ticket = 'writing' WHERE ticket = 'waiting'")
         self._connection.execute(
@@ -126,7 +125,7 @@ class _Salvage:
         numbered: bool = True,
         after: int | None = None,
     ) -> None:
-        """Copy rows with their ids (`numbered`), of a log those after that instant."""
+        """Copy rows with their ids (`numbered`), and from a log those after that instant."""
         columns = [each for each in _columns(opened, table) if numbered or each.name != "id"]
         names = [f'"{each.name}"' for each in columns]
         values = ", ".join(f"{name} = excluded.{name}" for name in names)
@@ -141,9 +140,9 @@ class _Salvage:
 
 
 def _open(source: Path) -> sqlite3.Connection:
-    """Open for reading only: the damaged file stays as it was found."""
+    """Open for reading only: the damaged file stays as it is."""
     uri = source.absolute().as_uri()
-    for how in ("mode=ro", "immutable=1"):  # the second leaves a -wal that cannot be used alone
+    for how in ("mode=ro", "immutable=1"):  # the second ignores a -wal that cannot be used alone
         connection = sqlite3.connect(f"{uri}?{how}", uri=True)
         connection.text_factory = _text
         with contextlib.suppress(sqlite3.DatabaseError):
@@ -154,7 +153,7 @@ def _open(source: Path) -> sqlite3.Connection:
 
 
 def _text(value: bytes) -> str | bytes:
-    # What is no text stays bytes, and then does not fit its column.
+    # Invalid text stays bytes, and then does not fit its column.
     try:
         return value.decode()
     except UnicodeDecodeError:
@@ -162,7 +161,7 @@ def _text(value: bytes) -> str | bytes:
 
 
 def _columns(opened: sqlite3.Connection, table: str) -> _Columns:
-    """Return the columns that both ledgers have: the damaged one may be of an older version."""
+    """Return the columns that both ledgers have: the damaged one may be an older version."""
     there: set[Any] = set()
     with contextlib.suppress(sqlite3.DatabaseError):
         there = {row[1] for row in opened.execute(f'PRAGMA table_info("{table}")')}
@@ -170,7 +169,7 @@ def _columns(opened: sqlite3.Connection, table: str) -> _Columns:
 
 
 def _fits(column: Column[Any], value: object) -> bool:
-    """Whether the value is of its column's kind: a damaged page may read as anything."""
+    """Return whether the value has its column's type: a damaged page may read as anything."""
     if value is None:
         return bool(column.nullable)
     if isinstance(column.type, Integer | Boolean):
@@ -205,7 +204,7 @@ def _readable(opened: sqlite3.Connection, table: str, names: Sequence[str]) -> I
 
 @contextlib.contextmanager
 def _transaction(path: Path) -> Iterator[Connection]:
-    """Open a ledger that nobody else uses yet, and commit what is written in it."""
+    """Open a ledger that nobody else uses yet, and commit what is written to it."""
     engine = writer_engine(path)
     try:
         with engine.connect() as connection:
@@ -218,18 +217,18 @@ def _transaction(path: Path) -> Iterator[Connection]:
 
 # -- a damaged ledger
 
-# Checking the indexes too reads everything several times over: only where that is quick.
+# Checking the indexes as well reads everything several times: only if that is quick.
 _FULL_CHECK_BELOW_BYTES = 16 * 1024 * 1024
-_CHECKS = 3  # before what is found counts: a disk that failed once reads the next time
+_CHECKS = 3  # before a result counts: a disk that failed once may work the next time
 _READ_AT_ONCE = 1024 * 1024
 _ERROR_CODE = re.compile(r"error code=(\d{1,6})\b")
 
 
 def rebuild_if_damaged(data_dir: Path, *, at: int) -> Path | None:
-    """Check the ledger; set a damaged one aside and begin a new one with what can be saved.
+    """Check the ledger; set a damaged one aside and create a new one with what can be saved.
 
-    Returns where the damaged one is, None where nothing was wrong. Raises LedgerError where the
-    file cannot be opened at all, which says nothing about what is in it.
+    Returns where the damaged one is, None if it is sound. Raises LedgerError if the file cannot be
+    opened at all, which says nothing about its content.
     """
     path = data_dir / LEDGER_FILE
     if not path.exists():
@@ -251,10 +250,10 @@ def rebuild_if_damaged(data_dir: Path, *, at: int) -> Path | None:
 
 
 def find_damage(path: Path) -> str:
-    """Return what is wrong with the database in one line, "" where it is sound.
+    """Return what is wrong with the database in one line, "" if it is sound.
 
-    A disk that fails to read is no damage: SQLite then cannot say what is in the file. Raises
-    LedgerError where the disk goes on failing, or where the file cannot be opened at all.
+    A disk that fails to read is not damage: SQLite then cannot say what is in the file. Raises
+    LedgerError if the disk keeps failing, or if the file cannot be opened at all.
     """
     damage = _check(path)
     for _attempt in range(_CHECKS - 1):
@@ -271,7 +270,7 @@ def find_damage(path: Path) -> str:
 
 def _check(path: Path) -> str:
     try:
-        # Read-only: looking must change nothing, the -wal file of a damaged ledger included.
+        # Read-only: checking must change nothing, including the -wal file of a damaged ledger.
         uri = f"{path.absolute().as_uri()}?mode=ro"
         with contextlib.closing(sqlite3.connect(uri, uri=True, timeout=5)) as connection:
             small = path.stat().st_size < _FULL_CHECK_BELOW_BYTES
@@ -280,13 +279,13 @@ def _check(path: Path) -> str:
             if verdict != "ok":
                 return str(verdict)
             names = {name for (name,) in connection.execute("SELECT name FROM sqlite_schema")}
-            # Our tables without our version: the page that held it is gone.
+            # Our tables without our version: the page that had it is lost.
             return "no schema version" if names and "alembic_version" not in names else ""
     except sqlite3.Error as failure:
         if is_damage(failure):
             return str(failure)
         if is_read_failure(failure):
-            # As the check itself puts it where it meets such a failure further on.
+            # As the check itself words it when it meets such a failure later on.
             return f"{failure}: error code={failure.sqlite_errorcode}"
         raise LedgerError(
             _("The database {path} cannot be opened: {detail}.").format(path=path, detail=failure),
@@ -298,7 +297,7 @@ def _check(path: Path) -> str:
 
 
 def _read_through(path: Path) -> None:
-    """Read what the database is in from its first byte to its last. Raises LedgerError."""
+    """Read the database's file from the first byte to the last. Raises LedgerError."""
     for kind in ("", "-wal"):
         try:
             with path.with_name(path.name + kind).open("rb") as file:
@@ -311,7 +310,7 @@ def _read_through(path: Path) -> None:
 
 
 def _of_the_disk(damage: str) -> bool:
-    """Whether the check speaks of a page that the system did not give it."""
+    """Return whether the check complains about a page that the system could not read."""
     codes = [int(code) for code in _ERROR_CODE.findall(damage)]
     return any(code & 0xFF == sqlite3.SQLITE_IOERR for code in codes)
 
@@ -329,7 +328,7 @@ def _unread(path: Path, detail: str) -> LedgerError:
 
 
 def _set_aside(path: Path, at: int) -> Path:
-    """Give a damaged ledger, with what SQLite keeps beside it, another name; return it."""
+    """Rename a damaged ledger together with SQLite's files beside it; return the new path."""
     aside = path.with_name(f"{path.name}.damaged-{stamp(at)}")
     for kind in ("", "-wal", "-shm"):
         with contextlib.suppress(FileNotFoundError):
@@ -337,21 +336,22 @@ def _set_aside(path: Path, at: int) -> Path:
     return aside
 
 
-# -- a backup in the place of the ledger: made ready beside it, put there by one rename
+# -- restoring a backup: prepared beside the ledger, put in place by one rename
 
 _WORKPLACE = ".restore"
-# What the service has accepted since the backup is not known: it is sent anew.
+# What the service has accepted since the backup is unknown: it is sent again.
 _ACCEPTED = ("menu_items", "menu_parts", "menu_refused", "tables")
 _MOST_ASIDE = 3
-_SINGLE_FILE = "PRAGMA journal_mode = DELETE"  # all of it is in the one file, and no -wal is left
+_SINGLE_FILE = "PRAGMA journal_mode = DELETE"  # everything is in one file, without a -wal
 
 
 @dataclass(frozen=True, slots=True)
 class Restored:
-    """What came of it.
+    """The result of a restore.
 
-    `replaced` is where the ledger from before is (None where there was none), `carried_over` how
-    many rows about orders came from it, by table; `to_ask` how many orders the POS is asked about.
+    `replaced` is the path of the previous ledger (None if there was none), `carried_over` the
+    number of rows about orders copied from it, by table; `to_ask` the number of orders that the POS
+    is asked about.
     """
 
     replaced: Path | None
@@ -362,10 +362,10 @@ class Restored:
 def restore(data_dir: Path, saved: Path, *, at: int, who: str) -> Restored:
     """Make the backup `saved` the ledger of `data_dir`; `who` is for the audit trail.
 
-    The present one is left as `ledger.db.replaced-<instant>`.
+    The present ledger is kept as `ledger.db.replaced-<instant>`.
 
-    Raises ConfigError where `saved` is no sound ledger of this program or an older one,
-    LedgerLocked while a bridge runs, LedgerError where the disk refuses: the ledger is as it was.
+    Raises ConfigError if `saved` is not a sound ledger of this program or an older version,
+    LedgerLocked while a bridge runs, LedgerError if the disk refuses: the ledger is then unchanged.
     """
     another = _("Choose another backup: they are in the folder “backups” of the data folder.")
     if not saved.is_file():
@@ -396,10 +396,10 @@ def _restore(data_dir: Path, saved: Path, at: int, who: str) -> Restored:
     workplace.mkdir(mode=0o700)
     try:
         as_the_folder_is(data_dir, workplace)
-        if not (data_dir / VAULT_FILE).exists():  # those that are there are newer
+        if not (data_dir / VAULT_FILE).exists():  # existing secrets are newer
             with contextlib.suppress(FileNotFoundError):
                 write_durably(data_dir / VAULT_FILE, vault_of(saved).read_bytes())
-        Vault(data_dir)  # raises where its key is not here: better now than at the next start
+        Vault(data_dir)  # raises if the key is missing: better now than at the next start
         copy_database(saved, workplace / LEDGER_FILE)
         bring_up_to_date(workplace, at=at)
         present = data_dir / LEDGER_FILE
@@ -415,7 +415,7 @@ def _restore(data_dir: Path, saved: Path, at: int, who: str) -> Restored:
 
 
 def _reconcile(ledger: Path, present: Path, act: audit.Act, at: int) -> tuple[dict[str, int], int]:
-    """Carry over what the present ledger knows, forget what is not known to be so, note the act."""
+    """Copy what the present ledger knows, delete what is uncertain, and record the act."""
     with _transaction(ledger) as connection:
         driver = driver_of(connection)
         salvage = _Salvage(driver)
@@ -437,7 +437,7 @@ def _reconcile(ledger: Path, present: Path, act: audit.Act, at: int) -> tuple[di
 
 
 def _put_aside(present: Path, at: int) -> Path | None:
-    """Keep the present ledger under another name, and leave no -wal that is not the new one's."""
+    """Keep the present ledger under another name, and leave no foreign -wal file."""
     if not present.exists():
         return None
     if find_damage(present):

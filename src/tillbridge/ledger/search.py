@@ -1,4 +1,4 @@
-"""Finding accepted items: by a few letters, best first, and by category, as the 86 board does."""
+"""Finding accepted items: by a few letters, best match first, and by category (86 board)."""
 
 import json
 import unicodedata
@@ -25,16 +25,16 @@ class FoundItem:
     name: str
     price: int
     on_sale: bool
-    item_id: str  # of the item it is a variant of, or its own
+    item_id: str  # of the item that has the variant, or its own
     variant: str = ""
     pos_on_sale: bool = True
 
 
 @dataclass(frozen=True, slots=True)
 class FoundItems:
-    """A page of what was found, best first, and how many there are in all.
+    """A page of matches, best first, and their total number.
 
-    `count` is of lines, where each size has one of its own; `items_count` is of items.
+    `count` is the number of lines, one for each size; `items_count` is the number of items.
     """
 
     items: Sequence[FoundItem]
@@ -45,7 +45,7 @@ class FoundItems:
 def find_items(
     connection: Connection, store: str, text: str, *, limit: int, offset: int = 0
 ) -> FoundItems:
-    """Return the items whose name, initials or id fit `text`; all by name where it is empty."""
+    """Return the items whose name, initials or id match `text`; if empty, all by name."""
     query = fold(text.strip()[:_LONGEST_ITEM_QUERY])
     ranked = sorted(
         (rank, folded, external_id, item_id)
@@ -60,7 +60,7 @@ def find_items(
 
 @dataclass(frozen=True, slots=True)
 class ListedItem:
-    """An item as a list of the whole menu needs it: ids of its categories, names of its sizes."""
+    """An item as needed in a list of the complete menu: category ids, names of sizes."""
 
     external_id: str
     name: str
@@ -69,7 +69,7 @@ class ListedItem:
 
 
 def listed_items(connection: Connection, store: str) -> list[ListedItem]:
-    """Return every accepted item with what it is found by, in no order."""
+    """Return every accepted item with its search data, unordered."""
     body = col(MenuItem.body)
     query = select(
         col(MenuItem.external_id),
@@ -89,7 +89,7 @@ def listed_items(connection: Connection, store: str) -> list[ListedItem]:
 
 
 def fold(text: str) -> str:
-    """Return the text as it is compared: without case and accents."""
+    """Return the text for comparing: without case and accents."""
     if text.isascii():
         return text.lower()
     plain = unicodedata.normalize("NFKD", text.casefold())
@@ -97,9 +97,10 @@ def fold(text: str) -> str:
 
 
 def rank_of(query: str, name: str, external_id: str) -> int | None:
-    """Return how well a folded name fits, 0 best; None where it does not.
+    """Return how well a folded name matches, 0 best; None if it does not.
 
-    It begins so; its words begin so ("ma pi" too); its initials ("pm"); its id; somewhere in it.
+    In this order: the name starts with it; its words do ("ma pi" too); initials ("pm"); the id; it
+    is somewhere in the name.
     """
     if not query or name.startswith(query):
         return 0
@@ -114,7 +115,7 @@ def rank_of(query: str, name: str, external_id: str) -> int | None:
 
 
 def _names(connection: Connection, store: str) -> Iterator[tuple[str, str, str]]:
-    """Yield id, id of its item, and name of all items and variants."""
+    """Yield the id, the item's id, and the name of all items and variants."""
     variants = case((func.instr(col(MenuItem.body), '"variants":') > 0, col(MenuItem.body)))
     named = func.json_extract(col(MenuItem.body), "$.name")
     query = select(col(MenuItem.external_id), named, variants).where(col(MenuItem.store) == store)
@@ -126,7 +127,7 @@ def _names(connection: Connection, store: str) -> Iterator[tuple[str, str, str]]
 
 
 def _found(accepted: AcceptedItem, external_id: str) -> FoundItem:
-    """Return what was found as an item, or as the variant of one that has this id."""
+    """Return the match as an item, or as the variant with this id."""
     item = accepted.item
     whole = FoundItem(external_id, item.name, item.price, item.available, item.external_id)
     if external_id == item.external_id:
@@ -141,16 +142,16 @@ def _found(accepted: AcceptedItem, external_id: str) -> FoundItem:
     )
 
 
-# -- the menu by category: only what is looked at is read
+# -- the menu by category: only what is displayed is read
 
 
 NO_CATEGORY = "-"
-"""Stands for the items that are in no category."""
+"""The key of items without a category."""
 
 
 @dataclass(frozen=True, slots=True)
 class BoardCategory:
-    """A category with how many items it has; an item of two categories counts in both.
+    """A category and its number of items; an item in two categories counts in both.
 
     `name` is "" for `NO_CATEGORY`.
     """
@@ -161,7 +162,7 @@ class BoardCategory:
 
 
 def board_categories(connection: Connection, store: str) -> list[BoardCategory]:
-    """Return the categories that have items, by name; those in no category come last."""
+    """Return the categories that have items, by name; items without a category come last."""
     listed = func.json_each(col(MenuItem.body), "$.categories").table_valued("value")
     counted = (
         select(listed.c.value, func.count())
@@ -181,7 +182,7 @@ def board_categories(connection: Connection, store: str) -> list[BoardCategory]:
 
 
 def count_sizes(connection: Connection, store: str) -> int:
-    """Return how many sizes the items have together."""
+    """Return how many sizes all items have together."""
     sizes = func.json_array_length(col(MenuItem.body), "$.variants", type_=Integer)
     query = select(func.sum(func.coalesce(sizes, 0))).where(col(MenuItem.store) == store)
     return connection.scalar(query) or 0
@@ -190,7 +191,7 @@ def count_sizes(connection: Connection, store: str) -> int:
 def board_items(
     connection: Connection, store: str, category: str, *, limit: int, offset: int = 0
 ) -> list[AcceptedItem]:
-    """Return items of a category by name, from `offset` on."""
+    """Return a category's items by name, starting at `offset`."""
     name = func.json_extract(col(MenuItem.body), "$.name").collate("NOCASE")
     query: Select[str] = select(col(MenuItem.external_id)).where(col(MenuItem.store) == store)
     if category == NO_CATEGORY:

@@ -1,7 +1,7 @@
-"""What `status` and the page read of the ledger: the same SQL with and without a daemon.
+"""What `status` and the page read from the ledger: the same SQL with and without a daemon.
 
-It needs nothing but sqlite3, so that `tillbridge status` answers at once while the daemon is down.
-Besides the snapshot these are acknowledgements and the last failed start.
+Needs only sqlite3, so that `tillbridge status` answers immediately while the daemon is down. Also
+contains acknowledgements and the last failed start.
 """
 
 import contextlib
@@ -17,9 +17,9 @@ from tillbridge.core.i18n import _, from_plain, to_plain
 from tillbridge.core.problems import PROBLEMS, OpenProblem
 
 if TYPE_CHECKING:
-    from sqlalchemy import Connection  # costs a third of a second, for a type
+    from sqlalchemy import Connection  # takes a third of a second, only for a type
 
-# -- acknowledgements, as the fact holds them
+# -- acknowledgements, as stored in the fact
 
 
 ACKNOWLEDGED = "problems_acknowledged"
@@ -28,12 +28,12 @@ ProblemKey = tuple[str, str, str, int]  # code, store, subject, since (ms)
 
 
 def acknowledgement(fact: object, problem: OpenProblem) -> Mapping[str, Any] | None:
-    """Return `at` (ms) and `by` of a problem's acknowledgement, by the fact; None without one."""
+    """Return `at` (ms) and `by` of a problem's acknowledgement in the fact, or None."""
     return by_problem(fact).get(row_of(problem))
 
 
 def by_problem(fact: object) -> dict[ProblemKey, dict[str, Any]]:
-    """Return the acknowledgements of the fact by code, store, subject and since."""
+    """Return the fact's acknowledgements by code, store, subject and since."""
     rows = fact if isinstance(fact, list) else []
     return {
         (row["code"], row["store"], row["subject"], row["since"]): {
@@ -45,7 +45,7 @@ def by_problem(fact: object) -> dict[ProblemKey, dict[str, Any]]:
 
 
 def row_of(problem: OpenProblem) -> ProblemKey:
-    """Return the identity of this very problem, not of a later one of its kind."""
+    """Return the identity of this particular problem, as opposed to a later one of its kind."""
     return (problem.code, problem.store, problem.subject, problem.since)
 
 
@@ -58,10 +58,10 @@ _HOLDS = (
     "SELECT store, since, reasons, digest FROM holds"
     " WHERE approved_digest IS NULL OR approved_digest <> digest"
 )
-# Counts of each store, by the field of `StoreSnapshot`.
+# Counts for each store, by field of `StoreSnapshot`.
 _COUNTS = {
     "untold": "orders WHERE closed_at IS NULL AND wanted <> told"
-    # The service itself says when an order that is ready is completed.
+    # The service itself completes an order that is ready.
     " AND NOT (wanted = 'completed' AND told = 'ready')",
     "unhandled": "inbox WHERE handled_at IS NULL",
     "acknowledged_items": "menu_items",
@@ -78,9 +78,9 @@ _Query = Callable[..., Iterable[Any]]
 
 @dataclass(frozen=True, slots=True)
 class Held:
-    """A menu plan that waits for a person: since when (ms), and why, in sentences.
+    """A menu plan on hold: since when (ms), and why, in sentences.
 
-    `digest` names its content.
+    `digest` identifies its content.
     """
 
     since: int
@@ -90,11 +90,11 @@ class Held:
 
 @dataclass(slots=True)
 class StoreSnapshot:
-    """One store. `waiting`: orders the POS does not have yet, the oldest received at that ms.
+    """One store. `waiting`: orders that the POS does not have yet, with the oldest's receipt (ms).
 
-    `by_state` counts all orders in the ledger by their state at the service, `untold` those of
-    which the service does not have the latest; `unhandled` deliveries nobody has looked at yet.
-    `tables` are those that the service has accepted.
+    `by_state` counts all orders by their state at the service, `untold` those with a state that was
+    not reported yet; `unhandled` counts deliveries not processed yet. `tables` are those that the
+    service has accepted.
     """
 
     waiting: int = 0
@@ -112,7 +112,7 @@ class StoreSnapshot:
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """What the ledger knows at one moment. `facts` are those of the bridge itself."""
+    """The content of the ledger at one moment. `facts` are those of the bridge itself."""
 
     stores: Mapping[str, StoreSnapshot]
     problems: tuple[OpenProblem, ...]
@@ -120,14 +120,14 @@ class Snapshot:
     last_delivery_at: int | None = None  # ms; of any store
 
     def store(self, name: str) -> StoreSnapshot:
-        """Return the store's part; an empty one where the ledger knows nothing of it."""
+        """Return the store's part; an empty one if the ledger knows nothing about it."""
         return self.stores.get(name) or StoreSnapshot()
 
 
 def read_snapshot(path: Path) -> Snapshot:
-    """Read `ledger.db` without a daemon; it is not changed.
+    """Read `ledger.db` without a daemon, without changing it.
 
-    Raises LedgerError where there is none yet, and where it cannot be read.
+    Raises LedgerError if there is none yet, or if it cannot be read.
     """
     if not path.exists():
         raise LedgerError(
@@ -137,7 +137,7 @@ def read_snapshot(path: Path) -> Snapshot:
             ),
         )
     failure: sqlite3.Error | None = None
-    # Without the right to make a -shm file SQLite reads no WAL: then what is in the file must do.
+    # Without permission to create a -shm file SQLite cannot read the WAL: use the file alone then.
     for how in ("mode=ro", "immutable=1"):
         try:
             uri = f"{path.absolute().as_uri()}?{how}"
@@ -153,7 +153,7 @@ def read_snapshot(path: Path) -> Snapshot:
 
 
 def take_snapshot(connection: "Connection") -> Snapshot:
-    """Return the same for a running daemon: `await ledger.read(take_snapshot)`."""
+    """Return the same in a running daemon: `await ledger.read(take_snapshot)`."""
     return _snapshot(connection.exec_driver_sql)
 
 
@@ -185,7 +185,7 @@ def _snapshot(query: _Query) -> Snapshot:
     return Snapshot(stores, problems, bridge, last)
 
 
-# -- the last start that failed: a file, because a start can fail before the ledger is open
+# -- the last failed start: a file, because a start can fail before the ledger is open
 
 
 _NAME = "failed_start.json"
@@ -193,7 +193,7 @@ _NAME = "failed_start.json"
 
 @dataclass(frozen=True, slots=True)
 class FailedStart:
-    """A start of the bridge that failed: when (ms), why, and what to do about it."""
+    """A failed start of the bridge: when (ms), why, and what to do about it."""
 
     at_ms: int
     text: str
@@ -201,19 +201,19 @@ class FailedStart:
 
 
 def note_failed_start(data_dir: Path, failed: FailedStart) -> None:
-    """Write it down; nothing where that cannot be done."""
+    """Write it to its file, if possible."""
     with contextlib.suppress(OSError):
         (data_dir / _NAME).write_text(json.dumps(to_plain(asdict(failed))), encoding="utf-8")
 
 
 def forget_failed_start(data_dir: Path) -> None:
-    """Forget it: the bridge has started."""
+    """Delete it: the bridge has started."""
     with contextlib.suppress(OSError):
         (data_dir / _NAME).unlink(missing_ok=True)
 
 
 def failed_start(data_dir: Path) -> FailedStart | None:
-    """Return the last start, where it failed; None where it did not, or nobody knows."""
+    """Return the last start if it failed, or None."""
     try:
         text = (data_dir / _NAME).read_text(encoding="utf-8")
         fields = json.loads(text, object_hook=from_plain)

@@ -1,7 +1,8 @@
 """Secrets at rest: tokens and webhook secrets, encrypted, beside the ledger and not inside it.
 
-The key is stored apart (`ledger.key`, or the systemd credential `ledger_key`), and the file is one
-of its own, so that a damaged ledger costs no token and no webhook secret (invariant 8).
+The key is stored separately (`ledger.key`, or the systemd credential `ledger_key`), and the secrets
+have a file of their own, so that a damaged ledger costs no token and no webhook secret (invariant
+8).
 """
 
 import base64
@@ -28,19 +29,19 @@ _MARK = b"dpapi:"
 
 @dataclass(frozen=True, slots=True)
 class Sealing:
-    """A way of sealing that only this machine can undo; both raise OSError."""
+    """A way of sealing that only this machine can undo; both functions raise OSError."""
 
     protect: Callable[[bytes], bytes]
     unprotect: Callable[[bytes], bytes]
 
 
 def seal(key: bytes, sealing: Sealing | None) -> bytes:
-    """Return the content of the key file: sealed, or the key itself where the system cannot."""
+    """Return the content of the key file: sealed, or the plain key if the system cannot seal."""
     return key if sealing is None else _MARK + base64.b64encode(sealing.protect(key))
 
 
 def unseal(content: bytes, sealing: Sealing | None) -> bytes:
-    """Return the key in the content of a key file. Raises OSError where this machine cannot."""
+    """Return the key from the content of a key file. Raises OSError if this machine cannot."""
     if not content.startswith(_MARK):
         return content
     if sealing is None:
@@ -81,16 +82,16 @@ def machine_sealing() -> Sealing | None:
 
 _KEY_FILE = "ledger.key"
 _CREDENTIAL = "ledger_key"
-# The app's client secret, where the configuration says { vault = true }. As with facts, the
-# bridge's own things stand under the store "".
+# The app's client secret, if the configuration says { vault = true }. As with facts, the
+# bridge's own secrets are stored under the store "".
 CLIENT_SECRET = "/client_secret"  # noqa: S105 -- the name it is stored under
 
 
 class Vault:
     """Named secrets. Every change is on disk when the call returns; safe to use from any thread.
 
-    Names: `{store}/refresh_token`, `{store}/webhook_secrets`, ... Raises LedgerError where the
-    key does not open the vault, or the vault cannot be read.
+    Names: `{store}/refresh_token`, `{store}/webhook_secrets`, ... Raises LedgerError if the key
+    does not open the vault, or the vault cannot be read.
     """
 
     def __init__(self, data_dir: Path) -> None:
@@ -109,13 +110,13 @@ class Vault:
         return tuple(self._secrets)
 
     def put(self, name: str, value: str) -> None:
-        """Store the secret, in place of an older one. LedgerUnwritable where the disk refuses."""
+        """Store the secret, replacing an older one. LedgerUnwritable if the disk refuses."""
         with self._lock:
             if self._secrets.get(name) != value:
                 self._save({**self._secrets, name: value})
 
     def drop(self, name: str) -> None:
-        """Forget the secret. LedgerUnwritable where the disk refuses."""
+        """Delete the secret. LedgerUnwritable if the disk refuses."""
         with self._lock:
             if name in self._secrets:
                 self._save({key: value for key, value in self._secrets.items() if key != name})
@@ -129,7 +130,7 @@ class Vault:
         try:
             secrets = json.loads(self._fernet.decrypt(token))
         except (InvalidToken, ValueError):
-            # No cause: what was decrypted has no place in a traceback.
+            # No cause: decrypted data must not appear in a traceback.
             raise LedgerError(
                 _(
                     "The key does not open {path}: it is a different key, or the file is damaged."
@@ -179,7 +180,7 @@ def _find_key(data_dir: Path) -> tuple[Path, bytes | None]:
     credentials = os.environ.get("CREDENTIALS_DIRECTORY")
     if credentials:
         path = Path(credentials) / _CREDENTIAL
-        # An empty one is what the unit gives where there is none.
+        # The unit passes an empty one if there is none.
         if (key := _read(path)) is not None and key.strip():
             return path, key
     path = data_dir / _KEY_FILE
@@ -211,7 +212,7 @@ def _write(path: Path, content: bytes) -> None:
         ) from failure
 
 
-# -- the app's secret, and the service it is for: it goes to no other address
+# -- the app's secret, and the service it belongs to: it is sent to no other address
 
 
 _ORIGIN = f"{CLIENT_SECRET}/origin"
@@ -219,18 +220,18 @@ _ORIGIN = f"{CLIENT_SECRET}/origin"
 
 @dataclass(frozen=True, slots=True)
 class StoredClientSecret:
-    """The app's secret in the vault, and the origin it is for; None for what is not known."""
+    """The app's secret in the vault, and the origin it belongs to; None if unknown."""
 
     secret: str | None = field(repr=False)
     origin: str | None
 
     @classmethod
     def of(cls, vault: Vault) -> "StoredClientSecret":
-        """Return what the vault holds."""
+        """Return what the vault has."""
         return cls(vault.get(CLIENT_SECRET), vault.get(_ORIGIN))
 
     def put(self, vault: Vault) -> None:
-        """Let the vault hold this. Raises LedgerUnwritable."""
+        """Store this in the vault. Raises LedgerUnwritable."""
         for name, value in ((CLIENT_SECRET, self.secret), (_ORIGIN, self.origin)):
             if value is None:
                 vault.drop(name)
@@ -239,27 +240,27 @@ class StoredClientSecret:
 
 
 def client_secret_for(vault: Vault, base_url: str) -> str | None:
-    """Return the app's secret from the vault; None where it is another service's, or there is none.
+    """Return the app's secret from the vault; None if it belongs to another service or is missing.
 
-    What a version before 0.2 put there names no service, and counts for the configured one.
+    A secret stored before 0.2 names no service and counts for the configured one.
     """
     stored = StoredClientSecret.of(vault)
     return stored.secret if stored.origin in {None, origin_of(base_url)} else None
 
 
 def secret_of_setting(vault: Vault, base_url: str, key: str) -> str | None:
-    """Return the secret of a setting (dotted key) that says { vault = true }; None for none."""
+    """Return the secret of a setting (dotted key) that says { vault = true }, or None."""
     if key == "service.client_secret":
         return client_secret_for(vault, base_url)
     return vault.get(vault_name(key))
 
 
 def vault_name(key: str) -> str:
-    """Return under which name the vault has the secret of a setting."""
+    """Return the vault's name for the secret of a setting."""
     return f"/{key}"
 
 
-# -- the secrets that sign the deliveries of a store, or of a community
+# -- the secrets that sign deliveries to a store or a community
 
 _OLDER_STORED = 4
 
@@ -268,9 +269,9 @@ _OLDER_STORED = 4
 class WebhookSecret:
     """A secret that signs deliveries, since `since_ms` (milliseconds since the epoch).
 
-    `integration_id` and `location_id` are those of the integration it was shown for, "" where an
+    `integration_id` and `location_id` are those of the integration that returned it, "" if an
     earlier version stored it; `ended_ms` is when that integration was removed for good. A
-    community's has the id of its subscription, `webhook_id`.
+    community's secret has the id of its subscription, `webhook_id`.
     """
 
     secret: str = field(repr=False)
@@ -282,21 +283,21 @@ class WebhookSecret:
 
 
 def webhook_secrets(vault: Vault, store: str) -> tuple[WebhookSecret, ...]:
-    """Return the secrets of a store, or of a community, the newest first."""
+    """Return the secrets of a store or a community, newest first."""
     names = WebhookSecret.__slots__
     return tuple(
         WebhookSecret(**{name: each[name] for name in names if each.get(name) is not None})
         for each in json.loads(vault.get(_secrets_name(store)) or "[]")
-        if each.get("secret")  # an empty key would be anybody's
+        if each.get("secret")  # anybody could sign with an empty key
     )
 
 
 def counting(
     secrets: Sequence[WebhookSecret], now_ms: int, *, old_secret_s: float
 ) -> tuple[WebhookSecret, ...]:
-    """Return those that count: the newest, and older ones for `old_secret_s` after their end.
+    """Return the valid ones: the newest, and older ones until `old_secret_s` after their end.
 
-    A secret that was replaced, or ended with its integration, still counts for a while, so that
+    A secret that was replaced, or ended with its integration, stays valid for a while, so that
     deliveries signed with it, and their retries, are accepted.
     """
     found = []
@@ -319,7 +320,7 @@ def store_webhook_secret(
     location_id: str = "",
     webhook_id: str = "",
 ) -> None:
-    """Store a new secret, and those it replaces. On return it is on disk; LedgerUnwritable."""
+    """Store a new secret with those it replaces. Durable on return; raises LedgerUnwritable."""
     newest = WebhookSecret(secret, at_ms, integration_id, location_id, webhook_id=webhook_id)
     older = [each for each in webhook_secrets(vault, store) if each.secret != secret]
     _save(vault, store, [newest, *older[:_OLDER_STORED]])
@@ -328,7 +329,7 @@ def store_webhook_secret(
 def describe_webhook_secret(
     vault: Vault, store: str, *, integration_id: str, location_id: str
 ) -> None:
-    """Note which integration the newest secret is for, where an earlier version did not."""
+    """Record which integration the newest secret belongs to, if an earlier version did not."""
     secrets = webhook_secrets(vault, store)
     if secrets and not secrets[0].integration_id:
         newest = replace(secrets[0], integration_id=integration_id, location_id=location_id)
@@ -336,7 +337,7 @@ def describe_webhook_secret(
 
 
 def end_webhook_secrets(vault: Vault, store: str, *, at_ms: int) -> None:
-    """Note that the integration is no more: what is under way counts for a while still."""
+    """Record that the integration was removed: deliveries under way stay valid for a while."""
     ended = [
         each if each.ended_ms is not None else replace(each, ended_ms=at_ms)
         for each in webhook_secrets(vault, store)
@@ -346,7 +347,7 @@ def end_webhook_secrets(vault: Vault, store: str, *, at_ms: int) -> None:
 
 
 def forget_webhook_secrets(vault: Vault, store: str, *, now_ms: int, old_secret_s: float) -> None:
-    """Forget the secrets that have not counted for long enough."""
+    """Delete secrets that are no longer valid."""
     known = webhook_secrets(vault, store)
     left = counting(known, now_ms, old_secret_s=old_secret_s)
     if known and not left:
@@ -364,7 +365,7 @@ def _save(vault: Vault, store: str, secrets: Sequence[WebhookSecret]) -> None:
 
 
 def prove_writable(vault: Vault, store: str, *, at_ms: int) -> None:
-    """Raise LedgerUnwritable now rather than after a secret has been shown that is shown once."""
+    """Raise LedgerUnwritable now, before a secret is revealed that is revealed only once."""
     vault.put(f"{store}/probe", str(at_ms))
     vault.drop(f"{store}/probe")
 
