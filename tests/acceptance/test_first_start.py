@@ -37,7 +37,7 @@ def test_an_empty_file_begins_a_bridge_that_every_command_finds(user: OrdinaryUs
         # The first line is what a person has to do; the log comes below it.
         assert next(lines) == (
             f"Open http://127.0.0.1:{port}/setup in a browser to set up the bridge. "
-            f"Its data is in {user.home}/data. Ctrl-C ends it."
+            f"Data folder: {user.home}/data. Press Ctrl-C to stop."
         )
         assert "bridge.starting" in next(lines)
         status = user.run("status")

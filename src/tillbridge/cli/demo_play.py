@@ -56,7 +56,7 @@ async def _until_signalled(playing: Coroutine[Any, Any, int]) -> int:
 
 
 async def _once(folder: Path, adapter: str) -> int:
-    line(_("Playing the whole thing once. Nothing outside this machine is touched."))
+    line(_("Playing the whole demo once. It touches nothing outside this machine."))
     line()
     settings = SandboxSettings(auto_consent=True, job_duration_s=0.5)
     async with set_up(
@@ -93,7 +93,7 @@ def _print_addresses(stage: Stage) -> None:
     line(_("Change what the till exports (a price, what is sold out): the storefront follows."))
     line(_("In a second terminal, every command works on this bridge:"))
     line(f"  {_program()} --config {stage.config_path} status")
-    line(_("Ctrl-C ends it, and removes everything."))
+    line(_("Ctrl-C stops the demo and removes everything."))
     line()
 
 
@@ -113,14 +113,14 @@ async def _print_events(stage: Stage) -> None:
                 ended = True
                 seconds = stage.starts_in_s()
                 line(
-                    _("The bridge was killed. It is started again in {n} s.").format(n=seconds)
+                    _("The bridge was killed. It restarts in {n} s.").format(n=seconds)
                     if seconds
-                    else _("The bridge has ended. It is started again, as a service manager would.")
+                    else _("The bridge has stopped. The demo restarts it, like a service manager.")
                 )
-                line(_("The service tries again what it could not deliver, 60 s after each."))
+                line(_("The service retries each failed delivery after 60 s."))
             if ended and stage.starts_in_s() == 0:
                 await stage.start_bridge()
-                line(_("The bridge runs again."))
+                line(_("The bridge is running again."))
                 ended = False
             for text in log.read().splitlines():
                 if message := _message_of(text, stage):
@@ -144,7 +144,7 @@ def _retries(stage: Stage, attempts: dict[str, int]) -> Iterator[str]:
             continue
         attempts[delivery.delivery_id] = made
         yield _(
-            "{at}  order {order}: the bridge did not take it; the service tries again in {n} s, "
+            "{at}  order {order}: not delivered to the bridge; the service retries in {n} s, "
             "at {next}"
         ).format(
             at=_clock_time(0),
@@ -175,9 +175,9 @@ _MESSAGES = {
     "export.read": _("the till's export was read"),
     "menu.pushed": _("the menu was pushed"),
     "availability.pushed": _("availability was pushed"),
-    "menu.held": _("a menu change waits for a person"),
+    "menu.held": _("a menu change is on hold"),
     "problem.opened": _("problem: {code}"),
-    "problem.closed": _("over: {code}"),
+    "problem.closed": _("problem solved: {code}"),
 }
 
 
@@ -209,11 +209,11 @@ async def scenario(stage: Stage) -> int:
             line(f"  ✗ {title}", level="error")
             line(f"    {failure}", level="error")
             line()
-            line(_("Not all of it happened."), level="error")
+            line(_("Not every step worked."), level="error")
             return 1
         line(f"  ✓ {title:<62} {report}", level="ok")
     line()
-    line(_("All of it happened."), level="ok")
+    line(_("Every step worked."), level="ok")
     return 0
 
 
@@ -234,15 +234,13 @@ async def _order(stage: Stage) -> str:
     )
     lines = stage.till.kitchen.tickets[order]
     if sorted(lines) != sorted(map(stage.till.menu.id_of, ("P02", "B05"))):
-        raise DemoFailed(
-            _("The ticket has other lines than the order: {lines}").format(lines=lines)
-        )
+        raise DemoFailed(_("The ticket's lines differ from the order: {lines}").format(lines=lines))
     return _in_ms(took)
 
 
 async def _order_course(stage: Stage) -> str:
     if not stage.till.kitchen.reports_progress:
-        raise NotHere(_("this till does not tell"))
+        raise NotHere(_("this till does not report it"))
     order = await stage.place("D01")
     await stage.until(_("the customer sees: ready"), lambda: stage.order_is(order, "ready"))
     await stage.control(f"orders/{order}/deliver", {})
@@ -254,7 +252,7 @@ async def _sold_out(stage: Stage) -> str:
     before = _noted(stage)
     stage.till.menu.sell_out("D01")
     took = await stage.until(_("D01 is off sale"), lambda: _on_sale(stage, "D01", wanted=False))
-    await stage.until(_("the bridge has noted it"), lambda: _noted(stage) > before)
+    await stage.until(_("the bridge has saved it"), lambda: _noted(stage) > before)
     try:
         await stage.place("D01")
     except DemoFailed:
@@ -266,7 +264,7 @@ async def _back(stage: Stage) -> str:
     before = _noted(stage)
     stage.till.menu.restock("D01")
     took = await stage.until(_("D01 is back"), lambda: _on_sale(stage, "D01", wanted=True))
-    await stage.until(_("the bridge has noted it"), lambda: _noted(stage) > before)
+    await stage.until(_("the bridge has saved it"), lambda: _noted(stage) > before)
     return _in_ms(took)
 
 
@@ -292,7 +290,7 @@ async def _price(stage: Stage) -> str:
     calls = (await stage.control("requests", method="GET"))["requests"]
     writes = [f"{call['method']} {call['path']}" for call in calls if call["method"] != "GET"]
     if [each.partition(" ")[0] for each in writes] != ["PATCH"]:
-        raise DemoFailed(_("Other calls than one PATCH: {calls}").format(calls=writes))
+        raise DemoFailed(_("Expected a single PATCH, got: {calls}").format(calls=writes))
     return _in_ms(took)
 
 
@@ -304,7 +302,7 @@ async def _emptied(stage: Stage) -> str:
         log = stage.log_path.read_bytes()
         return b'"menu.held"' in log or b'"export.unreadable"' in log
 
-    await stage.until(_("it is held, or taken for half a file"), distrusted)
+    await stage.until(_("the empty export is on hold, or treated as incomplete"), distrusted)
     if set(await stage.storefront()) != set(before):
         raise DemoFailed(_("An empty export has wiped the menu."))
     stage.till.menu.export()
@@ -354,15 +352,15 @@ def _in_ms(milliseconds: float) -> str:
 
 
 _SCENES: tuple[tuple[str, _Scene], ...] = (
-    (_("The restaurant allows the bridge to work for it"), _connect),
+    (_("The restaurant authorizes the bridge"), _connect),
     (_("The till's export reaches the storefront"), _menu),
     (_("A signed order becomes a ticket in the till"), _order),
     (_("The customer sees it accepted, prepared, ready, delivered"), _order_course),
     (_("An item sold out in the till is off sale"), _sold_out),
-    (_("It comes back"), _back),
-    (_("A new price is one small call"), _price),
+    (_("It goes back on sale"), _back),
+    (_("A new price needs only one small call"), _price),
     (_("An empty export does not wipe the menu"), _emptied),
-    (_("The plug is pulled while orders pour in; nothing is lost or doubled"), _killed),
-    (_("The service is down; the kitchen cooks, and the rest is reported later"), _service_gone),
-    (_("The bridge stops when it is asked to"), _stopped),
+    (_("The bridge is killed during a rush; no order lost or doubled"), _killed),
+    (_("The service is down; the kitchen cooks, the report follows"), _service_gone),
+    (_("The bridge shuts down cleanly"), _stopped),
 )

@@ -92,9 +92,9 @@ def set_level(level: Level) -> None:
 # What a person at a terminal is told instead of the event.
 _HEADLINES = {
     "bridge.setting_up": N_(
-        "Open {page} in a browser to set up the bridge. Its data is in {data}. Ctrl-C ends it."
+        "Open {page} in a browser to set up the bridge. Data folder: {data}. Press Ctrl-C to stop."
     ),
-    "bridge.ready": N_("The bridge runs; its page is {page}. Ctrl-C ends it."),
+    "bridge.ready": N_("The bridge is running. Its page is {page}. Press Ctrl-C to stop."),
 }
 
 
