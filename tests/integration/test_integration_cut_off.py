@@ -192,8 +192,8 @@ async def test_closing_the_storefront_for_a_new_integration_is_told_with_why(
         assert bench.own == []
         await made.reintegrate()
         assert bench.own == [
-            ("store.pause", "to be integrated anew", ""),
-            ("store.resume", "integrated anew", ""),
+            ("store.pause", "to be reintegrated", ""),
+            ("store.resume", "reintegrated", ""),
         ]
 
 

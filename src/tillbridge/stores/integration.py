@@ -296,7 +296,7 @@ class Integrator:
         if intent.closed:
             await self._client.set_store_status(store.store_id, "inactive")
             log.info("integration.store_closed", store=self._store, seconds=self._quiet_s)
-            await self._note("store.pause", "to be integrated anew")
+            await self._note("store.pause", "to be reintegrated")
             await self._sleep(self._quiet_s)
         remove = state_of(store) is not State.NOT_INTEGRATED
         done = await self._make(store.store_id, intent, remove=remove)
@@ -308,7 +308,7 @@ class Integrator:
         A 409 is about this bridge's own where an answer, and the secret with it, was lost on the
         way: then again. Somebody else's, made meanwhile, stays.
         """
-        self._link.block("being integrated anew")
+        self._link.block("being reintegrated")
         for tries_left in reversed(range(_TRIES)):
             if remove:
                 await self._delete(store_id)
@@ -341,7 +341,7 @@ class Integrator:
         if intent.closed:
             await self._client.set_store_status(store_id, "active")
             log.info("integration.store_opened", store=self._store)
-            await self._note("store.resume", "integrated anew")
+            await self._note("store.resume", "reintegrated")
         await self.repository.finished()
         return Integrated(store_id, created=True)
 
@@ -409,7 +409,7 @@ class Integrator:
         made = ours and intent.kind != "rotate"
         if now is not None and made and now.integration_id != intent.was:
             # The secret is on disk; only what comes after it was cut off.
-            self._link.block("being integrated anew")  # its opening lets the flows know
+            self._link.block("being reintegrated")  # its opening lets the flows know
             return await self._made(store.store_id, now, intent)
         return await self._make(store.store_id, intent)
 
