@@ -1,6 +1,7 @@
 """The service is told in order, later where it must be, and the POS's news counts once."""
 
 import asyncio
+from collections.abc import Awaitable, Callable
 from pathlib import Path
 
 import pytest
@@ -51,6 +52,33 @@ async def test_a_late_preparing_after_ready_is_ignored(harness: Harness) -> None
         await life.until_told("ord_1", "ready")
         await life.until(lambda: not harness.till.news)
     assert [call for _, call in harness.service.calls] == ["accept", "preparing", "ready"]
+
+
+async def test_a_step_that_goes_on_late_after_its_commit_takes_no_order_back(
+    harness: Harness, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def held_up(order_id: str) -> None:
+        await tell(order_id)
+        monkeypatch.setattr(life.ledger, "write", answers_late)
+
+    async def answers_late(job: Callable[..., object]) -> object:
+        monkeypatch.setattr(life.ledger, "write", write)
+        change = await write(job)
+        await late.wait()
+        return change
+
+    late, tell = asyncio.Event(), harness.service.set_preparing
+    monkeypatch.setattr(harness.service, "set_preparing", held_up)
+    async with harness.life() as life:
+        write: Callable[..., Awaitable[object]] = life.ledger.write
+        await life.order("ord_1")
+        await life.until_told("ord_1", "accepted")
+        harness.till.tells("ord_1", "preparing")
+        await life.until_told("ord_1", "preparing")  # committed, and whoever committed it waits
+        harness.till.tells("ord_1", "ready")
+        await life.until(lambda: len(harness.till.handled) == 2)
+        late.set()
+        await life.until_told("ord_1", "ready")
 
 
 async def test_news_is_kept_before_the_till_is_told_that_it_was_handled(harness: Harness) -> None:

@@ -17,7 +17,6 @@ from tillbridge.core.i18n import _
 from tillbridge.core.log import get_logger
 from tillbridge.core.problems import Ends, Found, Scope
 from tillbridge.core.worker import Worker
-from tillbridge.ledger import orders
 from tillbridge.ledger.models import OrderRow, TicketState
 from tillbridge.ledger.orders import UNWRITTEN, is_on_paper
 from tillbridge.model.order import OrderState, ReasonCode
@@ -35,6 +34,7 @@ from tillbridge.orders.repository import (
     SetAside,
     display_name,
     end_what_is_over,
+    publish,
 )
 from tillbridge.orders.ticket_writer import TicketWriter
 
@@ -147,19 +147,15 @@ class OrdersFlow:
             self._aside.works(order_id)
 
     async def _dispatch_again(self) -> float | None:
-        for order_id in self._aside.due():
-            row = await self._orders.order(order_id)
-            if row is not None:
-                self._dispatch(state.Change(row, row))
+        if order_ids := self._aside.due():
+            await self._orders.write(publish, *order_ids)
         return self._aside.due_in()
 
     async def _resume(self) -> None:
         """Resume every open order where the process before this one left it."""
-        rows = await self._orders.read(orders.open_orders)
+        rows = await self._orders.write(publish)
         if self._paper is None:  # there may have been one, perhaps in trouble
             self._orders.report(_FALLBACK_OFFLINE)
-        for row in rows:
-            self._dispatch(state.Change(row, row))
         if any(_is_cancelled_for_prices(row) for row in rows):
             # The process may have ended before the menu was synchronised: rather twice than never.
             await self._effects.price_mismatch()
@@ -271,8 +267,7 @@ class OrdersFlow:
     async def tidy(self) -> float:
         """Close what is over and was never closed, and end what nobody has seen for a day."""
         now_ms = self._orders.clock.now_ms()
-        for change in await self._orders.write(end_what_is_over, self._currency, now_ms):
-            self._orders.publish(change)
+        await self._orders.write(end_what_is_over, self._currency, now_ms)
         problems = self._orders.problems
         for problem in problems.current():
             if (

@@ -445,7 +445,7 @@ class Intake:
         return self._aside.due_in()
 
     def _handle(self, delivery: Delivery, result: IntakeResult | BaseException) -> None:
-        """Publish what was committed, or set aside what could not be."""
+        """Hand on what was committed, or set aside what could not be."""
         if isinstance(result, BaseException):
             self._aside.failed(delivery.id, result, order=delivery.event_id)
             return
@@ -453,7 +453,5 @@ class Intake:
         if result.logged:
             level, event = _LOGGED[result.outcome]
             getattr(log, level)(event, store=self._orders.store, **result.logged)
-        if result.change is not None:
-            self._orders.publish(result.change)
         self.results.append(result)
         self._on_processed()

@@ -84,7 +84,7 @@ def commit_update(
     update: TicketUpdate,
     cancelled: events.CancelWanted | None,
     now_ms: int,
-) -> tuple[state.Change, bool] | None:
+) -> bool | None:
     """Commit what the POS reports, and whether it is new; None where the order is not known."""
     order_id = update.order_id
     if orders.get_order(connection, store, order_id) is None:
@@ -96,10 +96,8 @@ def commit_update(
     if news:
         why = {"reason": update.reason, "message": update.message} if update.reason else {}
         orders.log_event(connection, store, order_id, name, now_ms, **why)
-    change = commit(
-        connection, store, order_id, cancelled or events.TicketMoved(update.status), now_ms
-    )
-    return None if change is None else (change, news)
+    commit(connection, store, order_id, cancelled or events.TicketMoved(update.status), now_ms)
+    return news
 
 
 class UpdateReader:
@@ -150,16 +148,14 @@ class UpdateReader:
             if row is not None and row.closed_at is None:
                 await self._presence.cancelled(cancelled)
         now_ms = self._orders.clock.now_ms()
-        done = await self._orders.write(commit_update, update, cancelled, now_ms)
-        if done is None:
+        news = await self._orders.write(commit_update, update, cancelled, now_ms)
+        if news is None:
             log.warning("ticket.unknown_order", store=store, order=order_id, status=update.status)
             return
-        change, news = done
         if news:
             reason = None if cancelled is None else cancelled.code
             event = f"ticket.{update.status}"
             log.info(event, store=store, order=order_id, reason=reason)
-        self._orders.publish(change)
 
 
 # -- the tickets compared with the ledger

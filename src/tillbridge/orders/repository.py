@@ -1,8 +1,9 @@
 """Commits what an event makes of an order: its row, its log and its problems, in one transaction.
 
-The functions are jobs for the ledger's writer; `OrderRepository` runs them for one store and
-publishes each change. Nobody else changes a row of `orders`. The problems are a function of the
-rows: the same rows, the same problems.
+The functions are jobs for the ledger's writer; `OrderRepository` runs them for one store. Each
+change is published in the order of the commits, so that no older row follows a newer one. Nobody
+else changes a row of `orders`. The problems are a function of the rows: the same rows, the same
+problems.
 """
 
 import asyncio
@@ -10,6 +11,7 @@ import json
 import re
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
 from sqlalchemy import Connection
@@ -22,6 +24,7 @@ from tillbridge.core.log import get_logger
 from tillbridge.core.problems import PROBLEMS, Ends, Found, OpenProblem, Scope
 from tillbridge.core.worker import crash_backoff_s
 from tillbridge.ledger import orders
+from tillbridge.ledger.ledger import published
 from tillbridge.ledger.models import OrderRow
 from tillbridge.ledger.orders import is_on_paper
 from tillbridge.ledger.problems import report
@@ -93,13 +96,19 @@ _NOT_LOGGED = frozenset({"message", "by"})  # what a customer may read, and who 
 
 
 def commit(
-    connection: Connection, store: str, order_id: str, event: Event, now_ms: int
+    connection: Connection,
+    store: str,
+    /,
+    order_id: str,
+    event: Event,
+    now_ms: int,
+    **logged: object,
 ) -> Change | None:
     """Decide what `event` makes of the order at `now_ms`, and write it; None: no such order."""
     row = orders.get_order(connection, store, order_id)
     if row is None:
         return None
-    change = decide(row, event, now_ms)
+    change = replace(decide(row, event, now_ms), logged=logged)
     save(connection, change, now_ms)
     return change
 
@@ -128,7 +137,19 @@ def save(connection: Connection, change: Change, now_ms: int) -> bool:
     )
     if unseen != unseen_before:
         _report_several(connection, store, now_ms)
+    published(connection).append(change)
     return True
+
+
+def publish(connection: Connection, store: str, *order_ids: str) -> list[OrderRow]:
+    """Publish these orders as they are, all open ones if none is named; return them."""
+    if order_ids:
+        found = (orders.get_order(connection, store, each) for each in order_ids)
+        rows = [row for row in found if row is not None]
+    else:
+        rows = orders.open_orders(connection, store)
+    published(connection).extend(Change(row, row) for row in rows)
+    return rows
 
 
 def _report_several(connection: Connection, store: str, now_ms: int) -> None:
@@ -154,12 +175,10 @@ def see(connection: Connection, problems: Iterable[OpenProblem], now_ms: int, *,
             commit(connection, problem.store, order_id, seen, now_ms)
 
 
-def end_what_is_over(
-    connection: Connection, store: str, currency: str, now_ms: int
-) -> list[Change]:
+def end_what_is_over(connection: Connection, store: str, currency: str, now_ms: int) -> None:
     """Close what is over and was never closed, end what nobody has seen and no longer counts.
 
-    Then the problems of all orders are reported anew. Returns what was closed.
+    Then the problems of all orders are reported anew.
     """
 
     def is_over(code: str, what: Mapping[str, Any]) -> bool:
@@ -169,18 +188,14 @@ def end_what_is_over(
         old = not isinstance(at, int) or now_ms - at > PROBLEM_STAYS_MS
         return old and PROBLEMS[code].ends is Ends.DAY
 
-    closed = [
-        change
-        for row in orders.open_orders(connection, store)
-        if decide(row, Lapsed(), now_ms).entries
-        and (change := commit(connection, store, row.order_id, Lapsed(), now_ms))
-    ]
+    for row in orders.open_orders(connection, store):
+        if decide(row, Lapsed(), now_ms).entries:
+            commit(connection, store, row.order_id, Lapsed(), now_ms)
     for row in orders.unseen_orders(connection, store):
         over = frozenset(code for code, what in row.unseen.items() if is_over(code, what))
         if over:
             commit(connection, store, row.order_id, Seen(over), now_ms)
     report_all(connection, store, now_ms)
-    return closed
 
 
 # -- the problems that follow from rows
@@ -289,6 +304,7 @@ class OrderRepository:
         self.ledger, self.problems = bridge.ledger, bridge.problems
         self.clock, self.metrics = bridge.clock, bridge.metrics
         self.on_change: Callable[[Change], None] = lambda _change: None
+        bridge.ledger.on_event(self._publish)
 
     async def read(
         self, query: Callable[Concatenate[Connection, str, P], T], *args: P.args, **more: P.kwargs
@@ -325,13 +341,12 @@ class OrderRepository:
 
         Returns once it is on disk and published; `logged` is for the log alone.
         """
-        change = await self.write(commit, order_id, event, self.clock.now_ms())
-        if change is not None:
-            self.publish(change, **logged)
-        return change
+        return await self.write(commit, order_id, event, self.clock.now_ms(), **logged)
 
-    def publish(self, change: Change, **logged: object) -> None:
+    def _publish(self, change: object) -> None:
         """Log a committed change, and let the workers take the order's next work from it."""
+        if not isinstance(change, Change) or change.after.store != self.store:
+            return
         for name, detail in change.entries:
             over = name == "order.closed" and detail.get("why") == "over"
             write = log.warning if name in _WARNINGS and not over else log.info
@@ -341,7 +356,8 @@ class OrderRepository:
                 for key, value in detail.items()
                 if key not in _NOT_LOGGED
             }
-            write(name, store=self.store, order=change.after.order_id, **shown, **logged)
+            logged = {**shown, **change.logged}
+            write(name, store=self.store, order=change.after.order_id, **logged)
         self.on_change(change)
 
     def report(self, code: str, *found: Found) -> None:

@@ -71,7 +71,8 @@ class Change:
     """What an event leads to: the row before and after, and new entries of the order's log.
 
     `before` is None for a new order; `order` is the parsed payload, if it has just been parsed.
-    `event` is None for an order that is new or resumed after a restart.
+    `event` is None for an order that is new or resumed after a restart. `logged` is only for the
+    program's log.
     """
 
     before: OrderRow | None
@@ -79,6 +80,7 @@ class Change:
     entries: tuple[Entry, ...] = ()
     event: Event | None = field(default=None, compare=False)
     order: Order | None = field(default=None, compare=False)
+    logged: Mapping[str, object] = field(default_factory=dict, compare=False)
 
 
 def decide(row: OrderRow, event: Event, now_ms: int) -> Change:
