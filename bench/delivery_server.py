@@ -24,8 +24,8 @@ from tillbridge.ledger.ledger import Ledger
 from tillbridge.ledger.models import metadata
 from tillbridge.ledger.problems import ProblemTracker
 from tillbridge.ledger.vault import WebhookSecret
+from tillbridge.receiver import Receiver
 from tillbridge.receiver.deliveries import read_envelope, signer_of
-from tillbridge.receiver.receiver import Receiver
 
 SECRET = b"whsec_bench"
 _SECRETS = (WebhookSecret(SECRET.decode(), since_ms=0),)

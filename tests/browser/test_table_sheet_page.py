@@ -8,7 +8,7 @@ import pytest
 import zxingcpp
 from playwright.async_api import Browser, Page
 
-from tillbridge.qr_sheets.sheet import Paper, QrTable, make_sheet
+from tillbridge.qr_sheets import Paper, QrTable, make_sheet
 
 NAMES = ["Table 1", "<b>Bar</b> & 'co'", "W" * 120, "Stammtisch am Fenster ganz links", "طاولة ٤"]
 GREY = """async (png) => {

@@ -22,7 +22,7 @@ from tillbridge.core.errors import BridgeError
 from tillbridge.model.money import to_minor
 from tillbridge.pos.folder import ADAPTER as FOLDER
 from tillbridge.pos.kit import find_kit
-from tillbridge.pos.recording.record import Recorded, Source, record
+from tillbridge.pos.recording import Recorded, Source, record
 from tillbridge.pos.scaffold import make_package
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -19,9 +19,9 @@ from tillbridge.core.errors import BridgeError, ConfigError
 from tillbridge.core.operation import Dispatcher, Forbidden
 from tillbridge.daemon.store_services import Effects
 from tillbridge.ledger import audit
+from tillbridge.ledger.audit import AuditTrail
 from tillbridge.ledger.ledger import Ledger
 from tillbridge.ledger.models import metadata
-from tillbridge.operations.audit_trail import AuditTrail
 from tillbridge.operations.bridge import Bridge
 
 ACTS = [

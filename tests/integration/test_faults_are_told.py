@@ -16,10 +16,10 @@ from tests.support.page_harness import page_harness
 from tests.support.problem_reports import report_open
 from tests.support.surfaces import disagreements, surfaces
 from tillbridge.core.errors import ConsentLost, ServiceDown, Unreachable
+from tillbridge.core.network import holder_of, port_taken
 from tillbridge.daemon.checks import AddressProbe, ServiceProbe, look_at_disk
 from tillbridge.diagnostics.checks.public import Judgement
 from tillbridge.diagnostics.checks.service import Asked, ask
-from tillbridge.diagnostics.port_holder import holder_of, port_taken
 from tillbridge.ledger.day import Day
 from tillbridge.ledger.facts import get_fact, note_addresses
 from tillbridge.ledger.snapshot import (

@@ -20,8 +20,7 @@ from tests.support.bridge_process import until
 from tests.support.goldens import RENEW, Normaliser, as_json, compare, invoke
 from tests.support.world import SECRET, World, make_world
 from tests.unit.test_every_command import EVERY
-from tillbridge.core.problem_help import help_of
-from tillbridge.core.problems import PROBLEMS
+from tillbridge.core.problems import PROBLEMS, help_of
 from tillbridge.operations import OPERATIONS
 from tillbridge.sandbox import CommunitySeed, MerchantSeed, StoreSeed
 from tillbridge.web.listener import CONTROL

@@ -8,8 +8,7 @@ from urllib.parse import urlsplit
 import pytest
 
 from tests.support.page_harness import PageHarness, page_harness, users
-from tillbridge.core.problem_help import title_of
-from tillbridge.core.problems import PROBLEMS, anchor
+from tillbridge.core.problems import PROBLEMS, anchor, title_of
 from tillbridge.web import guides
 from tillbridge.web.authenticator import AccessRules
 from tillbridge.web.guides import NAMES, chapter_of, guide

@@ -14,9 +14,9 @@ from alembic.migration import MigrationContext
 from sqlalchemy import Connection, create_engine, inspect
 
 from tests.support.ledger_harness import delivery, opened
-from tillbridge.core.compatibility import ledger_schemas
+from tillbridge import ledger_schemas
 from tillbridge.core.errors import LedgerError
-from tillbridge.ledger import migrate
+from tillbridge.ledger import backup
 from tillbridge.ledger.backup import back_ups
 from tillbridge.ledger.database import LEDGER_FILE, writer_engine
 from tillbridge.ledger.models import metadata
@@ -70,14 +70,14 @@ def test_each_version_has_its_dump() -> None:
 
 def test_the_migrations_make_what_the_tables_say(tmp_path: Path) -> None:
     (tmp_path / "new").mkdir()
-    migrate.bring_up_to_date(tmp_path / "new", at=0)
+    backup.bring_up_to_date(tmp_path / "new", at=0)
     (tmp_path / LEDGER_FILE).touch()
     shapes = []
     for folder in (tmp_path, tmp_path / "new"):
         engine = writer_engine(folder / LEDGER_FILE)
         with engine.connect() as connection:
             if folder == tmp_path:
-                migrate.upgrade(connection, "head")
+                backup.upgrade(connection, "head")
             context = MigrationContext.configure(connection)
             assert compare_metadata(context, metadata) == []
             version = connection.exec_driver_sql("SELECT version_num FROM alembic_version").scalar()
@@ -111,8 +111,8 @@ async def test_a_migration_that_fails_leaves_the_ledger_as_it_was(
         connection.exec_driver_sql("DROP TABLE orders")
         raise RuntimeError("the disk is on fire")
 
-    monkeypatch.setattr(migrate, "ledger_schemas", lambda: (*known, "9999"))
-    monkeypatch.setattr(migrate, "upgrade", fail)
+    monkeypatch.setattr(backup, "ledger_schemas", lambda: (*known, "9999"))
+    monkeypatch.setattr(backup, "upgrade", fail)
     with pytest.raises(LedgerError, match=r"on fire.*Nothing was changed"):
         async with opened(tmp_path):
             pass
@@ -129,9 +129,9 @@ async def test_a_migration_is_run_with_a_back_up_before_it(
     known = ledger_schemas()
     made_from(LEDGERS[-1], tmp_path)
     done: list[str] = []
-    monkeypatch.setattr(migrate, "ledger_schemas", lambda: (*known, "9999"))
+    monkeypatch.setattr(backup, "ledger_schemas", lambda: (*known, "9999"))
     monkeypatch.setattr(
-        migrate, "upgrade", lambda connection, to: done.append(back_ups(tmp_path)[0].name)
+        backup, "upgrade", lambda connection, to: done.append(back_ups(tmp_path)[0].name)
     )
     async with opened(tmp_path):
         assert len(done) == 1

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.fork_server import run
-from tillbridge.core.compatibility import ledger_schemas
+from tillbridge import ledger_schemas
 
 ROOT = Path(__file__).resolve().parents[2]
 

@@ -20,10 +20,10 @@ from tests.support.receiver_harness import receiving
 from tillbridge.config import LoadedSettings, Settings
 from tillbridge.core.clock import Clock
 from tillbridge.diagnostics.check import Check, Finding, Level, Subject
+from tillbridge.diagnostics.checks import Checkup
 from tillbridge.diagnostics.checks.public import check_names, check_public
 from tillbridge.diagnostics.checks.service import check_clock, check_service
 from tillbridge.diagnostics.checks.tls import check_tls
-from tillbridge.diagnostics.checkup import Checkup
 from tillbridge.diagnostics.network import resolve
 from tillbridge.ledger.snapshot import Snapshot
 

@@ -13,7 +13,7 @@ from tillbridge.config import ReceiverSettings
 from tillbridge.core.errors import ConfigError, LedgerUnwritable
 from tillbridge.ledger.ledger import Storage
 from tillbridge.ledger.models import Delivery
-from tillbridge.receiver.receiver import Receiver
+from tillbridge.receiver import Receiver
 
 
 async def test_a_delivery_is_on_disk_when_it_is_acknowledged(tmp_path: Path) -> None:

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.receiver_harness import receiving
-from tillbridge.receiver.receiver import Echo
+from tillbridge.receiver import Echo
 
 
 @pytest.mark.parametrize("at", ["/healthz", "/webhooks/healthz"])

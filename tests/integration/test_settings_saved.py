@@ -20,7 +20,7 @@ from tillbridge.core.actor import Actor, Role
 from tillbridge.core.clock import Clock
 from tillbridge.core.errors import ConfigError
 from tillbridge.core.operation import Dispatcher
-from tillbridge.core.restart import RestartController
+from tillbridge.daemon.reload import RestartController
 from tillbridge.ledger.backup import back_ups
 from tillbridge.ledger.ledger import Ledger
 from tillbridge.ledger.vault import vault_name

@@ -7,7 +7,7 @@ import pytest
 
 from tests.support.ledger_harness import opened
 from tillbridge.core.clock import Clock
-from tillbridge.core.restart import RestartController
+from tillbridge.daemon.reload import RestartController
 from tillbridge.setup.draft import Draft
 from tillbridge.setup.proposal import ChangeSignal, SetupContext, proposed
 

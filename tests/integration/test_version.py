@@ -11,8 +11,8 @@ import pytest
 
 import tillbridge
 from tests.support.ledger_harness import opened
+from tillbridge import SPECIFICATION, ledger_schemas
 from tillbridge.adapter import API_VERSION
-from tillbridge.core.compatibility import SPECIFICATION, ledger_schemas
 
 ROOT = Path(__file__).resolve().parents[2]
 

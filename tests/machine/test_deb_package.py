@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.machine import Chroot, build_package, fresh_root, needs
-from tillbridge.core.compatibility import ledger_schemas
+from tillbridge import ledger_schemas
 
 LEDGERS = Path(__file__).resolve().parents[1] / "data" / "ledgers"
 pytestmark = pytest.mark.timeout(900)

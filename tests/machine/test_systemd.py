@@ -16,7 +16,7 @@ import pytest
 from tests.support.bridge_process import until
 from tests.support.machine import Chroot, Machine, booted, build_package, fresh_root, needs
 from tests.support.world import SECRET, World, make_world
-from tillbridge.core.compatibility import ledger_schemas
+from tillbridge import ledger_schemas
 
 pytestmark = pytest.mark.timeout(900)
 

@@ -39,8 +39,8 @@ from tests.simulation.loop import Process, SimQueue, SimThread, VirtualLoop
 from tillbridge.config import LoadedSettings
 from tillbridge.config.loading import load
 from tillbridge.core import scheduler
-from tillbridge.core.restart import RestartController
 from tillbridge.daemon.compose import dispatcher_of
+from tillbridge.daemon.reload import RestartController
 from tillbridge.daemon.watchdog import ServiceManager
 from tillbridge.ledger import database, ledger
 from tillbridge.ledger.database import LedgerLock
@@ -48,7 +48,7 @@ from tillbridge.menu import flow as menu_flow
 from tillbridge.operations.bridge import Bridge
 from tillbridge.pos import call_thread, runner
 from tillbridge.pos.watch import FolderEvents
-from tillbridge.receiver.receiver import Receiver
+from tillbridge.receiver import Receiver
 from tillbridge.service.transport import Transport
 from tillbridge.web.listener import HeldAddress
 

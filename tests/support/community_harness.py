@@ -27,7 +27,7 @@ from tillbridge.core.scheduler import Scheduler
 from tillbridge.core.worker import Supervisor
 from tillbridge.ledger.ledger import Ledger
 from tillbridge.ledger.problems import ProblemTracker
-from tillbridge.receiver.receiver import Receiver
+from tillbridge.receiver import Receiver
 from tillbridge.sandbox import SandboxSettings
 from tillbridge.service.answers import Limits
 from tillbridge.service.client import ServiceLink

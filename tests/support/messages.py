@@ -22,8 +22,7 @@ from babel.messages.pofile import read_po, write_po
 
 from tillbridge.cli.app import app, paragraphs
 from tillbridge.core.i18n import LOCALES
-from tillbridge.core.problem_help import HELP_FILE, help_texts
-from tillbridge.core.problems import PROBLEMS_FILE, TEXTS
+from tillbridge.core.problems import HELP_FILE, PROBLEMS_FILE, TEXTS, help_texts
 
 ROOT = Path(__file__).parents[2]
 SOURCE = ROOT / "src/tillbridge"

@@ -3,8 +3,7 @@
 import sys
 from collections.abc import Iterator
 
-from tillbridge.core.problem_help import help_of, index
-from tillbridge.core.problems import PROBLEMS, anchor
+from tillbridge.core.problems import PROBLEMS, anchor, help_of, index
 
 HEAD = """\
 # Problems: what each one means and what to do

@@ -18,7 +18,7 @@ from tillbridge.ledger.facts import put_fact
 from tillbridge.ledger.ledger import Ledger
 from tillbridge.ledger.models import Delivery
 from tillbridge.ledger.problems import ProblemTracker
-from tillbridge.receiver.receiver import Receiver
+from tillbridge.receiver import Receiver
 
 SECRET = "whsec_main"
 _numbers = itertools.count(1)

@@ -15,7 +15,7 @@ from tillbridge.config import AlertSettings
 from tillbridge.core.clock import Clock
 from tillbridge.core.problems import OpenProblem
 from tillbridge.diagnostics.check import Check
-from tillbridge.diagnostics.checkup import Checkup
+from tillbridge.diagnostics.checks import Checkup
 from tillbridge.ledger.snapshot import ACKNOWLEDGED, acknowledgement
 from tillbridge.status.views import StatusDocument
 

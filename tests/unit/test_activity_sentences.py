@@ -3,7 +3,7 @@
 import pytest
 
 from tillbridge.core.i18n import _
-from tillbridge.core.problem_help import title_of
+from tillbridge.core.problems import title_of
 from tillbridge.operations import OPERATIONS
 from tillbridge.web.site.audit import SENTENCES, _sentence
 from tillbridge.web.site.book import Action

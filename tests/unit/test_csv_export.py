@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.support.hostile import CORPUS
-from tillbridge.web.csv_export import csv_bytes, csv_file
+from tillbridge.web.rendering import csv_bytes, csv_file
 
 _SIGNS = tuple("=+-@|%\t\r\n\uff1d\uff0b\uff0d\uff20")
 

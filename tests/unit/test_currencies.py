@@ -4,8 +4,7 @@ import pytest
 from iso4217 import raw_table
 
 from tillbridge.config.values import currency_fix
-from tillbridge.model.currencies import currencies, currency_like, is_currency
-from tillbridge.model.money import exponent
+from tillbridge.model.money import currencies, currency_like, exponent, is_currency
 
 
 def test_the_list_has_what_people_pay_with_and_nothing_else() -> None:

@@ -14,6 +14,7 @@ from tillbridge.core.errors import ConsentLost, Unauthorised, Unreachable
 from tillbridge.core.redaction import learn_secret
 from tillbridge.diagnostics.check import Check, Finding, Level, Role, ok
 from tillbridge.diagnostics.checks import (
+    Checkup,
     bridge,
     ledger,
     public,
@@ -21,7 +22,6 @@ from tillbridge.diagnostics.checks import (
     store,
     tls,
 )
-from tillbridge.diagnostics.checkup import Checkup
 from tillbridge.diagnostics.network import Exchange, Lookup
 from tillbridge.service.types import Integration
 

@@ -9,7 +9,7 @@ from tests.support.page_sample import busy
 from tillbridge.core.problems import OpenProblem
 from tillbridge.status.document import document
 from tillbridge.status.views import StatusDocument
-from tillbridge.web.site.frame import frame_of
+from tillbridge.web.rendering import frame_of
 
 
 def told(*codes: str) -> StatusDocument:

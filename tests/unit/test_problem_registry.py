@@ -8,8 +8,15 @@ from pathlib import Path
 import pytest
 
 from tests.support import problem_reference
-from tillbridge.core.problem_help import help_of, index
-from tillbridge.core.problems import PROBLEMS, Ends, OpenProblem, ProblemKind, anchor
+from tillbridge.core.problems import (
+    PROBLEMS,
+    Ends,
+    OpenProblem,
+    ProblemKind,
+    anchor,
+    help_of,
+    index,
+)
 from tillbridge.web.site.overview import PAGES
 
 ROOT = Path(__file__).resolve().parents[2]

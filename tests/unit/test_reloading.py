@@ -8,7 +8,7 @@ import pytest
 
 from tests.support.ledger_harness import StoppedClock, opened
 from tillbridge.config import LoadedSettings, Settings, load
-from tillbridge.config.live import LIVE, Change, compare
+from tillbridge.config.writing import LIVE, Change, compare
 from tillbridge.core.errors import ConfigError
 from tillbridge.daemon.reload import Reloader
 from tillbridge.ledger.problems import ProblemTracker

@@ -4,7 +4,7 @@ import asyncio
 import socket
 
 from tillbridge.core.errors import BridgeError
-from tillbridge.core.restart import RestartController
+from tillbridge.daemon.reload import RestartController
 from tillbridge.web.listener import HeldAddress
 
 

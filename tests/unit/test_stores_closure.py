@@ -6,6 +6,7 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tillbridge.status.sentences import busy_words, why_closed
 from tillbridge.stores.closure import (
     BUSY_MINUTES,
     BusyMode,
@@ -23,7 +24,6 @@ from tillbridge.stores.closure import (
     throttled,
     to_json,
 )
-from tillbridge.stores.sentences import busy_words, why_closed
 
 NOW = 1_000_000
 OPEN_HOURS = Planned(closed=False, until_ms=NOW + 5000)

@@ -11,8 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tillbridge.core.errors import BridgeError
-from tillbridge.qr_sheets.files import sheet_name, single_files, write_files
-from tillbridge.qr_sheets.sheet import (
+from tillbridge.qr_sheets import (
     MARGIN,
     PADDING,
     Paper,
@@ -27,6 +26,9 @@ from tillbridge.qr_sheets.sheet import (
     name_size,
     png_file,
     printable,
+    sheet_name,
+    single_files,
+    write_files,
 )
 
 NASTY = [

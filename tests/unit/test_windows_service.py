@@ -171,7 +171,7 @@ def windows(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
 
 
 def test_the_class_runs_the_body_and_stops_it(windows: dict[str, Any], config: Path) -> None:
-    from tillbridge.windows.__main__ import host
+    from tillbridge.windows import host
 
     host("tillbridge", config)
     assert windows["started"]
@@ -193,7 +193,7 @@ def test_the_class_runs_the_body_and_stops_it(windows: dict[str, Any], config: P
 def test_a_run_that_failed_is_told_to_windows_which_starts_it_again(
     windows: dict[str, Any], tmp_path: Path
 ) -> None:
-    from tillbridge.windows.__main__ import host
+    from tillbridge.windows import host
 
     host("tillbridge", tmp_path / "gone.toml")
     service = windows["hosted"](["tillbridge"])

@@ -9,8 +9,8 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict
 
+from tillbridge import ADAPTER_API
 from tillbridge.adapter.protocols import Closes
-from tillbridge.core.compatibility import ADAPTER_API
 
 API_VERSION = ADAPTER_API
 # Adapters for these still work; a DeprecationWarning says until when (docs/adapters/policy.md).

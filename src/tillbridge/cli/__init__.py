@@ -30,8 +30,7 @@ def main() -> None:
     except KeyboardInterrupt:
         sys.exit(130)
     except Exception as failure:  # noqa: BLE001 -- the last place: told in words, kept in a file
-        from tillbridge.cli.exits import report
-        from tillbridge.cli.usage import refused
+        from tillbridge.cli.exits import refused, report
 
         code = refused(failure, as_json="--json" in sys.argv)
         sys.exit(report(failure) if code is None else code)

@@ -19,7 +19,7 @@ from tillbridge.core.operation import Answer, Argument
 if TYPE_CHECKING:
     from tillbridge.adapter import Adapter
     from tillbridge.pos.kit import Kit, Trial
-    from tillbridge.pos.recording.record import Source
+    from tillbridge.pos.recording import Source
     from tillbridge.pos.verdict import KitVerdict
 
 Tried = Annotated[
@@ -261,7 +261,7 @@ def source_of(
     They are those of --sample, of the package's sample, or of a store that uses the adapter.
     """
     from tillbridge.pos.kit import find_kit, options_of_sample
-    from tillbridge.pos.recording.record import Source
+    from tillbridge.pos.recording import Source
 
     kit = find_kit(name)
     if sample is None and store is None and kit.root is not None and Path(name).is_dir():
@@ -286,7 +286,7 @@ def _source_of_case(folder: Path, until_the_end: ExitStack) -> "Source":
     """Return the adapter of a case folder, with the case's files and answers."""
     from tillbridge.adapter.conformance.cases import Case, copied_case
     from tillbridge.pos.kit import find_kit
-    from tillbridge.pos.recording.record import Source
+    from tillbridge.pos.recording import Source
 
     try:
         case = Case.of(folder)

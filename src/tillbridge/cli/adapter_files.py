@@ -198,7 +198,7 @@ def record_adapter(
     from dataclasses import replace
 
     from tillbridge.core.log import configure
-    from tillbridge.pos.recording.record import record
+    from tillbridge.pos.recording import record
 
     configure("auto", "warning")
     _called, source = source_of(context, name, store, sample, currency)

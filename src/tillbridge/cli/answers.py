@@ -223,7 +223,7 @@ def _store(answer: Answer, _given: Arguments) -> Lines:
 
 def closure_line(answer: Mapping[str, Any]) -> tuple[str, str]:
     """Return in one line whether the store takes orders, and its level."""
-    from tillbridge.stores.sentences import busy_words, why_closed
+    from tillbridge.status.sentences import busy_words, why_closed
 
     busy = busy_words(answer)
     if answer["status"] == "active":

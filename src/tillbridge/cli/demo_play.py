@@ -17,8 +17,7 @@ from tillbridge.cli.say import line
 from tillbridge.core.errors import BridgeError
 from tillbridge.core.i18n import _
 from tillbridge.core.log import configure
-from tillbridge.demo.faults import demo_of
-from tillbridge.demo.stage import DemoFailed, Stage, set_up
+from tillbridge.demo.stage import DemoFailed, Stage, demo_of, set_up
 from tillbridge.demo.till import NotHere
 from tillbridge.sandbox import SandboxSettings
 

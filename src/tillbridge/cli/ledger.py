@@ -139,8 +139,8 @@ def migrate(
 
     Example: tillbridge migrate --dry-run
     """
+    from tillbridge.ledger.backup import bring_up_to_date
     from tillbridge.ledger.database import LEDGER_FILE, LedgerLock
-    from tillbridge.ledger.migrate import bring_up_to_date
 
     folder = loaded.data_dir
     if not (folder / LEDGER_FILE).exists():
@@ -159,9 +159,8 @@ def _try_on_copy(folder: Path) -> None:
     import shutil
     import sqlite3
 
-    from tillbridge.ledger.backup import copy_database
+    from tillbridge.ledger.backup import bring_up_to_date, copy_database
     from tillbridge.ledger.database import LEDGER_FILE
-    from tillbridge.ledger.migrate import bring_up_to_date
 
     # In the data folder: it has the rights, and the room that the backup will take.
     trial = folder / ".trial"

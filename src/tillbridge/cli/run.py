@@ -78,7 +78,7 @@ def sandbox(
         raise typer.Exit(Exit.FAILED) from None
     except OSError as failure:
         from tillbridge.core.errors import reason_of
-        from tillbridge.diagnostics.port_holder import port_taken
+        from tillbridge.core.network import port_taken
 
         other = _("choose another port: tillbridge sandbox --port 0")
         holder, fix = port_taken(port, other, failure)

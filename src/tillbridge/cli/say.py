@@ -14,7 +14,7 @@ import typer
 from tillbridge.core.errors import ConfigError
 from tillbridge.core.formats import local_second
 from tillbridge.core.i18n import N_, _, localised
-from tillbridge.core.journal import goes_to_journal, with_priority
+from tillbridge.core.started import goes_to_journal, with_priority
 from tillbridge.model.instant import from_iso
 
 _COLOURS = {"ok": "green", "warning": "yellow", "down": "red", "error": "red"}

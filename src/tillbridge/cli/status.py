@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Iterator, Mapping
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -13,6 +14,7 @@ from tillbridge.cli.commands import call, command, read_config
 from tillbridge.cli.control import NotRunning, find_running
 from tillbridge.cli.exits import CommandFailed
 from tillbridge.cli.say import Arguments, Lines
+from tillbridge.core.clock import Clock
 from tillbridge.core.errors import LedgerError
 from tillbridge.core.i18n import _, ngettext
 from tillbridge.core.operation import Answer, Argument
@@ -242,3 +244,53 @@ def community_hours(
     operation = "communities.push_hours" if push else "communities.hours"
     answer: Answer = call(loaded, operation, {"community": name})
     return answer
+
+
+# -- many bridges, seen from one place
+
+_ON_ITS_WAY_S = 1.0
+_WELL = {"ok", "warning"}
+
+
+def _show(answer: Answer, _given: Arguments) -> Lines:
+    for each in answer["bridges"]:
+        level = each["level"]
+        text = f"{level:<10}{each['bridge']:<24}{each['text']}"
+        yield text, level if level in _WELL else "down"
+        for problem in each["problems"]:
+            yield f"{'':<34}{problem}"
+    yield answer["text"]
+
+
+@command(
+    "fleet show",
+    _show,
+    exit_code=lambda answer: int(any(each["level"] not in _WELL for each in answer["bridges"])),
+)
+def show(
+    _context: typer.Context,
+    folder: Annotated[Path, Argument("FOLDER", _("The folder with the reports."))],
+    *,
+    keys: Annotated[
+        Path, Argument("FILE", _("A file with lines NAME KEY (from tillbridge fleet key)."))
+    ],
+    silent_after: Annotated[
+        float,
+        Argument("SECONDS", _("A bridge whose report is older counts as silent."), least=1),
+    ] = 300,
+) -> Answer:
+    """Show many bridges from their signed reports, the worst first. Needs no configuration.
+
+    Exit code 1: a bridge is down, silent, or its report has a wrong signature.
+
+    Example: tillbridge fleet show /srv/reports --keys keys.txt
+    """
+    from tillbridge.fleet import gathered, summary
+
+    now_ms = Clock().now_ms()
+    seen = gathered(folder, keys, now_ms=now_ms, silent_after_s=silent_after)
+    if any(each.level == "untrusted" for each in seen):
+        # A report and its signature are two files: one of them may have been on its way.
+        time.sleep(_ON_ITS_WAY_S)
+        seen = gathered(folder, keys, now_ms=now_ms, silent_after_s=silent_after)
+    return {"bridges": [asdict(each) for each in seen], "text": summary(seen)}

@@ -78,8 +78,14 @@ def qr(
 
     Example: tillbridge tables qr main --paper letter --per-page 8
     """
-    from tillbridge.qr_sheets.files import sheet_name, single_files, write_files
-    from tillbridge.qr_sheets.sheet import Paper, QrTable, make_sheet
+    from tillbridge.qr_sheets import (
+        Paper,
+        QrTable,
+        make_sheet,
+        sheet_name,
+        single_files,
+        write_files,
+    )
 
     listed = call(loaded, "tables.list", {"store": store})
     chosen = _chosen(listed, store, zone)

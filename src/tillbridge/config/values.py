@@ -8,7 +8,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstra
 from pydantic_core import PydanticCustomError
 
 from tillbridge.core.i18n import _
-from tillbridge.model.currencies import currency_like, is_currency
+from tillbridge.model.money import currency_like, is_currency
 
 
 def _http_url(text: str) -> str:

@@ -28,8 +28,8 @@ import structlog
 from structlog.typing import FilteringBoundLogger, Processor
 
 from tillbridge.core.i18n import N_, _
-from tillbridge.core.journal import goes_to_journal, with_priority
 from tillbridge.core.redaction import learn_secret, masked_value
+from tillbridge.core.started import goes_to_journal, with_priority
 from tillbridge.model.instant import to_iso
 
 __all__ = ["configure", "get_logger", "learn_secret"]

@@ -24,7 +24,7 @@ from tillbridge.core.i18n import _
 if TYPE_CHECKING:
     from pydantic import BaseModel
 
-    from tillbridge.operations.audit_trail import AuditTrail
+    from tillbridge.ledger.audit import AuditTrail
     from tillbridge.operations.bridge import Bridge
 
 # What an operation answers. An act's answer has `text`, one sentence for whoever asked, and `ok`

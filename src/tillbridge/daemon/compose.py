@@ -32,12 +32,12 @@ from tillbridge.core.worker import Supervisor
 from tillbridge.daemon.alerting import probes_of
 from tillbridge.daemon.store_services import StoreServices
 from tillbridge.diagnostics.check import StoreSubject, Subject
-from tillbridge.diagnostics.checkup import examination
+from tillbridge.diagnostics.checks import examination
+from tillbridge.ledger.audit import AuditTrail
 from tillbridge.ledger.ledger import Ledger
 from tillbridge.ledger.problems import ProblemTracker
 from tillbridge.ledger.snapshot import Snapshot, read_snapshot, take_snapshot
 from tillbridge.ledger.vault import Vault, client_secret_for, secret_of_setting
-from tillbridge.operations.audit_trail import AuditTrail
 from tillbridge.operations.bridge import Bridge, Mode, vault_of
 from tillbridge.operations.connect import Connections
 from tillbridge.operations.status import CountedFigures, status
@@ -56,7 +56,7 @@ from tillbridge.stores.link import ServiceReach
 from tillbridge.web.listener import redirect_listener
 
 if TYPE_CHECKING:
-    from tillbridge.receiver.receiver import Echo
+    from tillbridge.receiver import Echo
 
 
 @asynccontextmanager

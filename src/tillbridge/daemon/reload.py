@@ -1,21 +1,27 @@
 """The configuration read anew while the bridge runs: on SIGHUP, and when the file has changed.
 
 What can count at once does; for the rest the page names the keys that wait for a restart. A file
-that is no configuration changes nothing, and the page says what is wrong with it.
+that is no configuration changes nothing, and the page says what is wrong with it. What needs a
+restart has another run of the bridge follow this one, and is taken back if that fails.
 """
 
 import asyncio
 from collections.abc import Callable, Collection
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from pydantic import BaseModel
 
 from tillbridge.config import LoadedSettings, load
-from tillbridge.config.live import Change, compare
-from tillbridge.core.errors import ConfigError
+from tillbridge.config.writing import Change, compare
+from tillbridge.core.errors import BridgeError, ConfigError
 from tillbridge.core.log import get_logger
 from tillbridge.core.problems import Found, Scope
 from tillbridge.ledger.problems import ProblemTracker
+
+if TYPE_CHECKING:
+    from tillbridge.web.authenticator import Authenticator
+
 
 log = get_logger()
 
@@ -80,3 +86,75 @@ def _with(counts: LoadedSettings, fresh: LoadedSettings, keys: Collection[str]) 
 def _shown(keys: Collection[str], most: int = 5) -> str:
     named = [*keys][:most]
     return ", ".join(named) + (", ..." if len(keys) > most else "")
+
+
+# -- another run
+
+# Takes back what made the next run impossible; it is given why.
+Undo = Callable[[BridgeError], None]
+
+_GRACE_S = 0.5
+
+
+class RestartController:
+    """Ends the current run, and knows whether another one follows. Used in the event loop."""
+
+    def __init__(self) -> None:
+        self.end = asyncio.Event()
+        self.again = False
+        self.is_ready = False  # the current run serves
+        self._stopped = False
+        self._undo: Undo | None = None
+        self._ending: asyncio.TimerHandle | None = None
+        # Why the run that was asked for could not be, for the page.
+        self.refused: BridgeError | None = None
+        # Who has signed in on the page, for the next run.
+        self.authenticator: Authenticator | None = None
+        # The store that the next run is to connect.
+        self.to_connect = ""
+
+    def stop(self) -> None:
+        """End for good."""
+        self._stopped = True
+        self.again = False
+        self.end.set()
+
+    def restart(self, undo: Undo, *, connect: str = "") -> None:
+        """End, and begin anew with what the file says now; `undo` is for a run that cannot be.
+
+        `connect` is the store that is connected then.
+        """
+        if self._stopped or self.again:
+            return
+        self.again = True
+        self.refused = None
+        self.to_connect = connect
+        self._undo = undo
+        # The answer to whoever asked for it, and what their browser fetches next, come first.
+        self._ending = asyncio.get_running_loop().call_later(_GRACE_S, self.end.set)
+
+    def begin(self) -> None:
+        """Note that another run begins."""
+        if self._ending is not None:
+            self._ending.cancel()
+            self._ending = None
+        self.is_ready = False
+        if not self._stopped:
+            self.end.clear()
+            self.again = False
+
+    def ready(self) -> None:
+        """Note that this run is possible: what led to it stays."""
+        self.is_ready = True
+        self._undo = None
+
+    def undo(self, failure: BridgeError) -> bool:
+        """Undo what made a run impossible; False where there is nothing to undo."""
+        undo, self._undo = self._undo, None
+        if undo is None:
+            return False
+        log.error("bridge.configuration_reverted", error=failure.text)
+        self.refused = failure
+        self.to_connect = ""
+        undo(failure)
+        return True

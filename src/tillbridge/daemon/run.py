@@ -18,24 +18,22 @@ from sqlalchemy import Connection
 
 import tillbridge
 from tillbridge.config import BridgeSettings, LoadedSettings, host_and_port
-from tillbridge.config.live import Change
 from tillbridge.config.loading import load_to_run
+from tillbridge.config.writing import Change
 from tillbridge.core.clock import Clock
 from tillbridge.core.errors import BridgeError, ConfigError, LedgerError, reason_of
 from tillbridge.core.i18n import Reader, _, negotiated, of_environment, set_reader
 from tillbridge.core.log import get_logger, set_level
-from tillbridge.core.network import raise_file_limit
+from tillbridge.core.network import port_taken, raise_file_limit
 from tillbridge.core.problems import Found, Scope
-from tillbridge.core.restart import RestartController
 from tillbridge.core.started import command_to
 from tillbridge.core.worker import Step, Supervisor, Worker, innermost
 from tillbridge.daemon import alerting, checks
 from tillbridge.daemon.compose import compose, dispatcher_of, subject_of
-from tillbridge.daemon.reload import Reloader
+from tillbridge.daemon.reload import Reloader, RestartController
 from tillbridge.daemon.store_services import StoreServices
 from tillbridge.daemon.watchdog import ServiceManager, on_end, on_hangup, watchdog_of
-from tillbridge.diagnostics.port_holder import port_taken
-from tillbridge.fleet.report import StatusSender
+from tillbridge.fleet import StatusSender
 from tillbridge.ledger.facts import note_addresses, put_fact
 from tillbridge.ledger.ledger import Storage
 from tillbridge.ledger.snapshot import FailedStart, forget_failed_start, note_failed_start
@@ -46,7 +44,7 @@ from tillbridge.operations.diagnostics import Diagnostics
 from tillbridge.operations.setup import Setup
 from tillbridge.operations.status import status
 from tillbridge.pos.watch import FileWatch
-from tillbridge.receiver.receiver import Receiver, receiver_settings, trial_receiver
+from tillbridge.receiver import Receiver, receiver_settings, trial_receiver
 from tillbridge.setup import updates
 from tillbridge.setup.proposal import ChangeSignal, SetupContext
 from tillbridge.web.authenticator import Authenticator, access_rules

@@ -13,10 +13,10 @@ from tillbridge.core.actor import Actor, acting_as
 from tillbridge.core.context import StoreContext
 from tillbridge.core.scheduler import Scheduler
 from tillbridge.core.worker import Step
+from tillbridge.ledger.audit import AuditTrail
 from tillbridge.ledger.facts import get_fact
 from tillbridge.menu.flow import MenuFlow
 from tillbridge.model.restaurant import zone_of
-from tillbridge.operations.audit_trail import AuditTrail
 from tillbridge.orders.flow import OrdersFlow
 from tillbridge.orders.intake import IntakeResult
 from tillbridge.pos.store_pos import StoreOpening, StorePos

@@ -21,7 +21,7 @@ from tillbridge.core.i18n import _
 from tillbridge.model.money import to_minor
 from tillbridge.pos.kit import Kit, find_kit
 from tillbridge.pos.loader import module_of
-from tillbridge.pos.recording.record import toml_lines
+from tillbridge.pos.recording import toml_lines
 
 
 class NotHere(Exception):

@@ -18,7 +18,7 @@ from tillbridge.service.tokens import StoreTokens
 
 if TYPE_CHECKING:
     from tillbridge.alerts.channels import Channel, HeartbeatProbe
-    from tillbridge.receiver.receiver import Echo
+    from tillbridge.receiver import Echo
     from tillbridge.service.client import ServiceClient
 
 Look = Callable[[], Awaitable["Finding"]]

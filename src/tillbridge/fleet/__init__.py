@@ -1,1 +1,355 @@
-"""Many bridges seen from one place: each signs how it is; a folder of that is read at a glance."""
+"""Many bridges seen from one place: each signs how it is; a folder of that is read at a glance.
+
+What a bridge reports of itself to whoever looks after many, signed, and where it goes.
+"""
+
+import asyncio
+import json
+import ssl
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import aiohttp
+from pydantic import BaseModel, Field, ValidationError
+
+from tillbridge.config.secrets import resolve_secret
+from tillbridge.core.context import BridgeContext
+from tillbridge.core.errors import ConfigError
+from tillbridge.core.i18n import _, ngettext
+from tillbridge.core.log import get_logger, learn_secret
+from tillbridge.core.network import system_trust
+from tillbridge.fleet.minisign import NotSigned, PublicKey, SigningKey
+from tillbridge.ledger.vault import vault_name
+from tillbridge.model.instant import from_iso, to_iso
+
+if TYPE_CHECKING:
+    from tillbridge.ledger.vault import Vault
+
+
+FORMAT = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """A bridge at a moment (ms): `status` is the document of `tillbridge status --json`."""
+
+    bridge: str
+    at_ms: int
+    status: Mapping[str, Any]
+
+    @property
+    def glance(self) -> "Glance":
+        """Return what a list of bridges shows of the status. Raises NotSigned where it is none."""
+        try:
+            return Glance.model_validate(self.status)
+        except ValidationError as failure:
+            place = ".".join(map(str, failure.errors(include_url=False)[0]["loc"]))
+            msg = f"its status is not of the form that a bridge writes ({place})"
+            raise NotSigned(msg) from None
+
+
+class _Verdict(BaseModel):
+    level: str = ""
+    text: str = ""
+
+
+class _Problem(BaseModel):
+    code: str
+    store: str = ""
+
+
+class _Bridge(BaseModel):
+    version: str = ""
+
+
+class _Today(BaseModel):
+    orders: int = 0
+
+
+class _Orders(BaseModel):
+    waiting: int = 0
+    today: _Today | None = None  # bridges before 0.2 do not say it
+
+
+class _Store(BaseModel):
+    orders: _Orders = Field(default_factory=_Orders)
+
+
+class Glance(BaseModel):
+    """The part of a status that a list of bridges shows."""
+
+    stores: dict[str, _Store] = Field(default_factory=dict)
+
+    verdict: _Verdict = Field(default_factory=_Verdict)
+    problems: list[_Problem] = Field(default_factory=list)
+    bridge: _Bridge = Field(default_factory=_Bridge)
+
+
+@dataclass(frozen=True, slots=True)
+class SignedReport:
+    """The two files."""
+
+    content: bytes
+    signature: bytes
+
+    @classmethod
+    def of(cls, report: Report, key: SigningKey) -> "SignedReport":
+        """Sign it."""
+        document = {
+            "format": FORMAT,
+            "bridge": report.bridge,
+            "at": to_iso(report.at_ms),
+            "status": report.status,
+        }
+        content = json.dumps(document, ensure_ascii=False, indent=1).encode()
+        comment = f"timestamp:{report.at_ms // 1000}\tfile:{report.bridge}.json"
+        return cls(content, key.sign(content, comment).encode())
+
+    def read(self, key: PublicKey) -> Report:
+        """Return what it says. Raises NotSigned, also for what is signed and no report."""
+        try:
+            key.check(self.content, self.signature.decode())
+            document = json.loads(self.content)
+            report = Report(
+                str(document["bridge"]), from_iso(str(document["at"])), dict(document["status"])
+            )
+            known = document["format"]
+        except NotSigned:
+            raise
+        except (KeyError, TypeError, ValueError, OverflowError, RecursionError) as slip:
+            msg = f"it is no report of a bridge: {slip}"
+            raise NotSigned(msg) from slip
+        if known != FORMAT:
+            msg = f"its format is {known}, and this program reads {FORMAT}"
+            raise NotSigned(msg)
+        return report
+
+
+log = get_logger()
+
+_TIMEOUT_S = 20.0
+_KEY = "fleet/signing_key"
+
+
+def signing_key(vault: "Vault") -> SigningKey:
+    """Return the bridge's own key; it is made when it is first needed."""
+    stored = vault.get(_KEY)
+    if stored is not None:
+        return SigningKey.from_secret(stored)
+    key = SigningKey.new()
+    vault.put(_KEY, key.secret)
+    return key
+
+
+class StatusSender:
+    """Sends reports of `status`. Failures are logged when they begin and end."""
+
+    def __init__(
+        self, bridge: BridgeContext, status: Callable[[], Awaitable[Mapping[str, Any]]]
+    ) -> None:
+        self._bridge = bridge
+        self._fleet = bridge.settings.fleet
+        self._key = signing_key(bridge.ledger.vault)
+        self._status = status
+        self._failing: set[str] = set()
+
+    def plan(self) -> None:
+        """Let a report be sent every `every_s` seconds."""
+        self._bridge.scheduler.every("fleet", self._fleet.every_s, self.send)
+
+    async def send(self) -> None:
+        """Send one report."""
+        name = self._fleet.called
+        report = Report(name, self._bridge.clock.now_ms(), await self._status())
+        signed = SignedReport.of(report, self._key)
+        # The signature comes last: whoever sees it finds the content that it signs.
+        files = {f"{name}.json": signed.content, f"{name}.json.minisig": signed.signature}
+        if self._fleet.folder is not None:
+            folder = self._bridge.base_dir / self._fleet.folder
+            self._report("folder", await asyncio.to_thread(_write, folder, files))
+        if self._fleet.url:
+            self._report("url", await self._put(self._fleet.url.rstrip("/"), files))
+
+    async def _put(self, url: str, files: Mapping[str, bytes]) -> str:
+        """Put the files into a folder of an HTTP server; return why that failed, or ""."""
+        try:
+            headers = self._headers()
+        except ConfigError as failure:
+            return failure.text
+        tls: ssl.SSLContext | bool = system_trust() if url.startswith("https:") else True
+        connector = aiohttp.TCPConnector(ssl=tls, limit=1, force_close=True)
+        timeout = aiohttp.ClientTimeout(total=min(_TIMEOUT_S, self._fleet.every_s))
+        try:
+            async with aiohttp.ClientSession(connector=connector, timeout=timeout) as http:
+                for name, content in files.items():
+                    async with http.put(
+                        f"{url}/{name}", data=content, headers=headers, allow_redirects=False
+                    ) as answer:
+                        if answer.status >= 300:
+                            return f"HTTP {answer.status}"
+        except (aiohttp.ClientError, TimeoutError, OSError) as failure:
+            return type(failure).__name__
+        return ""
+
+    def _headers(self) -> dict[str, str]:
+        """Read the token now, so that a new one counts without a restart. Raises ConfigError."""
+        if self._fleet.token is None:
+            return {}
+        secret = resolve_secret(
+            self._fleet.token,
+            key="fleet.token",
+            base_dir=self._bridge.base_dir,
+            from_vault=lambda: self._bridge.ledger.vault.get(vault_name("fleet.token")),
+        ).get_secret_value()
+        learn_secret(secret)
+        return {"Authorization": f"Bearer {secret}"}
+
+    def _report(self, place: str, failure: str) -> None:
+        if failure and place not in self._failing:
+            self._failing.add(place)
+            log.warning("fleet.not_sent", to=place, detail=failure)
+        elif not failure and place in self._failing:
+            self._failing.remove(place)
+            log.info("fleet.sent", to=place)
+
+
+def _write(folder: Path, files: Mapping[str, bytes]) -> str:
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        for name, content in files.items():
+            fresh = folder / f".{name}.new"
+            fresh.write_bytes(content)
+            fresh.replace(folder / name)
+    except OSError as failure:
+        return failure.strerror or type(failure).__name__
+    return ""
+
+
+_RANK = {"untrusted": 0, "down": 1, "silent": 2, "warning": 3, "ok": 4}
+
+_CLOCKS_DIFFER_S = 300.0
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """One bridge: `level` is ok, warning, silent, down or untrusted; `age_s` None where unknown.
+
+    `orders_today` and `waiting` are of all its `stores`; None where the report does not say it.
+    """
+
+    bridge: str
+    level: str
+    text: str
+    age_s: float | None
+    version: str = ""
+    problems: tuple[str, ...] = ()
+    stores: int | None = None
+    orders_today: int | None = None
+    waiting: int | None = None
+
+
+def read_keys(text: str) -> Mapping[str, PublicKey]:
+    """Return the bridges' keys of lines `NAME KEY`; # begins a comment. Raises NotSigned."""
+    keys = {}
+    for number, line in enumerate(text.splitlines(), 1):
+        fields = line.partition("#")[0].split()
+        if not fields:
+            continue
+        if len(fields) != 2:
+            msg = f"line {number} is not: NAME KEY"
+            raise NotSigned(msg)
+        try:
+            keys[fields[0]] = PublicKey.read(fields[1])
+        except NotSigned as slip:
+            msg = f"line {number}: {slip}"
+            raise NotSigned(msg) from slip
+    return keys
+
+
+def look(
+    folder: Path, keys: Mapping[str, PublicKey], *, now_ms: int, silent_after_s: float
+) -> list[Seen]:
+    """Return every bridge that has a key or a report, the worst first. Raises OSError."""
+    names = keys.keys() | {path.stem for path in folder.glob("*.json")}
+    seen = [_one(folder, name, keys.get(name), now_ms, silent_after_s) for name in names]
+    return sorted(seen, key=lambda each: (_RANK[each.level], each.bridge))
+
+
+def gathered(folder: Path, keys: Path, *, now_ms: int, silent_after_s: float) -> list[Seen]:
+    """Return every bridge of a folder of reports and a file of keys. Raises ConfigError."""
+    try:
+        known = read_keys(keys.read_text(encoding="utf-8"))
+        if not folder.is_dir():
+            raise ConfigError(
+                _("{path} is not a folder.").format(path=folder),
+                fix=_("Name the folder where the reports are collected."),
+            )
+        return look(folder, known, now_ms=now_ms, silent_after_s=silent_after_s)
+    except (NotSigned, UnicodeDecodeError) as slip:
+        raise ConfigError(
+            _("{path}: {slip}.").format(path=keys, slip=slip),
+            fix=_("Copy the lines that `tillbridge fleet key` prints on each bridge."),
+        ) from slip
+    except OSError as failure:
+        raise ConfigError(
+            _("{path} cannot be read: {detail}.").format(
+                path=failure.filename, detail=failure.strerror
+            ),
+            fix=_("Name a file of keys and a folder that you have permission to read."),
+        ) from failure
+
+
+def summary(seen: list[Seen]) -> str:
+    """Return the whole in a sentence."""
+    well = sum(each.level == "ok" for each in seen)
+    return ngettext(
+        "{well} of {n} bridge is working normally.",
+        "{well} of {n} bridges are working normally.",
+        len(seen),
+    ).format(well=well, n=len(seen))
+
+
+def _one(
+    folder: Path, name: str, key: PublicKey | None, now_ms: int, silent_after_s: float
+) -> Seen:
+    if key is None:
+        return Seen(name, "untrusted", _("Its key is not in the key file."), None)
+    content, signature = folder / f"{name}.json", folder / f"{name}.json.minisig"
+    if not content.exists():
+        return Seen(name, "silent", _("No report yet."), None)
+    try:
+        report = SignedReport(content.read_bytes(), signature.read_bytes()).read(key)
+        glance = report.glance
+    except FileNotFoundError:
+        return Seen(name, "untrusted", _("Its report is not signed."), None)
+    except NotSigned as slip:
+        text = _("Its report cannot be trusted: {slip}.").format(slip=slip)
+        return Seen(name, "untrusted", text, None)
+    if report.bridge != name:
+        text = _("The report under this name is from {bridge}.").format(bridge=report.bridge)
+        return Seen(name, "untrusted", text, None)
+    age_s = (now_ms - report.at_ms) / 1000
+    verdict, version = glance.verdict, glance.bridge.version
+    problems = tuple(
+        f"{each.store}: {each.code}" if each.store else each.code for each in glance.problems
+    )
+    todays = [each.orders.today for each in glance.stores.values()]
+    counts = (
+        len(glance.stores),
+        sum(each.orders for each in todays if each) if any(todays) else None,
+        sum(each.orders.waiting for each in glance.stores.values()),
+    )
+    if age_s < -_CLOCKS_DIFFER_S:
+        text = _("Its clock is {n} minutes ahead, so the age of its report is unknown.").format(
+            n=round(-age_s / 60)
+        )
+        return Seen(name, "warning", text, None, version, problems, *counts)
+    if age_s > silent_after_s:
+        text = _("No report for {n} minutes. Last: {text}").format(
+            n=round(age_s / 60), text=verdict.text
+        )
+        return Seen(name, "silent", text, age_s, version, problems, *counts)
+    known = verdict.level if verdict.level in _RANK else "down"
+    return Seen(name, known, verdict.text, age_s, version, problems, *counts)

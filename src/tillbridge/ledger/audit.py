@@ -8,15 +8,24 @@ import hashlib
 import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from sqlalchemy import Connection, insert, select
 from sqlmodel import Session, col
 
+from tillbridge.core.actor import current_actor
+from tillbridge.core.clock import Clock
+from tillbridge.core.errors import LedgerError
 from tillbridge.core.i18n import _
+from tillbridge.core.log import get_logger
 from tillbridge.ledger.database import all_rows
 from tillbridge.ledger.facts import get_fact, put_fact
 from tillbridge.ledger.models import AuditEntry
+
+if TYPE_CHECKING:
+    from tillbridge.ledger.ledger import Ledger
+
+log = get_logger()
 
 FIRST = "0" * 64  # the predecessor of the first entry
 _HEAD = "audit_head"
@@ -147,3 +156,41 @@ def _walk(connection: Connection) -> Iterator[AuditEntry]:
 
 def _canonical(value: Mapping[str, Any]) -> str:
     return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+
+
+# -- where what people do is written down, and what the bridge does by itself
+
+
+class AuditTrail:
+    """The audit trail of a ledger."""
+
+    def __init__(self, ledger: "Ledger", clock: Clock) -> None:
+        self._ledger = ledger
+        self._clock = clock
+
+    async def note(
+        self, action: str, *, store: str = "", target: str = "", ok: bool = True, **detail: object
+    ) -> None:
+        """Add an entry; the log has its hash too, so that the ledger has a witness.
+
+        Never raises: what was done is done, and the log has a failure.
+        """
+        doer = current_actor()
+        doer.noted = True
+        logged = {"ok": ok, **detail}
+        role = "" if doer.role is None else doer.role.word
+        act = Act(action, doer.who, role, store, target, logged)
+        at = self._clock.now_ms()
+        try:
+            entry = await self._ledger.write(lambda connection: append(connection, act, at=at))
+        except LedgerError:
+            log.error("audit.not_written", action=action, who=doer.who, store=store, target=target)
+            return
+        log.info(
+            "audit.noted",
+            entry=entry.id,
+            action=action,
+            who=doer.who,
+            store=store,
+            digest=entry.hash,
+        )

@@ -27,6 +27,7 @@ from tillbridge.core.files import claim_folder
 from tillbridge.core.i18n import _
 from tillbridge.core.log import get_logger
 from tillbridge.ledger import facts, orders
+from tillbridge.ledger.backup import bring_up_to_date
 from tillbridge.ledger.database import (
     LEDGER_FILE,
     VAULT_FILE,
@@ -40,7 +41,6 @@ from tillbridge.ledger.database import (
     reader_engine,
     writer_engine,
 )
-from tillbridge.ledger.migrate import bring_up_to_date
 from tillbridge.ledger.models import Delivery
 from tillbridge.ledger.recover import rebuild_if_damaged
 from tillbridge.ledger.vault import Vault

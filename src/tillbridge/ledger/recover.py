@@ -26,7 +26,15 @@ from tillbridge.core.files import sync_folder
 from tillbridge.core.i18n import _
 from tillbridge.core.log import get_logger
 from tillbridge.ledger import audit
-from tillbridge.ledger.backup import back_ups, copy_database, forget, set_asides, stamp, vault_of
+from tillbridge.ledger.backup import (
+    back_ups,
+    bring_up_to_date,
+    copy_database,
+    forget,
+    set_asides,
+    stamp,
+    vault_of,
+)
 from tillbridge.ledger.database import (
     LEDGER_FILE,
     VAULT_FILE,
@@ -39,7 +47,6 @@ from tillbridge.ledger.database import (
     write_durably,
     writer_engine,
 )
-from tillbridge.ledger.migrate import bring_up_to_date
 from tillbridge.ledger.models import metadata
 from tillbridge.ledger.vault import Vault
 

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from tillbridge.config import LoadedSettings
     from tillbridge.diagnostics.check import Subject
-    from tillbridge.diagnostics.checkup import Checkup
+    from tillbridge.diagnostics.checks import Checkup
     from tillbridge.operations.bridge import Bridge
 
 _MOST_REMEMBERED = 5
@@ -196,7 +196,7 @@ def _begun(bridge: "Bridge") -> "tuple[str, asyncio.Task[Answer]]":
     import asyncio
     import secrets
 
-    from tillbridge.diagnostics.checkup import examination
+    from tillbridge.diagnostics.checks import examination
 
     found = _running(bridge)
     if found.examining is not None and not found.examining.done():

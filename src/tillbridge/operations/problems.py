@@ -46,8 +46,7 @@ async def show(
 
     Example: tillbridge problems show pos.offline
     """
-    from tillbridge.core.problem_help import help_of
-    from tillbridge.core.problems import anchor
+    from tillbridge.core.problems import anchor, help_of
 
     kind = _kind(code)
     help_page = help_of(kind.code, store)
@@ -176,7 +175,7 @@ async def fleet_key(bridge: "Bridge") -> Answer:
 
     Example: tillbridge fleet key >> keys.txt
     """
-    from tillbridge.fleet.report import signing_key
+    from tillbridge.fleet import signing_key
 
     public = signing_key(bridge.ledger.vault).public
     return {"name": bridge.settings.fleet.called, "key": str(public)}
@@ -195,7 +194,7 @@ async def fleet_bridges(bridge: "Bridge") -> Fleet:
     """Return how the bridges are whose reports are collected here, as `fleet show` does."""
     import asyncio
 
-    from tillbridge.fleet.report import gathered, summary
+    from tillbridge.fleet import gathered, summary
 
     fleet = bridge.settings.fleet
     if fleet.reports is None or fleet.keys is None:

@@ -324,7 +324,7 @@ async def _titles(bridge: "Bridge") -> dict[str, str]:
 def _changed(bridge: "Bridge") -> dict[str, Any]:
     """Return which settings wait for a restart, and why the file cannot be used."""
     from tillbridge.config import load
-    from tillbridge.config.live import compare
+    from tillbridge.config.writing import compare
 
     try:
         fresh = load(bridge.loaded.path).settings

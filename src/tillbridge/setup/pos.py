@@ -22,9 +22,8 @@ from tillbridge.model.money import to_major
 from tillbridge.pos.folder.options import FolderOptions
 from tillbridge.pos.kit import find_quality, trial_of
 from tillbridge.pos.loader import find_adapter, find_adapters, open_found
-from tillbridge.setup.columns import ExportColumns, columns_of
 from tillbridge.setup.draft import Draft, Finding, done, not_done
-from tillbridge.setup.options import fields_of, file_only, options_in
+from tillbridge.setup.options import ExportColumns, columns_of, fields_of, file_only, options_in
 from tillbridge.setup.proposal import SetupContext
 
 Looked = TypeVar("Looked")

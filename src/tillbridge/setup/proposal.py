@@ -24,7 +24,6 @@ from tillbridge.core.clock import Clock
 from tillbridge.core.errors import BridgeError, ConfigError, LedgerError
 from tillbridge.core.i18n import _
 from tillbridge.core.log import get_logger
-from tillbridge.core.restart import RestartController, Undo
 from tillbridge.diagnostics.check import Subject
 from tillbridge.diagnostics.checks.public import Judgement, gather, judge
 from tillbridge.diagnostics.reach import guidance, place_of
@@ -42,7 +41,8 @@ from tillbridge.setup.draft import (
 )
 
 if TYPE_CHECKING:
-    from tillbridge.receiver.receiver import Echo
+    from tillbridge.daemon.reload import RestartController, Undo
+    from tillbridge.receiver import Echo
 
 log = get_logger()
 
@@ -83,7 +83,7 @@ class SetupContext:
     path: Path
     ledger: Ledger
     clock: Clock
-    restarts: RestartController
+    restarts: "RestartController"
     redirect_uri: str
     changes: ChangeSignal
     open_receiver: Callable[[LoadedSettings], "AbstractAsyncContextManager[Echo]"]
@@ -185,7 +185,7 @@ def _loaded(place: SetupContext, proposal: Proposal) -> LoadedSettings:
     return loaded_from(place.path, proposal.new, tomllib.loads(proposal.new))
 
 
-def begin_anew(place: SetupContext, undo: Undo, *, connect: str) -> None:
+def begin_anew(place: SetupContext, undo: "Undo", *, connect: str) -> None:
     """Begin anew with the file that was written; `connect` is the store to connect then."""
     log.info("setup.written", file=str(place.path))
     place.restarts.restart(undo, connect=connect)

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
 
-from tillbridge.core.compatibility import compatibility
+from tillbridge import compatibility
 from tillbridge.core.formats import clock_time
 from tillbridge.core.i18n import _, joined, ngettext
 from tillbridge.core.problems import PROBLEMS, OpenProblem, Severity

@@ -1,4 +1,4 @@
-"""What the status says of a store in words: for the page and for `tillbridge status`."""
+"""What the status says of a store in words: for the page and for commands."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -8,7 +8,6 @@ from tillbridge.core.i18n import N_, _, joined, ngettext
 from tillbridge.core.spans import short_span
 from tillbridge.ledger.figures import TodayView
 from tillbridge.model.instant import from_iso
-from tillbridge.stores.sentences import busy_words, why_closed
 
 # Why an order was cancelled, by its reason code; "" where the service gave none.
 CAUSES: Mapping[str, str] = {
@@ -91,3 +90,41 @@ def opening_of(key: str, part: Mapping[str, Any], now_ms: int) -> Mapping[str, A
         "busy": busy_words(store),
         "busy_until": store["busy"]["until"] if store["busy"] else None,
     }
+
+
+# -- why a store takes no orders, and busy mode
+
+_WHY = {
+    "person": N_("Paused by {by}."),
+    "somebody else": N_("Somebody closed it at the ordering service."),
+    "bridge": N_(
+        "Paused by the bridge: the till is offline. The store reopens when the till is back."
+    ),
+    "till": N_("The till takes no orders now. The store reopens when the till does."),
+    "busy mode": N_(
+        "Busy mode: the kitchen has all the orders it can take. The store reopens automatically."
+    ),
+    "schedule": N_("Closed by the schedule."),
+}
+_NOT_STEADY = N_("Paused by the bridge until the till stays connected.")
+
+
+def why_closed(closure: Mapping[str, Any]) -> str:
+    """Return why a store takes no orders (a `ClosureView`); "" where it does."""
+    who, reason = closure.get("paused_by"), closure.get("reason") or ""
+    if who == "bridge" and reason:
+        return f"{_(_NOT_STEADY)} ({reason})"
+    text = _(_WHY[who]).format(by=closure.get("by") or "?") if who in _WHY else ""
+    return f"{text} ({reason})" if text and reason and who != "busy mode" else text
+
+
+def busy_words(closure: Mapping[str, Any]) -> str:
+    """Return what busy mode lets through; "" where it is off."""
+    busy = closure.get("busy")
+    if not busy:
+        return ""
+    return ngettext(
+        "Busy mode: {n} order every {minutes} minutes.",
+        "Busy mode: {n} orders every {minutes} minutes.",
+        busy["orders"],
+    ).format(n=busy["orders"], minutes=busy["minutes"])

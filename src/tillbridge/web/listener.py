@@ -32,9 +32,8 @@ from tillbridge.core.i18n import (
 )
 from tillbridge.core.log import get_logger
 from tillbridge.core.metrics import Metrics
-from tillbridge.core.network import Acceptor, listening_sockets
+from tillbridge.core.network import Acceptor, listening_sockets, port_taken
 from tillbridge.core.operation import BadRequest, Dispatcher
-from tillbridge.diagnostics.port_holder import port_taken
 from tillbridge.stores.consent import callback_place
 from tillbridge.web.authenticator import Authenticator, Denied, Visitor
 from tillbridge.web.live import LiveHub

@@ -1,18 +1,26 @@
-"""Templates and headers: everything escaped, nothing undefined, made ready when first needed."""
+"""Templates, headers and files to save: everything escaped, nothing undefined.
 
+Templates are made ready when first needed.
+"""
+
+import csv
+import io
 import os
 import re
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 from zlib import crc32
 
+from aiohttp import web
 from jinja2 import Environment, PackageLoader, StrictUndefined, Template
 
 from tillbridge.core.formats import language_name, money, number, percent, price, size, weekday
 from tillbridge.core.i18n import Text, _, languages, ngettext, reader
 from tillbridge.core.spans import short_span, span
 from tillbridge.status.sentences import opening_of
+from tillbridge.status.views import Level, StatusDocument
 from tillbridge.stores.consent import CallbackAnswer
 
 STATIC = Path(__file__).with_name("static")
@@ -140,3 +148,98 @@ OnCallback = Callable[[Mapping[str, str]], Awaitable[CallbackAnswer]]
 def callback_page(answer: CallbackAnswer) -> str:
     """Return what the merchant sees after consent."""
     return template("callback.html").render(answer=answer)
+
+
+# -- CSV for spreadsheets: what a customer typed must not become a formula of the one who opens it
+#
+# Cells that a spreadsheet would take for a formula get an apostrophe before them, which it shows as
+# nothing; a line stays a line. With a byte order mark, since Excel takes CSV for the local code
+# page without one.
+
+Cell = str | int | float | None
+
+# ASCII, and the full-width forms that Excel in East Asian locales takes for the same.
+_FORMULA = ("=", "+", "-", "@", "|", "%", "\uff1d", "\uff0b", "\uff0d", "\uff20")
+_BOM = "\ufeff"
+
+
+def csv_bytes(heads: Sequence[str], rows: Iterable[Sequence[Cell]]) -> bytes:
+    """Return the whole file; numbers stay numbers, text is always text."""
+    text = io.StringIO(newline="")
+    writer = csv.writer(text, quoting=csv.QUOTE_ALL, lineterminator="\r\n")
+    writer.writerow([_cell(head) for head in heads])
+    for row in rows:
+        writer.writerow([_cell(cell) for cell in row])
+    return (_BOM + text.getvalue()).encode("utf-8", "replace")
+
+
+def csv_file(name: str, heads: Sequence[str], rows: Iterable[Sequence[Cell]]) -> web.Response:
+    """Return the answer with which a browser saves `name` (plain ASCII, with its .csv)."""
+    return web.Response(
+        body=csv_bytes(heads, rows),
+        headers={
+            "Content-Type": "text/csv; charset=utf-8",
+            "Content-Disposition": f'attachment; filename="{name}"',
+        },
+    )
+
+
+def _cell(cell: Cell) -> str:
+    if cell is None:
+        return ""
+    if not isinstance(cell, str):
+        return str(cell)
+    # Breaks and other control characters become spaces: a line that begins anew is a new cell to
+    # some, and what stands before a sign must not hide it.
+    line = "".join(c if c.isprintable() or c == "\u3000" else " " for c in cell).strip()
+    bare = line.lstrip("\"'` \u00a0\u3000\ufeff;,")
+    return f"'{line}" if bare.startswith(_FORMULA) or line.startswith("'") else line
+
+
+# -- what stands around every page: the tab's title and icon, the store, the count of problems
+
+_ICONS: Mapping[Level, str] = {
+    "ok": "icon.svg",
+    "warning": "icon-warning.svg",
+    "down": "icon-down.svg",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Frame:
+    """The frame of a page, as `layout.html` shows it.
+
+    `title` is what the tab says before the page's own title: "" while all is well. `count` are the
+    problems that nobody handles yet; `level` is the verdict's.
+    """
+
+    title: str = ""
+    store: str = ""
+    count: int = 0
+    level: Level = "ok"
+
+    @property
+    def icon(self) -> str:
+        """The address of the tab's picture."""
+        return static_address(_ICONS[self.level])
+
+
+def frame_of(status: StatusDocument) -> Frame:
+    """Return the frame of a page that is shown while the bridge is as `status` says."""
+    verdict = status["verdict"]
+    count = sum(not each["acknowledged"] for each in status["problems"])
+    title, level = "", verdict["level"]
+    if verdict["handled"]:
+        title, level = _("Being handled"), "ok"
+    elif level == "down":
+        title = _("({n}) Needs help").format(n=count)
+    elif level == "warning":
+        title = _("({n}) Needs attention").format(n=count)
+    return Frame(title, _stores(status), count, level)
+
+
+def _stores(status: StatusDocument) -> str:
+    stores = status["stores"]
+    if len(stores) > 1:
+        return ngettext("{n} store", "{n} stores", len(stores)).format(n=len(stores))
+    return next((each["service"]["store_name"] or key for key, each in stores.items()), "")

@@ -21,10 +21,15 @@ from typing import Any
 from pydantic import ValidationError
 
 from tillbridge.adapter.failures import ExportUnreadable, PosFailure
-from tillbridge.adapter.normalised import availability_json, catalogue_json, tables_json
 from tillbridge.adapter.protocols import ReadsAvailability, ReadsCatalogue, ReadsTables
 from tillbridge.adapter.registration import Adapter, AdapterContext, closing
-from tillbridge.adapter.values import AvailabilityReading, TablesReading
+from tillbridge.adapter.values import (
+    AvailabilityReading,
+    TablesReading,
+    availability_json,
+    catalogue_json,
+    tables_json,
+)
 from tillbridge.model.catalogue import Catalogue
 
 FILE = "http.json"

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from tillbridge.adapter.conformance import availability, changes, content, reading, running, writing
+from tillbridge.adapter.conformance import changes, content, reading, running, writing
 from tillbridge.adapter.conformance.cases import Case, case_folders, run_case
 from tillbridge.adapter.conformance.rig import CannotDo, Rig, RigFailed
 from tillbridge.adapter.conformance.subject import (
@@ -64,13 +64,13 @@ CHECKS = (
     Check(
         "sold_out",
         "tells what is sold out",
-        availability.tells_what_is_sold_out,
+        reading.tells_what_is_sold_out,
         ("read_availability", *_READS),
     ),
     Check(
         "sold_out_until",
         "tells until when",
-        availability.tells_until_when,
+        reading.tells_until_when,
         ("read_availability", *_READS),
     ),
     Check("tables", "reads tables", reading.reads_tables, ("read_tables",)),

@@ -20,6 +20,7 @@ from tillbridge.config import SecretSource, host_and_port
 from tillbridge.core.daemon_threads import in_thread
 from tillbridge.core.errors import BridgeError, LedgerError
 from tillbridge.core.i18n import _
+from tillbridge.core.network import port_taken
 from tillbridge.core.problems import Found
 from tillbridge.diagnostics.check import (
     Finding,
@@ -32,7 +33,6 @@ from tillbridge.diagnostics.check import (
     warning,
 )
 from tillbridge.diagnostics.network import trouble_of
-from tillbridge.diagnostics.port_holder import port_taken
 from tillbridge.model.instant import to_iso
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from tillbridge.core.compatibility import ledger_schemas
+from tillbridge import ledger_schemas
 from tillbridge.core.daemon_threads import in_thread
 from tillbridge.core.i18n import _
 from tillbridge.core.problems import Found

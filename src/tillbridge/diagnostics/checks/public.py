@@ -31,7 +31,7 @@ from tillbridge.diagnostics.network import (
 )
 
 if TYPE_CHECKING:
-    from tillbridge.receiver.receiver import Echo
+    from tillbridge.receiver import Echo
 
 
 Cause = Literal[

@@ -28,7 +28,7 @@ from tillbridge.adapter import (
 )
 from tillbridge.adapter.conformance import CannotDo, Rig, RigTicket, TicketLine
 from tillbridge.adapter.conformance.rig import RigFailed
-from tillbridge.adapter.normalised import catalogue_json, item_json, table_json
+from tillbridge.adapter.values import catalogue_json, item_json, table_json
 from tillbridge.core.errors import ConfigError
 from tillbridge.core.i18n import _
 from tillbridge.model.money import exponent

@@ -9,10 +9,9 @@ from aiohttp import web
 
 from tillbridge.core.formats import day_of, local_second, time_of_day
 from tillbridge.core.i18n import N_, _
-from tillbridge.core.problem_help import title_of
-from tillbridge.core.problems import PROBLEMS
+from tillbridge.core.problems import PROBLEMS, title_of
 from tillbridge.model.instant import from_iso
-from tillbridge.web.csv_export import csv_file
+from tillbridge.web.rendering import csv_file
 from tillbridge.web.site.book import File, Filled, Page, Visit, subject
 
 _PER_PAGE = 50

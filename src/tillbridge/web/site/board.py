@@ -11,7 +11,7 @@ from tillbridge.core.formats import clock_time
 from tillbridge.core.i18n import N_, _
 from tillbridge.model.instant import from_iso, to_iso
 from tillbridge.operations import items
-from tillbridge.qr_sheets.sheet import QUIET_ZONE
+from tillbridge.qr_sheets import QUIET_ZONE
 from tillbridge.web.rendering import static_address
 from tillbridge.web.site.book import Done, File, Filled, Page, Visit, link, performs, subject
 

@@ -9,8 +9,7 @@ from aiohttp import web
 
 from tillbridge.core.actor import Role
 from tillbridge.core.i18n import N_
-from tillbridge.core.problem_help import index, title_of
-from tillbridge.core.problems import PROBLEMS
+from tillbridge.core.problems import PROBLEMS, index, title_of
 from tillbridge.status.views import ProblemView
 from tillbridge.web.rendering import CONTENT_SECURITY_POLICY, GUIDES
 from tillbridge.web.site.book import File, Fill, Filled, Page, Visit, subject

@@ -12,7 +12,7 @@ from tillbridge.core.actor import Role
 from tillbridge.core.errors import ConfigError
 from tillbridge.core.formats import currency_name
 from tillbridge.core.i18n import _
-from tillbridge.model.currencies import currencies
+from tillbridge.model.money import currencies
 from tillbridge.orders.sentences import is_ticket_number
 from tillbridge.web.site.book import (
     Action,
@@ -26,7 +26,7 @@ from tillbridge.web.site.book import (
     performs,
     subject,
 )
-from tillbridge.web.site.next_steps import what_next
+from tillbridge.web.site.settings import what_next
 
 TITLES: Mapping[str, str] = {
     "service": _("The ordering service"),

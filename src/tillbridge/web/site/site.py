@@ -29,7 +29,7 @@ from tillbridge.web.authenticator import (
     safe_return,
     source_of,
 )
-from tillbridge.web.rendering import policy_with_pictures, template
+from tillbridge.web.rendering import Frame, frame_of, policy_with_pictures, template
 from tillbridge.web.site.book import (
     Action,
     Done,
@@ -43,7 +43,6 @@ from tillbridge.web.site.book import (
     path_of,
     route_of,
 )
-from tillbridge.web.site.frame import Frame, frame_of
 from tillbridge.web.site.registry import BEFORE_SETUP, EVERYTHING, NAVIGATION
 
 _FLASHES = 100

@@ -8,8 +8,7 @@ from aiohttp import web
 from tillbridge.core.actor import Role
 from tillbridge.core.errors import BridgeError
 from tillbridge.core.i18n import _, ngettext
-from tillbridge.qr_sheets.files import sheet_name
-from tillbridge.qr_sheets.sheet import Paper, QrTable, make_sheet
+from tillbridge.qr_sheets import Paper, QrTable, make_sheet, sheet_name
 from tillbridge.web.site.book import Done, File, Filled, Page, Question, Visit, performs, subject
 
 PAPERS = (("a4", "A4"), ("letter", "Letter"))

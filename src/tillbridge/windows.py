@@ -3,9 +3,10 @@
 `python -m tillbridge.windows --name tillbridge --config FILE` is what the service control manager
 starts; `packaging/windows/install.ps1` registers that. Windows starts services with no console, in
 a thread of its own, and expects an answer within seconds: all of that is here, and none of it needs
-Windows to be tested. The class that Windows calls is in `__main__`.
+Windows to be tested. The class that Windows calls is in `host`.
 """
 
+import argparse
 import asyncio
 import contextlib
 import json
@@ -16,7 +17,7 @@ from collections.abc import Callable
 from enum import Enum
 from io import TextIOBase
 from pathlib import Path
-from typing import TextIO, cast
+from typing import Any, TextIO, cast
 
 from tillbridge.config import LoadedSettings
 from tillbridge.config.loading import load_to_run
@@ -136,3 +137,64 @@ def _without_console() -> None:
         if getattr(sys, name) is None:
             nowhere = Path(os.devnull).open("w", encoding="utf-8")  # noqa: SIM115 -- for good
             setattr(sys, name, nowhere)
+
+
+_STOP_PENDING = 3  # SERVICE_STOP_PENDING
+_LONGEST_ENTRY = 30_000  # characters; the event log takes 31,839
+
+
+def host(name: str, config: Path) -> None:
+    """Be the service `name`, until Windows stops it. Called by the service control manager only."""
+    import servicemanager  # noqa: PLC0415 -- there is pywin32 on Windows alone
+    import win32serviceutil  # noqa: PLC0415 -- (as above)
+
+    writers = {
+        Kind.INFORMATION: servicemanager.LogInfoMsg,
+        Kind.WARNING: servicemanager.LogWarningMsg,
+        Kind.ERROR: servicemanager.LogErrorMsg,
+    }
+
+    def report(kind: Kind, text: str) -> None:
+        writers[kind](text[:_LONGEST_ENTRY])
+
+    class Service(win32serviceutil.ServiceFramework):  # type: ignore[misc]  # pywin32 has no types
+        _svc_name_ = name
+
+        def __init__(self, arguments: Any) -> None:  # noqa: ANN401 -- pywin32's own list
+            super().__init__(arguments)
+            self._body = ServiceBody(config, report)
+
+        def SvcDoRun(self) -> None:  # noqa: N802 -- pywin32 calls it so
+            code = self._body.run()
+            if code:
+                # A service that ends by itself counts as failed, and Windows starts it again.
+                self.ReportServiceStatus(_STOP_PENDING, win32ExitCode=1066, svcExitCode=code)
+
+        def SvcStop(self) -> None:  # noqa: N802 -- pywin32 calls it so
+            self.ReportServiceStatus(_STOP_PENDING, waitHint=20_000)
+            self._body.stop()
+
+        SvcShutdown = SvcStop
+
+    servicemanager.Initialize(name, None)
+    servicemanager.PrepareToHostSingle(Service)
+    servicemanager.StartServiceCtrlDispatcher()
+
+
+def main() -> None:
+    """Be the service."""
+    parser = argparse.ArgumentParser(
+        prog="python -m tillbridge.windows",
+        description="The bridge as a Windows service. Started by Windows, not by hand: "
+        "see packaging/windows/README.md, and use `tillbridge run` on a console.",
+    )
+    parser.add_argument("--name", default="tillbridge", help="the service's name")
+    parser.add_argument("--config", type=Path, required=True, help="bridge.toml, as a whole path")
+    arguments = parser.parse_args()
+    if os.name != "nt":
+        parser.exit(2, "This is for Windows. Elsewhere: tillbridge service install\n")
+    host(arguments.name, arguments.config)
+
+
+if __name__ == "__main__":
+    main()
