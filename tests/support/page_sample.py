@@ -21,7 +21,7 @@ from tillbridge.ledger.snapshot import Held, StoreSnapshot
 from tillbridge.menu.browse import PER_PAGE
 from tillbridge.model.instant import day_of, to_iso
 from tillbridge.model.order import OrderState, ReasonCode
-from tillbridge.orders.lists import timeline
+from tillbridge.orders.timeline import timeline
 from tillbridge.orders.views import log_view, order_view, possible_actions
 from tillbridge.stores.closure import ClosureReasons, Pause, to_json
 

@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from tillbridge.ledger.models import LogEntry, OrderRow, TicketState
 from tillbridge.model.order import OrderState, parse_order
 from tillbridge.orders.bill import bill_of, dishes_of, kind_of, table_of
-from tillbridge.orders.lists import timeline
 from tillbridge.orders.sentences import bill_lines, failure_words, reason_words
+from tillbridge.orders.timeline import timeline
 from tillbridge.web.site.orders import _steps
 
 ROW = OrderRow(

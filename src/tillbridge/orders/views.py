@@ -21,10 +21,10 @@ from tillbridge.ledger.orders import UNWRITTEN, event_of, is_on_paper, read_log
 from tillbridge.model.instant import to_iso
 from tillbridge.model.order import UNCLEAR, Order, OrderLine, OrderOption, OrderState, parse_order
 from tillbridge.orders.bill import Bill, Dish, bill_of, dishes_of, kind_of, table_of
-from tillbridge.orders.lists import Step, timeline
 from tillbridge.orders.reasons import customer_text
 from tillbridge.orders.sentences import sentence
 from tillbridge.orders.state import FINAL
+from tillbridge.orders.timeline import Step, timeline
 
 _MEANT = 10
 _DELIVERED = N_("Received from the ordering service, verified and saved.")

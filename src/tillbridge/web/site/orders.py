@@ -17,7 +17,7 @@ from tillbridge.model.instant import ONE_DAY, from_iso
 from tillbridge.model.money import to_major
 from tillbridge.model.order import ReasonCode
 from tillbridge.orders.bill import KINDS
-from tillbridge.orders.lists import ListedOrder, OrdersPage, Step
+from tillbridge.orders.lists import ListedOrder, OrdersPage
 from tillbridge.orders.sentences import (
     REASONS,
     bill_lines,
@@ -26,6 +26,7 @@ from tillbridge.orders.sentences import (
     kind_words,
     reason_words,
 )
+from tillbridge.orders.timeline import Step
 from tillbridge.orders.views import OrderedLine, OrderView, WholeOrder
 from tillbridge.status.sentences import CAUSES
 from tillbridge.web.rendering import Cell, csv_file
