@@ -85,8 +85,8 @@ def test_the_demo_shows_what_its_faults_come_to(tmp_path: Path) -> None:
         killed = bridge_of(running.pid)
         assert killed is not None
         os.kill(killed, signal.SIGKILL)
-        until("it says so", lambda: "started again" in said.read_text())
-        until("another runs", lambda: "runs again" in said.read_text())
+        until("it says so", lambda: "restarts it" in said.read_text())
+        until("another runs", lambda: "is running again" in said.read_text())
         assert bridge_of(running.pid) not in {None, killed}
 
         store, bridge = address(said, "Storefront"), address(said, "The bridge")
@@ -103,7 +103,7 @@ def test_the_demo_shows_what_its_faults_come_to(tmp_path: Path) -> None:
         assert "The bridge was killed" in page(service)
         ordered = order(service)
         until("it says when", lambda: "tries again in 60 s" in page(ordered))
-        until("here too", lambda: "the service tries again in 60 s, at" in said.read_text())
+        until("here too", lambda: "the service retries in 60 s, at" in said.read_text())
         page(service + "panel", do="clear")
         until("it runs", lambda: "The bridge is running." in page(service))
         page(service + "panel", do="till_away")
