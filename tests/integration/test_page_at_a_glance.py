@@ -48,7 +48,7 @@ async def test_a_bridge_that_collects_no_reports_says_how_to_begin() -> None:
 async def test_bridges_are_told_in_the_words_of_the_overview() -> None:
     async with page_harness() as harness:
         usual = {"age_s": 20.0, "version": "1", "problems": (), "stores": 2, "waiting": 0}
-        usual |= {"orders_today": 42, "text": "Taking orders."}
+        usual |= {"orders_today": 42, "revenue_today": {"EUR": 98_050}, "text": "Taking orders."}
         harness.control.fleet.is_set_up = True
         harness.control.fleet.rows = [
             {**usual, "bridge": "harbour", "level": "untrusted", "age_s": None, "stores": None},
@@ -56,7 +56,7 @@ async def test_bridges_are_told_in_the_words_of_the_overview() -> None:
             {**usual, "bridge": "corner", "level": "ok"},
         ]
         page = (await harness.get("/fleet")).text
-        for told in ("Not trusted", "Needs help now", "All is well", "pos.offline", "42"):
+        for told in ("Not trusted", "Needs help now", "All is well", "pos.offline", "42", "980.50"):
             assert told in page
 
 

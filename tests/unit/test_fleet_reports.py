@@ -114,8 +114,8 @@ def test_a_folder_of_reports_shows_the_worst_first(tmp_path: Path) -> None:
 def test_a_report_counts_what_its_stores_sold_and_what_waits(tmp_path: Path) -> None:
     key = SigningKey.new()
     stores = {
-        "main": {"orders": {"waiting": 1, "today": {"orders": 12}}},
-        "harbour": {"orders": {"waiting": 2, "today": {"orders": 30}}},
+        "main": {"orders": {"waiting": 1, "today": {"orders": 12, "revenue": {"EUR": 950}}}},
+        "harbour": {"orders": {"waiting": 2, "today": {"orders": 30, "revenue": {"EUR": 50}}}},
     }
     put(tmp_path, "new", key, stores=stores)
     put(tmp_path, "old", key, stores={"main": {"orders": {"waiting": 0}}})
@@ -124,6 +124,7 @@ def test_a_report_counts_what_its_stores_sold_and_what_waits(tmp_path: Path) -> 
         (2, 42, 3),
         (1, None, 0),
     ]
+    assert [each.revenue_today for each in found] == [{"EUR": 1000}, {}]
 
 
 def test_a_report_under_another_name_is_not_believed(tmp_path: Path) -> None:

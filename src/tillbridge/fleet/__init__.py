@@ -6,8 +6,9 @@ What a bridge reports of itself to whoever looks after many, signed, and where i
 import asyncio
 import json
 import ssl
+from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -66,6 +67,7 @@ class _Bridge(BaseModel):
 
 class _Today(BaseModel):
     orders: int = 0
+    revenue: dict[str, int] = Field(default_factory=dict)
 
 
 class _Orders(BaseModel):
@@ -236,7 +238,8 @@ _CLOCKS_DIFFER_S = 300.0
 class Seen:
     """One bridge: `level` is ok, warning, silent, down or untrusted; `age_s` None where unknown.
 
-    `orders_today` and `waiting` are of all its `stores`; None where the report does not say it.
+    `orders_today`, `revenue_today` (minor units by currency) and `waiting` are of all its `stores`;
+    None, or empty, where the report does not say it.
     """
 
     bridge: str
@@ -248,6 +251,7 @@ class Seen:
     stores: int | None = None
     orders_today: int | None = None
     waiting: int | None = None
+    revenue_today: Mapping[str, int] = field(default_factory=dict)
 
 
 def read_keys(text: str) -> Mapping[str, PublicKey]:
@@ -336,10 +340,14 @@ def _one(
         f"{each.store}: {each.code}" if each.store else each.code for each in glance.problems
     )
     todays = [each.orders.today for each in glance.stores.values()]
+    revenue: Counter[str] = Counter()
+    for each in todays:
+        revenue.update(each.revenue if each else {})
     counts = (
         len(glance.stores),
         sum(each.orders for each in todays if each) if any(todays) else None,
         sum(each.orders.waiting for each in glance.stores.values()),
+        dict(revenue),
     )
     if age_s < -_CLOCKS_DIFFER_S:
         text = _("Its clock is {n} minutes ahead, so the age of its report is unknown.").format(

@@ -6,7 +6,7 @@ from typing import Any
 from tillbridge.core.errors import BridgeError
 from tillbridge.core.i18n import N_
 from tillbridge.operations.problems import Fleet
-from tillbridge.status.sentences import opening_of
+from tillbridge.status.sentences import amounts, opening_of
 from tillbridge.web.site.book import Filled, Page, Visit, subject
 
 # As the overview says it, and what only a list of bridges can be.
@@ -39,6 +39,7 @@ async def _fill_stores(visit: Visit) -> Filled:
             }
             for key, part in status["stores"].items()
         ],
+        "amounts": amounts,
         "common": sum(each["store"] not in status["stores"] for each in problems),
     }
 
@@ -57,6 +58,7 @@ async def _fill_fleet(visit: Visit) -> Filled:
         "bridges": bridges,
         "trouble": trouble,
         "levels": LEVELS,
+        "amounts": amounts,
     }
 
 
