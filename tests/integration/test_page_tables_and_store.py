@@ -77,7 +77,7 @@ async def test_a_store_is_paused_and_reopened_at_a_touch_from_the_orders() -> No
         standing = {"by": "anna", "reason": "oven", "since_ms": now, "until_ms": now + 12 * 60_000}
         facts["standing"] = {"person": standing, "told": "inactive"}
         page = await harness.get("/orders")
-        assert "Paused by anna. (oven)" in page.text
+        assert "Paused by anna: oven." in page.text
         assert "in 12 minutes." in page.text
         await harness.post("/stores/main/resume", {"back-to": "/orders"})
         assert any(each[0] == "resume" for each in harness.control.asked)

@@ -115,7 +115,11 @@ def why_closed(closure: Mapping[str, Any]) -> str:
     if who == "bridge" and reason:
         return f"{_(_NOT_STEADY)} ({reason})"
     text = _(_WHY[who]).format(by=closure.get("by") or "?") if who in _WHY else ""
-    return f"{text} ({reason})" if text and reason and who != "busy mode" else text
+    if not (text and reason) or who == "busy mode":
+        return text
+    # A single sentence goes on with the reason.
+    is_one = who in {"person", "somebody else", "schedule"}
+    return f"{text[:-1]}: {reason.rstrip('.')}." if is_one else f"{text} ({reason})"
 
 
 def busy_words(closure: Mapping[str, Any]) -> str:
