@@ -182,7 +182,7 @@ def _show_order(order: "WholeOrder", _given: Arguments) -> Lines:
             _("part of"),
             parent and "{community}: {order_id} {order_number} ({status})".format_map(parent),
         ),
-        (_("handled by hand"), handled and _("by {who}").format(who=handled["by"])),
+        (_("handled"), handled and _("by {who}").format(who=handled["by"])),
         (_("id"), order["id"] if order["order_number"] else ""),
     )
     for name, text in facts:

@@ -183,7 +183,7 @@ async def done(
         ),
     ] = ByHand.SETTLED,
 ) -> Answer:
-    """Mark an order as handled by hand: the bridge stops trying.
+    """Mark an order as handled: the bridge stops trying.
 
     An order that was typed into the till is accepted at the service. An order that is settled is
     left to you. It also closes the reminder about an order that was printed as NOT IN TILL.

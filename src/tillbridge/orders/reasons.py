@@ -80,7 +80,7 @@ CAUSES = {
     "offline": _("the till could not be reached"),
     "not_written": _("nothing could be written to the till in time"),
     "not_confirmed": _("nobody confirmed them at the till in time"),
-    "refused": _("the till refused"),
+    "refused": _("the till refused the order"),
     "sold_out": _("something was sold out"),
     "closed": _("the till said that the restaurant is closed"),
     "capacity": _("the kitchen could not take more orders"),

@@ -250,7 +250,7 @@ _KNOWN: Mapping[str, tuple[str, str]] = {
     "image_url": (_("Picture (web address)"), r"image|picture|photo|bild"),
     "variant_name": (_("Size"), r"variant|size|groesse|größe|taille"),
     "parent_id": (_("Id of the item that a size belongs to"), r"parent"),
-    "addon_groups": (_("Add-on groups"), r"addon|add.on|modifier|option"),
+    "addon_groups": (_("Choices"), r"addon|add.on|modifier|option"),
     "stock": (_("Stock"), r"stock|quantity|bestand"),
 }
 

@@ -157,7 +157,7 @@ SECTIONS: tuple[SettingsSection, ...] = (
                         words={
                             "starttls": N_("STARTTLS (usual with port 587)"),
                             "tls": N_("TLS (usual with port 465)"),
-                            "none": N_("None: only for a server on this machine"),
+                            "none": N_("No encryption: only for a server on this machine"),
                         },
                     ),
                     Setting("alerts.email.username", N_("User name at the mail server")),
@@ -379,8 +379,8 @@ SECTIONS: tuple[SettingsSection, ...] = (
                     ),
                     Setting(
                         "stores.{store}.menu.max_sold_out_percent",
-                        N_("Ask whether it is true when sold out: more than"),
-                        N_("Guests see at once what is sold out; nothing waits."),
+                        N_("Items sold out, only a warning: more than"),
+                        N_("Guests see at once what is sold out. Nothing waits for your review."),
                         unit=_PERCENT,
                     ),
                     Setting(

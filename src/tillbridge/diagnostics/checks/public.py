@@ -405,7 +405,12 @@ def names_verdict(found: Lookup, role: Role) -> Finding:
             **details,
         )
     if is_literal(host):
-        return ok(_("{host} is an address and needs no DNS.").format(host=host))
+        text = (
+            _("The ordering service is at {host}: an IP address needs no DNS.")
+            if role == "service"
+            else _("The public address is {host}: an IP address needs no DNS.")
+        )
+        return ok(text.format(host=host))
     shown = ", ".join(found.addresses[:4])
     if not any_public(found.addresses) and not is_local_name(host):
         text = _("{host} is {addresses} here: an address of this network (split DNS).").format(

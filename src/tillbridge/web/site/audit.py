@@ -45,7 +45,7 @@ SENTENCES: Mapping[str, str] = {
     "menu.dismiss": N_("{who} discarded a menu change"),
     "menu.push": N_("{who} sent the menu to the storefront"),
     "order.cancel": N_("{who} cancelled order {target}"),
-    "order.done": N_("{who} handled order {target} by hand"),
+    "order.done": N_("{who} marked order {target} as handled"),
     "order.retry": N_("{who} tried order {target} again"),
     "orders.seen": N_("{who} marked the new orders as seen"),
     "page.signed_in": N_("{who} signed in"),

@@ -52,7 +52,7 @@ _HEADS = (
 )  # fmt: skip
 _STATE_LABELS: Mapping[str, str] = {
     "waiting": N_("Waiting for the till"),
-    "open": N_("Open"),
+    "open": N_("In progress"),
     "over": N_("Closed"),
     "cancelled": N_("Cancelled"),
     "failed": N_("Cancelled or not written"),

@@ -168,7 +168,7 @@ _STEPS: Mapping[str, tuple[str, str, str]] = {
     ),
     "service": (
         N_("Start the bridge with this machine"),
-        N_("It then restarts by itself after a power cut."),
+        N_("It then starts again after a power cut."),
         "/settings#service",
     ),
 }
