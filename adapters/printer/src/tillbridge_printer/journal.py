@@ -46,7 +46,10 @@ class Journal:
         make_own_folder(self.folder.parent)
         make_own_folder(self.folder)
         self._prune()
-        self._write(self._path(key, "begun"), "")
+        if self.begun(key):  # a write that fails would take the mark away
+            self._sync()
+        else:
+            self._write(self._path(key, "begun"), "")
 
     def done(self, key: str, note: str) -> None:
         """Note that the ticket came out."""
