@@ -19,7 +19,7 @@ LIBRARIES = $(shell grep -c '^[a-z0-9].*==' requirements/dev.txt)
 LOCK_BIN := .venv-lock/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test slow check simulate fuzz mutants bench deb deb-test systemd-test reference messages goldens screenshots windows-bundle lock clean
+.PHONY: help setup demo test slow check simulate soak fuzz mutants bench deb deb-test systemd-test reference messages goldens screenshots windows-bundle lock clean
 
 help: ## list these targets
 	@echo 'usage: make TARGET [PYTHON=python3.12]'
@@ -50,6 +50,9 @@ check: setup ## format, lint, types, import layers
 
 simulate: setup ## the whole bridge in virtual time, with faults (ARGS="--seed 7" plays one again; --help)
 	$(BIN)/python -m tests.simulation $(ARGS)
+
+soak: setup ## the installed program, killed and its disk broken (ARGS="--minutes 60 --seed 7"; --control has to lose)
+	$(BIN)/python -m tests.soak $(ARGS)
 
 fuzz: setup ## what strangers send, damaged (ARGS="--seconds 60 webhook-body"; --list)
 	@$(BIN)/python -c 'import atheris' 2>/dev/null || $(BIN)/python -m pip install --quiet --disable-pip-version-check \

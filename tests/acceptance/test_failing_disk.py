@@ -1,21 +1,23 @@
 """A disk that is full, or lies: never a 2xx for what is not kept."""
 
+import errno
+
 import pytest
 
 from tests.support.bridge_process import until
 from tests.support.world import World
 
 
-@pytest.mark.parametrize("fault", ["FAULT_DISK_FULL", "FAULT_FSYNC_FAILS"])
+@pytest.mark.parametrize("fault", [f"write 1 {errno.ENOSPC}", f"fsync 1 {errno.EIO}"])
 async def test_a_delivery_that_cannot_be_kept_is_refused(
     world: World, faults: str, fault: str
 ) -> None:
     switch = world.folder / "broken"
-    world.bridge.env |= {"LD_PRELOAD": faults, fault: str(switch)}
+    world.bridge.env |= {"LD_PRELOAD": faults, "FAULT_DISK": str(switch)}
     await world.bridge.start()
     assert (await world.connect())[0] == 0
     await world.menu_is_on_sale()
-    switch.touch()
+    switch.write_text(fault)
     lost = [await world.order("p1") for _ in range(3)]
     told = await world.control("deliveries", method="GET")
     codes = {

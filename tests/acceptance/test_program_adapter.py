@@ -4,37 +4,24 @@ import json
 import os
 import shutil
 import signal
-import sys
 from functools import partial
 from pathlib import Path
 
 from tests.support.bridge_process import until
+from tests.support.tills import CornerShop
 from tests.support.world import World
-from tillbridge.pos.scaffold import make_package
 
 
-def program(world: World) -> Path:
+def program(world: World) -> CornerShop:
     """Let orders go to a corner shop's till, behind the sample program."""
-    shop = world.folder / "corner"
-    (shop / "tickets").mkdir(parents=True)
-    (shop / "news").mkdir()
-    rows = [
-        {"id": row["external_id"], "name": row["name"], "price": row["price"]}
-        for row in world.till.rows.values()
-    ]
-    (shop / "menu.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
-    made = make_package("corner", world.folder / "adapter", "process")
-    shutil.copy(made.folder / "corner.py", world.folder)
-    world.write_config(
-        orders=f'adapter = "process"\ncommand = ["{sys.executable}", "corner.py"]\n'
-        'options = { folder = "corner" }\nrestart_cap_s = 0.2\nsteady_s = 1\n'
-        'accept = "when_confirmed"'
-    )
+    shop = CornerShop(world.folder)
+    shop.sell(world.till.rows.values())
+    world.write_config(orders=f'{shop.settings}accept = "when_confirmed"')
     return shop
 
 
-def tickets(shop: Path) -> list[str]:
-    return sorted(path.stem for path in shop.glob("tickets/*.json"))
+def tickets(shop: CornerShop) -> list[str]:
+    return sorted(path.stem for path in shop.folder.glob("tickets/*.json"))
 
 
 def pid(world: World) -> int:
@@ -60,9 +47,9 @@ async def test_orders_reach_a_till_behind_a_program_that_is_killed_all_the_time(
 
     first = await world.order("p1")
     await until("the ticket is there", lambda: tickets(shop) == [first])
-    (shop / "news" / "1.json").write_text(json.dumps({"order_id": first, "status": "ready"}))
+    (shop.folder / "news" / "1.json").write_text(json.dumps({"order_id": first, "status": "ready"}))
     await world.reaches(first, "ready")
-    assert (shop / "news" / "1.done").exists()
+    assert (shop.folder / "news" / "1.done").exists()
 
     placed = [first]
     for _ in range(4):
@@ -74,11 +61,11 @@ async def test_orders_reach_a_till_behind_a_program_that_is_killed_all_the_time(
     await until("each is known to have one", lambda: set(written(world)) >= set(placed))
     assert written(world) == sorted(placed)
 
-    (world.folder / "corner.py").write_text("raise SystemExit(7)\n")
+    shop.program.write_text("raise SystemExit(7)\n")
     os.kill(pid(world), signal.SIGKILL)
     await world.problem("adapter.keeps_dying")
     await world.problem("pos.offline")
-    shutil.copy(world.folder / "adapter/corner/corner.py", world.folder)
+    shutil.copy(shop.made, shop.program)
     await world.problem("adapter.keeps_dying", open_=False)
     await world.problem("pos.offline", open_=False)
 

@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator
 import pytest
 
 from tests.support.bridge_process import until
+from tests.support.tills import close_database, database_settings, telling_database
 from tests.support.world import World
 from tillbridge.adapter.conformance.subject import plain_items
 from tillbridge_sql.rig_marks import marks_of
@@ -15,54 +16,21 @@ from tillbridge_sql.rig_servers import PASSWORD
 
 pytestmark = marks_of(UnicentaOnPostgresql)
 
-FUNCTION = """
-CREATE OR REPLACE FUNCTION tell() RETURNS trigger LANGUAGE plpgsql AS
-$$ BEGIN PERFORM pg_notify('tillbridge', TG_ARGV[0]); RETURN NULL; END $$
-"""
-TRIGGER = """
-CREATE OR REPLACE TRIGGER tell AFTER INSERT OR UPDATE OR DELETE ON {table}
-FOR EACH STATEMENT EXECUTE FUNCTION tell('{what}')
-"""
-
 
 @pytest.fixture
 async def till(world: World) -> AsyncIterator[UnicentaOnPostgresql]:
-    folder = world.folder / "till"
-    folder.mkdir()
-    rig = await asyncio.to_thread(UnicentaOnPostgresql, folder)
-    rig.run(
-        FUNCTION,
-        TRIGGER.format(table="products", what="catalogue"),
-        TRIGGER.format(table="stockcurrent", what="availability"),
-    )
-    rig.sell(plain_items(), "USD")
+    rig = await asyncio.to_thread(telling_database, world.folder / "till", plain_items())
     yield rig
     await world.bridge.kill()
-    await asyncio.to_thread(rig.server.start)  # whatever has become of it
-    rig.run("DROP FUNCTION tell CASCADE")
-    rig.close()
+    await asyncio.to_thread(close_database, rig)
 
 
 def configure(world: World, till: UnicentaOnPostgresql) -> None:
     world.write_config()
-    options = till.options()
-    said = "\n".join(
-        (
-            'adapter = "sql"',
-            f'profile = "{options["profile"]}"',
-            f'url = "{options["url"]}"',
-            'password = { file = "till/password" }',
-            'parameters = { host = "till-1", stock_location = "0" }',
-            "orders = true",
-            'change = "notify"',
-            "timeout_s = 2",
-            "health_s = 0.5",
-        )
-    )
     text = world.config.read_text("utf-8")
     text = re.sub(
         r"\[stores\.main\.pos\].*?(?=\[stores\.main\.orders\])",
-        lambda _match: f"[stores.main.pos]\n{said}\n\n",
+        lambda _match: f"[stores.main.pos]\n{database_settings(till)}\n",
         text,
         flags=re.DOTALL,
     )

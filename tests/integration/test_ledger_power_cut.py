@@ -1,6 +1,7 @@
 """What was acknowledged is there after a kill, and nothing is acknowledged that a disk refused."""
 
 import asyncio
+import errno
 import os
 import sys
 from collections.abc import AsyncIterator, Callable
@@ -84,14 +85,14 @@ async def test_a_kill_loses_nothing_that_was_acknowledged(after: int, tmp_path: 
     assert sender.acknowledged <= await kept(tmp_path)
 
 
-@pytest.mark.parametrize("fault", ["FAULT_FSYNC_FAILS", "FAULT_DISK_FULL"])
+@pytest.mark.parametrize("fault", [f"fsync 1 {errno.EIO}", f"write 1 {errno.ENOSPC}"])
 async def test_nothing_is_acknowledged_while_the_disk_refuses(fault: str, tmp_path: Path) -> None:
     library = preloaded("faults", tmp_path)
     switch = tmp_path / "switch"
     data = tmp_path / "data"
-    async with sending(data, LD_PRELOAD=str(library), **{fault: str(switch)}) as sender:
+    async with sending(data, LD_PRELOAD=str(library), FAULT_DISK=str(switch)) as sender:
         await sender.read_until(lambda lines: len(lines) > 50)
-        switch.touch()
+        switch.write_text(fault)
         await sender.read_until(lambda _lines: len(sender.refused) > 50)
         # What was under way is through: from here on everything is refused.
         said = len(sender.lines)

@@ -14,7 +14,7 @@ from collections.abc import Callable, Coroutine
 from pathlib import Path
 from typing import Any, TypeVar, overload
 
-from tests.support.fork_server import Daemon, can_fork, run
+from tests.support.fork_server import PROGRAM, Daemon, can_fork, run
 
 T = TypeVar("T")
 
@@ -64,6 +64,7 @@ class BridgeProcess:
         self.env = {**os.environ, **(env or {})}
         self.process: asyncio.subprocess.Process | Daemon | None = None
         self.own_interpreter = False  # True: started as users start it, not forked
+        self.module = PROGRAM  # whose `main` is run where it is forked
         self._log_from = 0
 
     async def start(self, *, wait: bool = True) -> "BridgeProcess":
@@ -72,7 +73,9 @@ class BridgeProcess:
         with self.log_path.open("ab") as log:
             if can_fork(self.env) and not self.own_interpreter:
                 arguments = ("--config", str(self.config), "run")
-                self.process = await asyncio.to_thread(Daemon, arguments, self.env, log)
+                self.process = await asyncio.to_thread(
+                    Daemon, arguments, self.env, log, self.module
+                )
             else:
                 self.process = await asyncio.create_subprocess_exec(
                     *self.command("run"), stdout=log, stderr=log, env=self.env

@@ -32,6 +32,7 @@ from typing import IO
 # loads the certificates that it trusts (SSL_CERT_FILE) where it is imported.
 _READ_AT_START = ("PYTHON", "LD_", "LANG", "LC_", "SSL_")
 _starting = threading.Lock()
+PROGRAM = "tillbridge.cli"
 
 
 def run(
@@ -105,10 +106,15 @@ def _forked(
 
 
 def _ask(
-    arguments: Sequence[str], cwd: Path, env: Mapping[str, str], streams: Sequence[int]
+    arguments: Sequence[str],
+    cwd: Path,
+    env: Mapping[str, str],
+    streams: Sequence[int],
+    module: str = PROGRAM,
 ) -> tuple[socket.socket, int]:
     """Ask the server for a process; return where its exit code arrives, and its id."""
-    request = json.dumps({"arguments": arguments, "cwd": str(cwd), "env": env}).encode()
+    command = {"arguments": arguments, "cwd": str(cwd), "env": env, "module": module}
+    request = json.dumps(command).encode()
     connection = socket.socket(socket.AF_UNIX)
     try:
         connection.connect(_server())
@@ -125,11 +131,13 @@ def _ask(
 class Daemon:
     """A process that goes on, with what tests use of `asyncio.subprocess.Process`."""
 
-    def __init__(self, arguments: Sequence[str], env: Mapping[str, str], output: IO[bytes]) -> None:
-        """Start `tillbridge` with these arguments; it writes to `output`."""
+    def __init__(
+        self, arguments: Sequence[str], env: Mapping[str, str], output: IO[bytes], module: str
+    ) -> None:
+        """Start the `main` of `module` with these arguments; it writes to `output`."""
         with Path(os.devnull).open("rb") as nothing:
             streams = [nothing.fileno(), output.fileno(), output.fileno()]
-            self._connection, self.pid = _ask(arguments, Path.cwd(), env, streams)
+            self._connection, self.pid = _ask(arguments, Path.cwd(), env, streams, module)
         self._connection.setblocking(False)
         self._code: int | None = None
 
@@ -315,7 +323,7 @@ def main(address: str) -> None:
         Path(address).parent.rmdir()
         return
     _become(request)
-    _end(_run(importlib.import_module("tillbridge.cli").main))
+    _end(_run(importlib.import_module(request["module"]).main))
 
 
 def _run(command: Callable[[], None]) -> int:

@@ -9,11 +9,11 @@ import pytest
 
 
 def preloaded(name: str, folder: Path) -> Path:
-    """Return the library made in `folder` of `name`.c beside this file, or skip the test."""
+    """Return the library made in `folder` of `name`.c, a path from this one, or skip the test."""
     compiler = shutil.which("cc")
     if compiler is None or sys.platform != "linux":
         pytest.skip("needs a C compiler and LD_PRELOAD: a disk is watched, or broken, there")
-    library = folder / f"{name}.so"
-    source = Path(__file__).with_name(f"{name}.c")
+    source = Path(__file__).parent / f"{name}.c"
+    library = folder / f"{source.stem}.so"
     subprocess.run([compiler, "-shared", "-fPIC", "-O1", "-o", library, source, "-ldl"], check=True)
     return library

@@ -13,7 +13,7 @@ import aiohttp
 
 from tests.support.bridge_process import BridgeProcess, free_port, until
 from tests.support.fork_server import started
-from tillbridge.sandbox import SandboxSettings, start
+from tillbridge.sandbox import RunningSandbox, SandboxSettings, start
 
 SECRET = "sandbox-secret"
 OPEN = re.compile(r"^Open: (.+)\n", re.MULTILINE)
@@ -71,43 +71,25 @@ class Till:
 class World:
     """Everything together; made by `world()`."""
 
-    def __init__(self, folder: Path, service_url: str, http: aiohttp.ClientSession) -> None:
+    def __init__(self, folder: Path, running: RunningSandbox, http: aiohttp.ClientSession) -> None:
         self.folder = folder
-        self.url = service_url
+        self.service = running.sandbox
+        self.url = running.url
         self.http = http
         self.till = Till(folder)
-        self.receiver_port = free_port()
+        self.receiver_port = self.public_port = free_port()
         self.page_port = free_port()
         self.config = folder / "bridge.toml"
         self.bridge = BridgeProcess(self.config)
 
     def write_config(
-        self, *, store: str = "", orders: str = "", menu: str = "", top: str = ""
+        self, *, store: str = "", orders: str = "", menu: str = "", top: str = "", stores: str = ""
     ) -> None:
-        """Write bridge.toml; the arguments are further lines of these tables."""
-        self.config.write_text(
-            f"""
-[bridge]
-data_dir = "data"
-log_format = "json"
+        """Write bridge.toml; the arguments are further lines of these tables.
 
-[service]
-base_url = "{self.url}/v2"
-client_id = "app_123"
-client_secret = {{ env = "BRIDGE_SECRET" }}
-redirect_uri = "http://127.0.0.1:{self.page_port}/oauth/callback"
-backoff_first_s = 0.1
-backoff_cap_s = 1
-job_poll_s = 0.2
-{top}
-
-[receiver]
-listen = "127.0.0.1:{self.receiver_port}"
-public_url = "http://127.0.0.1:{self.receiver_port}"
-
-[status_page]
-listen = "127.0.0.1:{self.page_port}"
-
+        `stores` are the tables of other stores, in place of main.
+        """
+        main = f"""
 [stores.main]
 location_id = "loc-1"
 currency = "USD"
@@ -126,14 +108,38 @@ retry_s = 0.2
 
 [stores.main.menu]
 {menu}
-""",
+"""
+        self.config.write_text(
+            f"""
+[bridge]
+data_dir = "data"
+log_format = "json"
+
+[service]
+base_url = "{self.url}/v2"
+client_id = "app_123"
+client_secret = {{ env = "BRIDGE_SECRET" }}
+redirect_uri = "http://127.0.0.1:{self.page_port}/oauth/callback"
+backoff_first_s = 0.1
+backoff_cap_s = 1
+job_poll_s = 0.2
+{top}
+
+[receiver]
+listen = "127.0.0.1:{self.receiver_port}"
+public_url = "http://127.0.0.1:{self.public_port}"
+
+[status_page]
+listen = "127.0.0.1:{self.page_port}"
+
+{stores or main}""",
             encoding="utf-8",
         )
         self.bridge.env["BRIDGE_SECRET"] = SECRET
 
-    async def connect(self) -> tuple[int, str, str]:
+    async def connect(self, store: str = "main") -> tuple[int, str, str]:
         """Run `tillbridge connect` and be the merchant who allows it."""
-        code, out, err, seen = await self.allowed("connect", "main", "--no-browser")
+        code, out, err, seen = await self.allowed("connect", store, "--no-browser")
         return code, out + seen, err
 
     async def allowed(self, *arguments: str) -> tuple[int, str, str, str]:
@@ -239,7 +245,7 @@ async def make_world(folder: Path, **settings: object) -> AsyncIterator[World]:
     """Start the service; the bridge is started by the test, and ended here whatever happens."""
     sandbox = await start(SandboxSettings(auto_consent=True, job_duration_s=0.3, **settings))  # type: ignore[arg-type]  # settings by name
     async with aiohttp.ClientSession() as http:
-        world = World(folder, sandbox.url, http)
+        world = World(folder, sandbox, http)
         world.write_config()
         try:
             yield world
