@@ -1,11 +1,11 @@
-"""The receiver: a listener for webhooks of the ordering service, and nothing else.
+"""The receiver: a listener for the ordering service's webhooks, and nothing else.
 
 Verify, commit, acknowledge: nothing here decides what an order means.
 
 `POST /webhooks/{store}`, `POST /webhooks/communities/{community}`, `GET /healthz`, and the same as
-`GET /webhooks/healthz`, so that one path is all a tunnel has to lead here. A store that is
-called `communities` has `/webhooks/communities`, so the two never meet. `/healthz?nonce=...`
-answers the nonce's proof, which shows whoever sent it that an address leads here.
+`GET /webhooks/healthz`, so that a tunnel has to forward only one path. A store called `communities`
+has `/webhooks/communities`, so there is no conflict. `/healthz?nonce=...` answers with the nonce's
+proof, which shows the sender that an address leads to this bridge.
 
 Specification: Events, Transport.
 """
@@ -41,13 +41,13 @@ if TYPE_CHECKING:
 log = get_logger()
 
 _HOUR_S = 3600.0
-_LOOK_S = 5.0  # at the certificate's files
+_LOOK_S = 5.0  # between checks of the certificate files
 _PROBLEM = "receiver.crowded"
 _CROWDED = 20  # surplus connections within a minute
 _CROWDED_WITHIN_S = 60.0
 _CALM_S = 300.0
 NONCE = re.compile(r"[A-Za-z0-9_-]{16,64}")
-# Also where JSON has escaped what is before it.
+# Also where JSON has escaped the character before it.
 PROOF = re.compile(r"proof: ([0-9a-f]{64})(?![0-9a-f])")
 
 _HEALTH = frozenset({"/healthz", "/webhooks/healthz"})
@@ -64,15 +64,15 @@ class Echo:
         self._key = secrets.token_bytes(32)
 
     def new_nonce(self) -> str:
-        """Return a nonce that nobody can guess."""
+        """Return an unguessable nonce."""
         return secrets.token_urlsafe(24)
 
     def answer(self, nonce: str) -> str:
-        """Return the line for a nonce; "" for what is none."""
+        """Return the line for a nonce; "" for anything else."""
         return f"proof: {self._proof(nonce)}\n" if NONCE.fullmatch(nonce) else ""
 
     def proves(self, nonce: str, text: str) -> bool:
-        """Whether a text that came back holds the proof of this nonce."""
+        """Return whether a text contains the proof of this nonce."""
         wanted = self._proof(nonce)
         return any(hmac.compare_digest(found, wanted) for found in PROOF.findall(text))
 
@@ -91,7 +91,7 @@ class Crowding:
         self._times: deque[float] = deque(maxlen=_CROWDED)
 
     def surplus(self, result: str) -> None:
-        """Count a connection that was "refused", or that took the place of another ("replaced")."""
+        """Count a connection that was "refused", or that replaced another ("replaced")."""
         self._metrics.surplus_connections.labels(result=result).inc()
         now = self._clock.monotonic()
         self._times.append(now)
@@ -99,7 +99,7 @@ class Crowding:
             self._tracker.report(Scope.of(_PROBLEM), [Found(_PROBLEM)])
 
     async def look(self) -> None:
-        """Close the problem if no connection has been surplus for five minutes."""
+        """Close the problem if there were no surplus connections for five minutes."""
         since = self._times[-1] if self._times else self._began
         if self._clock.monotonic() - since >= _CALM_S:
             self._tracker.report(Scope.of(_PROBLEM), ())
@@ -108,9 +108,9 @@ class Crowding:
 class Receiver:
     """Receives for the paths in `ids`: a store's name, or `communities/` and a community's.
 
-    `ids` are the location ids of stores, and the ids of communities. `success_status` is what a
-    delivery that is on disk is answered with; `wake(path)` is called in the event loop after each
-    commit of a new one. `port` and `url` are known after `start`.
+    `ids` are the location ids of stores, and the ids of communities. `success_status` is the answer
+    to a delivery that is on disk; `wake(path)` is called in the event loop after each commit of a
+    new one. `port` and `url` are known after `start`.
     """
 
     def __init__(
@@ -138,7 +138,7 @@ class Receiver:
         self._deliveries = Deliveries(
             settings, ids, ledger, self.refusals, clock, metrics, wake, success_status
         )
-        # When a secret is about to change, and when it has changed, by the end of the path.
+        # When a secret is about to change, and when it has changed, by the last part of the path.
         self.expect = self._deliveries.expect
         self.refresh = self._deliveries.refresh
         self._server: DeadlineServer | None = None
@@ -147,7 +147,7 @@ class Receiver:
 
     @property
     def url(self) -> str:
-        """Where this machine reaches the receiver."""
+        """The receiver's URL on this machine."""
         scheme = "http" if self._settings.tls_cert is None else "https"
         return f"{scheme}://{self._settings.listen.rpartition(':')[0]}:{self.port}"
 
@@ -194,12 +194,12 @@ class Receiver:
         log.info("receiver.listening", address=host, port=self.port, url=self.url)
 
     def tasks(self) -> Mapping[str, Coroutine[Any, Any, object]]:
-        """Return what runs beside it, after `start`; each is supervised."""
+        """Return the coroutines to run after `start`; each is supervised."""
         acceptor = self._acceptor
         return {} if acceptor is None else {"receiver.accept": acceptor.until_failure()}
 
     def plan(self, scheduler: Scheduler) -> None:
-        """Plan what happens by the clock; after `start`."""
+        """Add its jobs to the scheduler; after `start`."""
         scheduler.every("receiver.forget_strangers", _HOUR_S, self.refusals.close_stale)
         scheduler.every(
             "receiver.crowding", _CROWDED_WITHIN_S, self._crowding.look, first_s=_CROWDED_WITHIN_S
@@ -209,7 +209,7 @@ class Receiver:
             scheduler.every("receiver.certificate", _LOOK_S, look, first_s=_LOOK_S)
 
     async def stop(self, drain_s: float) -> None:
-        """Take no new request, finish those that have begun within `drain_s` seconds."""
+        """Accept no new request, and finish the running ones within `drain_s` seconds."""
         if self._server is None or self._acceptor is None:
             return
         await self._acceptor.close()
@@ -245,7 +245,7 @@ def receiver_settings(loaded: LoadedSettings) -> ReceiverSettings:
 
 @asynccontextmanager
 async def trial_receiver(bridge: "Bridge", loaded: LoadedSettings) -> AsyncIterator[Echo]:
-    """Listen as this configuration's receiver will. Raises ConfigError where it cannot."""
+    """Listen as this configuration's receiver would. Raises ConfigError if that is impossible."""
     receiver = Receiver(
         receiver_settings(loaded),
         {},

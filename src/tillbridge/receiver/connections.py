@@ -1,6 +1,6 @@
-"""The receiver's connections, with deadlines, and the certificate of direct TLS.
+"""The receiver's connections, with deadlines, and the certificate for direct TLS.
 
-aiohttp leaves slow senders, and slow readers, connected.
+aiohttp does not disconnect slow senders and slow readers.
 """
 
 import asyncio
@@ -29,8 +29,8 @@ log = get_logger()
 
 Handler = Callable[[web.BaseRequest], Awaitable[web.StreamResponse]]
 
-_SLOW_BODY_S = 1.0  # the service sends a delivery's body with its head
-_LINGER_S = 2.0  # how long the rest of a refused body is read, so that the sender sees the answer
+_SLOW_BODY_S = 1.0  # the service sends a delivery's body together with its head
+_LINGER_S = 2.0  # how long to read the rest of a refused body, so that the sender gets the answer
 WARN_DAYS = 14
 _DAY_MS = 86_400_000
 _CERTIFICATE_CODES = frozenset(
@@ -40,21 +40,21 @@ _CERTIFICATE_CODES = frozenset(
         "receiver.certificate_broken",
     }
 )
-SERVER = {"Server": "tillbridge"}  # and no version: nobody outside needs to know it
+SERVER = {"Server": "tillbridge"}  # without a version: nobody outside needs it
 
 
 class _Phase(IntEnum):
-    """What a connection is at; the higher, the more it matters."""
+    """A connection's phase; higher ones matter more."""
 
     IDLE = 0  # between two requests
-    HEAD = 1  # the head of a request is awaited
+    HEAD = 1  # waiting for a request's head
     REQUEST = 2  # a request is being answered
 
 
 class DeadlineServer(web.Server):
-    """Speaks HTTP, with a deadline for each request's head and for each answer.
+    """An HTTP server with a deadline for each request's head and for each answer.
 
-    Where there are more connections than may be, `free_slot` closes one.
+    If there are too many connections, `free_slot` closes one.
     """
 
     def __init__(self, handler: Handler, settings: ReceiverSettings) -> None:
@@ -64,19 +64,20 @@ class DeadlineServer(web.Server):
             access_log=None,
             keepalive_timeout=settings.keepalive_s,
             lingering_time=_LINGER_S,
-            auto_decompress=False,  # a signature is of the bytes as they came
+            auto_decompress=False,  # signatures are over the bytes as sent
         )
         self._settings = settings
         self.open: dict[_Connection, None] = {}
 
     def __call__(self) -> web.RequestHandler:
-        """Make the protocol of a connection that was accepted."""
+        """Return the protocol for an accepted connection."""
         return _Connection(self, loop=self._loop, **self._kwargs)
 
     async def enforce_deadlines(self) -> None:
         """Abort what is late, until cancelled.
 
-        One look a second at all of them: a timer for each request costs as much as verifying it.
+        Checks all connections once a second: a timer for each request costs as much as verifying
+        it.
         """
         limit_s = self._settings.head_timeout_s
         while True:
@@ -99,18 +100,19 @@ class DeadlineServer(web.Server):
 
 
 class _Connection(web.RequestHandler):
-    """One connection, which knows since when it is in which phase."""
+    """One connection with its phase and when that began."""
 
     def __init__(self, server: DeadlineServer, **options: Any) -> None:  # noqa: ANN401 -- aiohttp's own
         super().__init__(server, **options)
         self._server = server
         self.phase, self.since = _Phase.HEAD, self._loop.time()
         self.body: StreamReader | None = None
-        # aiohttp forgets its own when it closes, though what it wrote may never be read.
+        # aiohttp forgets its own when it closes, though the peer may never read what was written.
         self._link: asyncio.Transport | None = None
-        self._full_since: float | None = None  # since when the peer reads nothing of an answer
+        # Since when the peer has not read anything of an answer.
+        self._full_since: float | None = None
         self._closing_since: float | None = None
-        self.trusted = False  # whether a delivery with a good signature came by it
+        self.trusted = False  # whether it has carried a delivery with a good signature
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         super().connection_made(transport)
@@ -135,7 +137,7 @@ class _Connection(web.RequestHandler):
         self._full_since = None
 
     def enforce_deadline(self, limit_s: float) -> None:
-        """Abort the connection where its peer sends a head, or reads an answer, too slowly."""
+        """Abort the connection if its peer is too slow in sending a head or reading an answer."""
         now = self._loop.time()
         if self._link is not None and self._link.is_closing():
             self._closing_since = self._closing_since or now
@@ -145,14 +147,14 @@ class _Connection(web.RequestHandler):
             self.abort()
 
     def may_be_closed(self, now: float) -> bool:
-        """Whether no request would be lost that comes as fast as the service's do."""
+        """Return whether no request could be lost that comes as fast as the service's do."""
         if self.phase is _Phase.REQUEST:
             arrived = self.body is None or self.body.is_eof()
             return not arrived and now - self.since >= _SLOW_BODY_S
         return True
 
     def abort(self) -> None:
-        """End the connection at once, whatever has not been read of an answer."""
+        """Close the connection immediately, even if part of an answer has not been read."""
         self._server.open.pop(self, None)
         if self._link is not None:
             self._link.abort()
@@ -173,7 +175,7 @@ class _Connection(web.RequestHandler):
         exc: BaseException | None = None,
         message: str | None = None,  # noqa: ARG002 -- (as above)
     ) -> web.StreamResponse:
-        """Answer what is no HTTP, without a line in the log for each probe of the internet."""
+        """Answer what is not HTTP, without a log line for every scan from the internet."""
         if status == HTTPStatus.INTERNAL_SERVER_ERROR and exc is not None:
             self.log_exception("Error handling request", exc_info=exc)
         answer = web.Response(status=status, text=f"{HTTPStatus(status).phrase}\n", headers=SERVER)
@@ -182,7 +184,7 @@ class _Connection(web.RequestHandler):
 
 
 def trust(request: web.BaseRequest) -> None:
-    """Note that the request's sender knows a webhook secret: its connection is closed last."""
+    """Note that the sender knows a webhook secret: its connection is closed last."""
     cast("_Connection", request.protocol).trusted = True
 
 
@@ -193,21 +195,21 @@ def _request(
     writer: AbstractStreamWriter,
     task: "asyncio.Task[None]",
 ) -> web.BaseRequest:
-    """Make the request of a head that has arrived: its body has a deadline of its own."""
+    """Return the request for a head that has arrived: its body has a deadline of its own."""
     connection, loop = cast("_Connection", protocol), task.get_loop()
     connection.body = payload
     connection.phase, connection.since = _Phase.REQUEST, loop.time()
     return web.BaseRequest(message, payload, protocol, writer, task, loop)
 
 
-# -- the certificate of direct TLS
+# -- the certificate for direct TLS
 
 
 class LiveCertificate:
     """The receiver's own certificate: `context` follows its PEM files, without a restart.
 
-    A new pair is first tried in a context of its own; only a sound one replaces what is served. New
-    connections get it, and those that are open go on as they are. Raises ConfigError at first.
+    A new pair is first tried in a separate context; only a valid one replaces the present one. New
+    connections use it, and open ones continue unchanged. Raises ConfigError at first.
     """
 
     def __init__(self, certificate: Path, key: Path, tracker: ProblemTracker, clock: Clock) -> None:
@@ -228,7 +230,7 @@ class LiveCertificate:
             ) from None
 
     async def look(self) -> None:
-        """Load a new pair if there is one, and report how long the one in force is good for."""
+        """Load a new pair if there is one, and report how long the current one is valid."""
         stamp = self._stamp()
         if stamp != self._seen:
             self._seen = stamp
@@ -256,7 +258,7 @@ class LiveCertificate:
         self._tracker.report(Scope("", _CERTIFICATE_CODES), found)
 
     def _stamp(self) -> list[tuple[int, int, int]]:
-        """Return what changes when a file does."""
+        """Return values that change when a file does."""
         stamp = []
         for path in (self._certificate, self._key):
             with contextlib.suppress(OSError):
@@ -265,11 +267,11 @@ class LiveCertificate:
         return stamp
 
     def _checked(self) -> tuple[ssl.SSLContext, int]:
-        """Return a context with the pair as it is now, and when the certificate ends (ms).
+        """Return a context with the present pair, and when the certificate expires (ms).
 
-        Raises OSError (ssl.SSLError is one) or ValueError where the pair is none.
+        Raises OSError (ssl.SSLError is one) or ValueError if the pair is invalid.
         """
-        from cryptography import x509  # noqa: PLC0415 -- only where the receiver serves TLS itself
+        from cryptography import x509  # noqa: PLC0415 -- only needed if the receiver serves TLS itself
 
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         context.minimum_version = ssl.TLSVersion.TLSv1_2

@@ -1,7 +1,7 @@
 """One delivery: check, verify, commit, acknowledge.
 
-An answer other than 2xx makes the service send the delivery again, so nothing is refused but what
-can never be right, or what cannot be committed now. Its age is no reason.
+Any answer other than 2xx makes the service send the delivery again, so only what can never be
+right, or cannot be committed now, is refused. Age is no reason to refuse.
 """
 
 import asyncio
@@ -34,15 +34,15 @@ log = get_logger()
 
 _LONGEST_ID = 200
 _LARGE_BODY = 65_536  # bytes; an order has a few thousand
-_LARGE_BODIES = 32 * 1_048_576  # bytes of large bodies on their way at a time
-_PATIENCE_S = 5.0  # with a signature that may be of a secret on its way; the sender waits 10 s
+_LARGE_BODIES = 32 * 1_048_576  # bytes of large bodies in transfer at a time
+_PATIENCE_S = 5.0  # for a signature with a secret that may arrive soon; the sender waits 10 s
 _LOG_EVERY_S = 60.0
 _SEVERAL = 3
 _WITHIN_S = 600.0
-_REPORT_EVERY_S = 10.0  # a flood of them is not a flood of writes
+_REPORT_EVERY_S = 10.0  # a flood of refusals must not become a flood of writes
 _DAY_S = 86_400.0
 ALL_REFUSED = "receiver.all_refused"
-COMMUNITIES = "communities/"  # how the end of a community's path begins
+COMMUNITIES = "communities/"  # prefix of the last part of a community's path
 _BAD_SIGNATURE = "receiver.bad_signature"
 _COMMUNITY_SIGNATURE = "community.bad_signature"
 
@@ -53,10 +53,10 @@ _COMMUNITY_SIGNATURE = "community.bad_signature"
 def signer_of(
     body: bytes, signature: str, secrets: Iterable[WebhookSecret]
 ) -> WebhookSecret | None:
-    """Return the secret of which `signature` is the lowercase hex HMAC-SHA256 of the raw body.
+    """Return the secret for which `signature` is the lowercase hex HMAC-SHA256 of the raw body.
 
-    Takes the same time whichever bytes differ, and whichever secret it is; None for whatever else
-    stands in the header.
+    Takes the same time whichever bytes differ, and whichever secret it is; None for any other
+    header value.
     """
     given = signature.encode("ascii") if signature.isascii() else b""
     found = None
@@ -71,7 +71,7 @@ def signer_of(
 
 
 class NotAnEnvelope(ValueError):
-    """The body is no JSON, or not the envelope of an event. The text says what is wrong with it."""
+    """The body is not JSON, or not the envelope of an event. The text says what is wrong."""
 
 
 Name = Annotated[str, Field(strict=True, min_length=1, max_length=512)]
@@ -79,7 +79,7 @@ Id = Annotated[str, BeforeValidator(lambda value: "" if value is None else str(v
 
 
 class Envelope(BaseModel):
-    """What the receiver has to know of a delivery; ids are "" where it names none."""
+    """What the receiver needs to know about a delivery; missing ids are ""."""
 
     model_config = ConfigDict(frozen=True)
 
@@ -88,7 +88,7 @@ class Envelope(BaseModel):
     store_id: Id = ""
     location_id: Id = ""
     community_id: Id = ""
-    data: Any = Field(repr=False)  # what the event says is for others to judge
+    data: Any = Field(repr=False)  # its content is checked elsewhere
 
 
 def read_envelope(body: bytes) -> Envelope:
@@ -104,13 +104,13 @@ def read_envelope(body: bytes) -> Envelope:
         return Envelope.model_validate(event)
     except ValidationError as failure:
         place = failure.errors(include_input=False, include_context=False)[0]["loc"]
-    # No cause: a body may hold a customer's data, and this goes into a log.
+    # No cause: a body may contain customer data, and this goes into a log.
     wrong = f"the field {place[0]} is missing or no text" if place else "the body is not an object"
     raise NotAnEnvelope(wrong)
 
 
 def _leniently(body: bytes) -> Any:  # noqa: ANN401 -- any JSON value
-    """Return what stands in JSON with a byte order mark, or with half of a surrogate pair."""
+    """Return the value of JSON with a byte order mark, or with half of a surrogate pair."""
     try:
         return _decoder.decode(body.decode("utf-8-sig"))
     except (ValueError, RecursionError):
@@ -121,7 +121,7 @@ def _refuse(constant: str) -> NoReturn:
     raise ValueError(constant)
 
 
-_decoder = json.JSONDecoder(parse_constant=_refuse)  # NaN and Infinity are no JSON
+_decoder = json.JSONDecoder(parse_constant=_refuse)  # NaN and Infinity are not JSON
 
 
 # -- refusals
@@ -129,11 +129,11 @@ _decoder = json.JSONDecoder(parse_constant=_refuse)  # NaN and Infinity are no J
 
 @dataclass(slots=True)
 class _Bad:
-    """Refused signatures of one path, since the last one that matched. Times are monotonic."""
+    """Refused signatures of one path since the last good one. Times are monotonic."""
 
     times: deque[float] = field(default_factory=lambda: deque(maxlen=_SEVERAL))
     count: int = 0
-    real: int = 0  # of them, those whose body could be the service's
+    real: int = 0  # those with a body that the service could have sent
     last_ms: int = 0
     reported_at: float | None = None
 
@@ -150,7 +150,7 @@ class Refusals:
         self._good: set[str] = set()  # the paths whose last delivery had a good signature
 
     def refused(self, store: str, reason: str, detail: str = "") -> None:
-        """Log it, or count it if that kind was logged within the last minute."""
+        """Log it, or count it if the same kind was logged within the last minute."""
         key = (store, reason)
         now = self._clock.monotonic()
         if now - self._logged.get(key, float("-inf")) < _LOG_EVERY_S:
@@ -161,10 +161,10 @@ class Refusals:
         log.warning("delivery.refused", store=store, reason=reason, detail=detail, others=others)
 
     def bad_signature(self, store: str, *, looks_real: bool) -> None:
-        """Note a signature that does not match: several within ten minutes are a problem.
+        """Record a signature that does not match: several within ten minutes are a problem.
 
-        `looks_real`: the body could be the service's. Where all of the last ones that do were
-        refused, no order arrives.
+        `looks_real`: the service could have sent the body. If the latest of those were all refused,
+        no order arrives.
         """
         now = self._clock.monotonic()
         self._good.discard(store)
@@ -183,7 +183,7 @@ class Refusals:
             self._report(store, bad)
 
     def good_signature(self, store: str) -> None:
-        """Note a signature that matches: the secret is right after all."""
+        """Record a signature that matches: the secret is right after all."""
         if store not in self._good:
             self._good.add(store)
             self._bad.pop(store, None)
@@ -219,7 +219,7 @@ class Refusals:
 
 
 def _codes(path: str) -> frozenset[str]:
-    """Return the problems of the end of a webhook's path: a store's, or a community's."""
+    """Return the problems for a webhook path: a store's, or a community's."""
     community = path.startswith(COMMUNITIES)
     return frozenset({_COMMUNITY_SIGNATURE} if community else {_BAD_SIGNATURE, ALL_REFUSED})
 
@@ -229,10 +229,10 @@ def _codes(path: str) -> frozenset[str]:
 
 @dataclass(frozen=True, slots=True)
 class Endpoint:
-    """What the deliveries of a store, or of a community, are checked by.
+    """What the deliveries of a store, or of a community, are checked against.
 
-    `store_id` is "" while it is not known. A store has no community's id, and the other way round.
-    `location_id` counts for secrets that name none of their own.
+    `store_id` is "" while it is unknown. A store has no community id, and vice versa. `location_id`
+    applies to secrets that have none of their own.
     """
 
     secrets: tuple[WebhookSecret, ...]
@@ -253,10 +253,10 @@ class _Refused(Exception):
 
 @dataclass(slots=True)
 class Deliveries:
-    """Receives deliveries for stores and communities, by the end of the path.
+    """Receives deliveries for stores and communities, by the last part of the path.
 
-    A store's is its name, a community's is `communities/` and its name; no name holds a slash.
-    `ids` are the location ids of stores, and the ids of communities.
+    For a store it is the store's name, for a community `communities/` and its name; names contain
+    no slash. `ids` are the location ids of stores, and the ids of communities.
     """
 
     settings: ReceiverSettings
@@ -274,9 +274,9 @@ class Deliveries:
     _log: Any = field(default_factory=log.bind)
 
     async def refresh(self, path: str) -> None:
-        """Read again what a path's deliveries are checked by: call it when a secret changes.
+        """Read again what a path's deliveries are checked against: call it when a secret changes.
 
-        `path` is its end. Deliveries that wait for the secret are looked at again.
+        Deliveries that wait for the secret are checked again.
         """
         secrets, own_id = webhook_secrets(self.ledger.vault, path), self.ids[path]
         if path.startswith(COMMUNITIES):
@@ -288,21 +288,21 @@ class Deliveries:
             expected.set()
 
     def expect(self, path: str) -> None:
-        """Let deliveries with an unknown signature wait a moment: a new secret is on its way."""
+        """Let deliveries with an unknown signature wait a moment: a new secret will arrive."""
         self._expected.setdefault(path, asyncio.Event())
 
     async def receive(self, request: web.BaseRequest, store: str) -> web.Response:
         """Answer one delivery.
 
-        success_status: it is on disk, now or since before. 400 no JSON or no envelope. 401 the
-        signature is not one of this store's secrets (of which there are none before it is
-        connected), or the body is another store's. 404 no such store. 408 the body came too
-        slowly. 411, 413, 415 no length, too long, encoded or no JSON by its type. 503 the
-        database cannot be written, or too many large bodies are on their way.
+        success_status: it is on disk, now or already before. 400 not JSON or not an envelope. 401
+        the signature does not match this store's secrets (there are none before it is connected),
+        or the body is another store's. 404 no such store. 408 the body came too slowly. 411, 413,
+        415 no length, too long, encoded or not declared as JSON. 503 the database cannot be
+        written, or too many large bodies are in transfer.
         """
         endpoint = self._endpoints.get(store)
         if endpoint is None:
-            # Its name is the sender's invention, and stays out of the log.
+            # The sender made up its name, so it stays out of the log.
             return self._refused("", _Refused(404, "no_such_store"))
         try:
             delivery = await self._check(request, store, endpoint)
@@ -375,7 +375,7 @@ class Deliveries:
         )
 
     async def _body(self, request: web.BaseRequest) -> bytes:
-        """Return the body; whose it is, only its signature says."""
+        """Return the body; only its signature proves where it came from."""
         length, headers = request.content_length, request.headers
         if length is None or "Transfer-Encoding" in headers:
             raise _Refused(411, "no_length")
@@ -390,7 +390,7 @@ class Deliveries:
             await request.writer.write(b"HTTP/1.1 100 Continue\r\n\r\n")
             request.writer.output_size = 0
         content = request.content
-        if content.is_eof():  # as a rule it has come with the head
+        if content.is_eof():  # it usually comes with the head
             return content.read_nowait()
         large = length if length > _LARGE_BODY else 0
         if large and self._large_bodies + large > _LARGE_BODIES:
@@ -408,7 +408,7 @@ class Deliveries:
 
 
 def _looks_real(body: bytes, endpoint: Endpoint) -> bool:
-    """Whether the service could have sent it: it names the store's id, which no stranger knows."""
+    """Return whether the service could have sent it: strangers do not know the store's id."""
     try:
         envelope = read_envelope(body)
     except NotAnEnvelope:

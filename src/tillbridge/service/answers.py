@@ -1,15 +1,15 @@
-"""From an HTTP status and the error envelope to the failure, and from that to the retry. Pure.
+"""From HTTP status and error envelope to a failure, and from the failure to the retry. Pure.
 
-Specification: Errors. Clients branch on code; where there is none, the status decides. The type of
-the failure says how to recover, and this table is the only retry policy:
+Specification: Errors. Clients branch on the code; without one, the status decides. The type of the
+failure says how to recover, and this table is the only retry policy:
 
 | failure | decision |
 |---|---|
 | 401 | refresh the token once, repeat once |
 | 400, 403, 404, 409, 422, consent lost, unknown codes | give up |
 | 429 | nobody calls before Retry-After has passed |
-| 500, 502, 503, no connection, a line dropped under a read | backoff with full jitter, capped |
-| 504, or a line dropped after a write was sent | read state; repeat only where it was not applied |
+| 500, 502, 503, no connection, connection lost during a read | backoff with full jitter, capped |
+| 504, or connection lost after sending a write | read state; repeat only if it was not applied |
 """
 
 import math
@@ -68,7 +68,7 @@ def failure_of(
     kind: Kind,
     now_ms: int,
 ) -> ServiceError:
-    """Return the failure for an answer that is not 2xx; `body` is its JSON value, of any kind."""
+    """Return the failure for an answer that is not 2xx; `body` is its JSON value, if any."""
     code, message = _envelope(body)
     text = _text(status, message)
     if status == 429:
@@ -76,7 +76,7 @@ def failure_of(
         return RateLimited(
             text, retry_after_s=wait, code=code or "rate.limited", operation=operation
         )
-    # Redirects are never followed with a token; other statuses are as unknown codes: never again.
+    # Redirects are never followed with a token; other statuses are like unknown codes: give up.
     failure: type[ServiceError] = Refused
     if code == CONSENT_REVOKED:
         failure = ConsentLost
@@ -85,16 +85,16 @@ def failure_of(
     elif status == 409:
         failure = Conflict
     elif status >= 500:
-        # Beyond the table are only gateways' own numbers (52x), which know as little as a 504 does.
+        # Beyond the table there are only gateways' own codes (52x), which know as little as a 504.
         unknown = kind is Kind.WRITE and status not in {500, 502, 503}
         failure = OutcomeUnknown if unknown else ServiceDown
     return failure(text, code=code, status=status, operation=operation)
 
 
 def retry_after_s(headers: Mapping[str, str], *, now_ms: int) -> float:
-    """Return Retry-After in seconds, given in seconds or as an HTTP date; 1 where it is missing.
+    """Return Retry-After in seconds, from seconds or an HTTP date; 1 if it is missing.
 
-    A date is measured against the answer's own Date, so that a wrong clock here does not matter.
+    A date is compared with the answer's own Date, so that a wrong local clock does not matter.
     """
     given = headers.get("Retry-After", "").strip()
     try:
@@ -139,7 +139,7 @@ def _text(status: int, message: str) -> str:
 
 
 def problem_of(failure: ServiceError) -> str | None:
-    """Return the code of the problem that `failure` shows, None where it is the call's own."""
+    """Return the problem code for `failure`; None if only this call is concerned."""
     match failure:
         case Unreachable() | ServiceDown() | OutcomeUnknown():
             return "service.unreachable"
@@ -149,17 +149,17 @@ def problem_of(failure: ServiceError) -> str | None:
                 CONSENT_MISSING: "consent.missing",
             }.get(code, "consent.expired")
         case Unauthorised():
-            return "service.token_refused"  # a fresh one, too: it was refreshed and sent again
+            return "service.token_refused"  # even a fresh one: it was refreshed and sent again
         case _:
             return _BY_CODE.get(failure.code)
 
 
-# -- how to go on
+# -- what to do next
 
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """How far one call goes before it is left to the caller's own timer. Durations in seconds."""
+    """How long one call keeps trying before it is left to the caller. Durations in seconds."""
 
     max_attempts: int = 5
     backoff_first_s: float = 0.5
@@ -188,7 +188,7 @@ class RefreshToken:
 
 @dataclass(frozen=True, slots=True)
 class ReadState:
-    """After this many seconds read the state; where it shows nothing, and `repeat`, try again."""
+    """Read the state after this many seconds; if it shows nothing and `repeat`, try again."""
 
     seconds: float
     repeat: bool
@@ -211,9 +211,9 @@ def decide(
     random: float,
     limits: Limits,
 ) -> Decision:
-    """Return how to go on after try number `attempt` (from 1) ended in `failure`.
+    """Return what to do after try number `attempt` (from 1) failed with `failure`.
 
-    `refreshed` says whether this call has already had its new token; `random` is from [0, 1].
+    `refreshed` says whether this call already got its new token; `random` is from [0, 1].
     """
     more = attempt < limits.max_attempts
     pause = backoff(attempt, random=random, limits=limits)
@@ -232,6 +232,6 @@ def decide(
 
 
 def backoff(attempt: int, *, random: float, limits: Limits) -> float:
-    """Return a full-jitter pause in seconds: anything up to a bound that doubles up to a cap."""
-    doublings = min(attempt - 1, 32)  # beyond that the cap holds anyway, and floats overflow
+    """Return a full-jitter pause in seconds: random up to a bound that doubles up to a cap."""
+    doublings = min(attempt - 1, 32)  # beyond that the cap applies anyway, and floats overflow
     return random * min(limits.backoff_cap_s, limits.backoff_first_s * 2.0**doublings)

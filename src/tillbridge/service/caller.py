@@ -1,10 +1,9 @@
-"""One call, carried through: what hinders it, its turn, its token, and the retry policy.
+"""One call from start to finish: what prevents it, its turn, its token, and the retry policy.
 
-Every endpoint of the specification that the bridge calls is a row of one table. Who calls the
-service next, when not all may: orders first. A 429 closes the gate for every store of
-the bridge until Retry-After has passed (on the monotonic clock). Then one waiting call goes alone,
-as a probe, the most urgent first; once the service has answered it, the rest follow in order. A few
-places are kept free for orders at all times.
+Every endpoint that the bridge calls is a row of one table. If not all calls may go, orders go
+first. A 429 closes the gate for every store of the bridge until Retry-After has passed (on the
+monotonic clock). Then one waiting call goes alone as a probe, the most urgent one; once the service
+has answered it, the others follow in order. A few places are always reserved for orders.
 """
 
 import asyncio
@@ -62,9 +61,9 @@ class Priority(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class Endpoint:
-    """One call: `{}` in the path, which is below the root, stands for an id.
+    """One call: `{}` in the path, which is relative to the root, is replaced by an id.
 
-    `kind` says whether a repeat needs a look at the state first.
+    `kind` says whether the state has to be read before a repeat.
     """
 
     method: str
@@ -74,7 +73,7 @@ class Endpoint:
 
 
 _reads = partial(Endpoint, "GET", kind=Kind.READ)
-# As to retries a read: nothing can be looked up, and a repeat does no harm.
+# For retries it counts as a read: there is no state to look up, and a repeat does no harm.
 _asks = partial(Endpoint, "POST", kind=Kind.READ)
 
 _ORDERS, _MENU, _POLL = Priority.ORDERS, Priority.MENU, Priority.POLL
@@ -83,7 +82,7 @@ _AVAILABILITY = Priority.AVAILABILITY
 ENDPOINTS = {
     # onboarding and tokens
     "signup.url": _asks("pos/signup_url", _MENU),
-    # A code that was used up by a lost answer is refused, and the merchant consents again.
+    # If a lost answer used up the code, the repeat is refused, and the merchant consents again.
     "oauth.exchange": _asks("oauth2/token", _ORDERS),
     "oauth.mint": _asks("oauth2/token", _ORDERS),
     "oauth.refresh": _asks("oauth2/refresh", _ORDERS),
@@ -132,7 +131,7 @@ class GateClosed(RateLimited):
 
 
 class Gate:
-    """The one way to a service, for all stores. `for_orders` places are never lent to others."""
+    """The single entrance to a service, for all stores. `for_orders` places are only for orders."""
 
     def __init__(self, *, places: int = 8, for_orders: int = 2) -> None:
         self._places = places
@@ -141,8 +140,8 @@ class Gate:
         self._queue: list[tuple[Priority, int, asyncio.Future[int]]] = []
         self._numbers = itertools.count()
         self._closed_until = 0.0
-        self._closings = 0  # an answer to a call from before the last one opens nothing
-        self._probing = False  # since it was closed: no call has been answered yet
+        self._closings = 0  # an answer to a call from before the last closing opens nothing
+        self._probing = False  # since it was closed, no call has been answered yet
         self._timer: asyncio.TimerHandle | None = None
 
     def closed_for_s(self) -> float:
@@ -151,9 +150,9 @@ class Gate:
 
     @asynccontextmanager
     async def passage(self, priority: Priority, *, patience_s: float) -> AsyncIterator[None]:
-        """Wait for one's turn, for at most `patience_s`; then raises GateClosed.
+        """Wait for a turn, for at most `patience_s`; then raise GateClosed.
 
-        What the call raises inside says how the gate goes on: RateLimited closes it.
+        What the call inside raises decides about the gate: RateLimited closes it.
         """
         if self._probing and (closed_for := self.closed_for_s()) > patience_s:
             raise _closed(closed_for)
@@ -162,9 +161,9 @@ class Gate:
         self._admit()
         try:
             async with asyncio.timeout(patience_s):
-                closings = await turn  # how often the gate was closed until then
+                closings = await turn  # how many times the gate had been closed by then
         except BaseException as trouble:
-            if turn.done() and not turn.cancelled():  # the turn came just then: hand it on
+            if turn.done() and not turn.cancelled():  # the turn came at this moment: pass it on
                 self._inside -= 1
             turn.cancel()
             self._admit()
@@ -191,10 +190,10 @@ class Gate:
             self._admit()
 
     def _admit(self) -> None:
-        """Let in whoever may go now, and set the timer for the rest."""
+        """Let in every call that may go now, and set the timer for the others."""
         while self._queue:
             priority, _number, turn = self._queue[0]
-            if turn.done():  # gave up meanwhile
+            if turn.done():  # gave up in the meantime
                 heapq.heappop(self._queue)
                 continue
             if self._probing and (closed_for := self.closed_for_s()) > 0:
@@ -219,9 +218,9 @@ def _closed(seconds: float) -> GateClosed:
 
 @dataclass(frozen=True, slots=True)
 class Contact:
-    """What came of a call: `ok` says whether the service was there, whatever it answered.
+    """The result of a call: `ok` says whether the service was reached, whatever it answered.
 
-    `took_s` is how long it took in all, with its waits and repetitions.
+    `took_s` is the total duration, with waits and repetitions.
     """
 
     operation: str
@@ -231,10 +230,10 @@ class Contact:
 
 
 OnContact = Callable[[Contact], None]
-# Returns why a call (by its operation) is not to be made now; None where it may be.
+# Returns why a call (by its operation) must not be made now, or None.
 Hindrance = Callable[[str], ServiceError | None]
 Sleep = Callable[[float], Awaitable[None]]
-# Reads the state after a write of unknown outcome, and returns whether the write was applied.
+# Reads the state after a write with unknown outcome, and returns whether it was applied.
 Settle = Callable[[], Awaitable[bool]]
 
 
@@ -243,16 +242,16 @@ def ignore_contact(_contact: Contact) -> None:
 
 
 def nothing_hinders(_operation: str) -> None:
-    """Let every call be made."""
+    """Allow every call."""
 
 
 @dataclass(frozen=True, slots=True)
 class Write:
-    """How a write of unknown outcome is cleared up before it is repeated.
+    """How to clarify a write with unknown outcome before repeating it.
 
-    `settle` reads the state. A write without it is such that its repeat shows it: an upsert, or an
-    order's transition, where `proof` is the code of the 409 that a repeat meets if the first try
-    was applied, also that of an earlier call which ended unknown.
+    `settle` reads the state. Without it, the repeat itself shows the outcome: an upsert, or an
+    order's transition, where `proof` is the code of the 409 that a repeat gets if the first try was
+    applied, including an earlier call with unknown outcome.
     """
 
     settle: Settle | None = None
@@ -264,7 +263,7 @@ _PLAIN = Write()
 
 @dataclass(slots=True)
 class _Course:
-    """How far one call has come."""
+    """The progress of one call."""
 
     request: Request
     priority: Priority
@@ -280,9 +279,9 @@ class _Course:
 
 @dataclass(slots=True)
 class Caller:
-    """Carries calls through for one store; the transport and the gate are shared by all.
+    """Makes calls for one store; the transport and the gate are shared by all.
 
-    `credential` is the token that calls are signed with, None for none.
+    `credential` is the token to send, None for none.
     """
 
     transport: Transport
@@ -293,8 +292,9 @@ class Caller:
     hindrance: Hindrance = nothing_hinders
     sleep: Sleep = asyncio.sleep
     jitter: Callable[[], float] = random.random
-    _away: set[str] = field(default_factory=set)  # operations whose last call found no service
-    # Addresses of writes with a `proof` whose last call ended unknown: the next one is a repeat.
+    # Operations whose last call did not reach the service.
+    _away: set[str] = field(default_factory=set)
+    # URLs of writes with a `proof` whose last outcome is unknown: the next call is a repeat.
     _doubted: set[str] = field(default_factory=set)
 
     async def call(
@@ -308,15 +308,15 @@ class Caller:
         url: str = "",
         authorization: str = "",
     ) -> Answer:
-        """Return the answer to a call of the table, repeated as the policy says.
+        """Return the answer to a call of the table, repeated according to the policy.
 
-        `body` is JSON, or already encoded; `url`, `priority` and `authorization` are in place of
-        the table's and the credential's. A call whose last one found no service is tried once: the
-        back-off goes on where it was, in the hands of whoever calls again, and does not begin anew
+        `body` is JSON, or already encoded; `url`, `priority` and `authorization` replace those of
+        the table and the credential. If an operation's last call did not reach the service, it is
+        tried only once: whoever calls again continues the backoff, instead of starting a new one
         with each call.
 
         Raises a ServiceError: OutcomeUnknown whenever one of the tries may have been applied,
-        however the last one ended, unless that says for certain that the call will never be.
+        however the last one ended, unless that proves that the call will never be applied.
         """
         if (hindered := self.hindrance(operation)) is not None:
             raise hindered
@@ -376,7 +376,7 @@ class Caller:
         write: Write = _PLAIN,
         priority: Priority | None = None,
     ) -> T:
-        """Return the answer to a `call` as a value of this kind; Refused where it is none."""
+        """Return the answer to a `call` as a value of this type; Refused if it is not one."""
         answer = await self.call(operation, *ids, body=body, write=write, priority=priority)
         return read(kind, answer.body, operation)
 
@@ -421,7 +421,7 @@ class Caller:
                 course.refreshed = True
                 course.attempt -= 1  # the token failed, not the call
                 if self.credential is None or await self.credential.renewed(course.token) is None:
-                    raise failure  # another token was refused lately, too
+                    raise failure  # another token was also refused recently
             case HoldAll():
                 pass  # the gate waits, for every store
             case Wait(seconds=seconds):

@@ -5,13 +5,13 @@ gate, so that orders of any store go before menus of any other.
 
 Stores: Specification: Stores and integrations. Menus: Menus and items; Menu sync job; Menu sync
 status. Patches and availability are upserts keyed on external ids, so that repeating one does no
-harm. Of a push or a batch of unknown outcome the sync status tells whether it was applied: it is
-not repeated.
+harm. If the outcome of a push or a batch is unknown, the sync status tells whether it was applied:
+it is not repeated.
 
 Orders: Orders; Order lifecycle driven from the POS. There is no call that reads an order, so after
-an unknown outcome the repeat is the reading: where it meets 409 `order.invalid_transition`, the
-first try was applied. (It may also be that the order was cancelled meanwhile; then the next
-transition is refused, and the orders' flow reconciles.)
+an unknown outcome the call itself is repeated: a 409 `order.invalid_transition` means that the
+first try was applied. (Or the order was cancelled in the meantime; then the next transition is
+refused, and the orders' flow reconciles.)
 """
 
 import asyncio
@@ -61,7 +61,7 @@ INVALID_TRANSITION = "order.invalid_transition"
 _TRANSITION = Write(proof=INVALID_TRANSITION)
 
 # Seconds between looks at the sync status after a push whose answer was lost: the service may have
-# accepted it as a job, which moves the status only at its end, and must not be given a second one.
+# accepted it as a job, which changes the status only at its end, and must not get a second one.
 _JOB_LOOKS_S = (0.0, 2.0, 4.0, 8.0)
 
 
@@ -87,10 +87,10 @@ class StoreCalls(Calls):
     async def integrate(
         self, store_id: str, request: types.IntegrationRequest
     ) -> types.IntegrationWithSecret:
-        """Integrate the store. Only this answer shows the webhook secret.
+        """Integrate the store. Only this answer contains the webhook secret.
 
-        Raises Conflict `integration.already_exists` where it is integrated, and also where the
-        answer was lost on the way: the secret went with it.
+        Raises Conflict `integration.already_exists` if it is integrated, and also if the answer was
+        lost: the secret is lost with it.
         """
         operation = "integrations.create"
 
@@ -117,7 +117,7 @@ class StoreCalls(Calls):
     async def change_integration(self, store_id: str, **changed: str | bool) -> types.Integration:
         """Change `webhook_url`, `notification_email`, `menu_sync_direction`, `auto_accept_orders`.
 
-        Only what is named changes.
+        Only the given fields change.
         """
 
         async def settle() -> bool:
@@ -134,10 +134,10 @@ class StoreCalls(Calls):
     async def rotate_webhook_secret(self, store_id: str, field: str) -> types.IntegrationWithSecret:
         """Rotate the webhook secret in the update call; `field` is the service's name for that.
 
-        The name is not shown in the specification, which also lets no answer but that of
-        integrate-store show a secret: `webhook_secret` is "" where this one does not.
+        The specification does not show the name, and says that only integrate-store returns a
+        secret: `webhook_secret` is "" if this answer has none.
         """
-        # Of several tries the last one's secret counts: repeating does no harm.
+        # After several tries the last secret counts: repeating does no harm.
         answer = await self._call("integrations.rotate", store_id, body={field: True})
         rotated = types.read(types.Integration, answer.body, answer.operation)
         return types.IntegrationWithSecret(rotated, text(answer.body.get("webhook_secret"), ""))
@@ -179,15 +179,15 @@ class StoreCalls(Calls):
 
 
 class MenuCalls(Calls):
-    """Sends the menu to the service, its availability before the rest."""
+    """Sends the menu to the service."""
 
-    _warned_of = ""  # the job whose poll_url was a stranger's
-    _writes = 0  # begun or ended: whether another call may have moved last_synced_at
+    _warned_of = ""  # the job with a foreign poll_url
+    _writes = 0  # started or ended: whether another call may have changed last_synced_at
 
     async def push_menus(self, store_id: str, body: Mapping[str, Any]) -> types.PushAnswer:
-        """Push the whole menu. It is done at once, or accepted as a background job.
+        """Push the complete menu. It is done immediately, or accepted as a background job.
 
-        Should the answer be lost, a `last_synced_at` that has moved shows that the push was applied
+        If the answer is lost, a `last_synced_at` that has changed shows that the push was applied
         (`settled_by` "status").
         """
         operation = "menus.push"
@@ -206,11 +206,11 @@ class MenuCalls(Calls):
         body: Mapping[str, Any],
         looks_after_s: Sequence[float] = (0.0,),
     ) -> tuple[int | None, Answer]:
-        """Write what is not to be repeated once it was applied; return when the last sync was.
+        """Make a write that must not be repeated once applied; return the time of the last sync.
 
-        The sync status is read first: should the answer be lost, a `last_synced_at` that has moved
-        shows that the write was applied. One that has not moved shows nothing where another write
-        of this bridge was under way. `looks_after_s` are the pauses before each look.
+        The sync status is read first: if the answer is lost, a changed `last_synced_at` shows that
+        the write was applied. It proves nothing if another write of this bridge was running.
+        `looks_after_s` are the pauses before each look.
         """
         data = encode(body)
         before = (await self.menu_status(store_id, priority=Priority.MENU)).last_synced_at
@@ -234,8 +234,8 @@ class MenuCalls(Calls):
     async def menu_job(self, store_id: str, job_id: str, *, poll_url: str = "") -> types.MenuJob:
         """Return the state of a background push. Raises Refused `menu.job_not_found` if it is gone.
 
-        A `poll_url` that is not the service's own is never called: the job is asked for under the
-        path that the specification gives it.
+        A foreign `poll_url` is never called: the job is then read from the path in the
+        specification.
         """
         url = ""
         try:
@@ -256,7 +256,7 @@ class MenuCalls(Calls):
     async def batch(self, store_id: str, body: Mapping[str, Any]) -> types.BatchResult:
         """Add, update and delete several items in one call; for a lost answer, see `push_menus`.
 
-        An add that is repeated names an item that is there already, a delete one that is gone.
+        A repeated add names an item that already exists, a repeated delete one that is gone.
         """
         _before, answer = await self._write_once(store_id, "menus.batch", body)
         return (
@@ -288,10 +288,10 @@ class MenuCalls(Calls):
     async def push_tables(
         self, store_id: str, tables: Sequence[Table], *, cleared: Collection[str] = ()
     ) -> list[types.TableQr]:
-        """Push the whole floor plan: tables that are missing from it are deactivated.
+        """Push the complete floor plan: missing tables are deactivated.
 
         `cleared` are the external ids of tables that have lost their zone: an upsert without the
-        field may leave the old one, so theirs is sent empty.
+        field may keep the old one, so theirs is sent empty.
         """
         body = encode(
             {"tables": [_table(each, cleared=each.external_id in cleared) for each in tables]}
@@ -304,8 +304,8 @@ class MenuCalls(Calls):
         self, kind: type[T], operation: str, store_id: str, *ids: str, body: object
     ) -> T:
         async def settle() -> bool:
-            # The status does not say which items were accepted, only whether it makes sense to go
-            # on (it fails where the integration is gone); the repeat then gives the answer.
+            # The status does not say which items were accepted, only whether it makes sense to
+            # continue (it fails if the integration is gone); the repeat then gives the answer.
             await self.menu_status(store_id, priority=ENDPOINTS[operation].priority)
             return False
 
@@ -336,7 +336,7 @@ class OrderBodies:
 
 
 def _filled(template: Mapping[str, Any], status: str) -> dict[str, Any]:
-    """Return the status body with `{status}` replaced wherever it stands, nested values too."""
+    """Return the status body with `{status}` replaced everywhere, also in nested values."""
 
     def fill(value: object) -> object:
         if isinstance(value, str):
@@ -375,7 +375,7 @@ class OrderCalls(Calls):
     ) -> None:
         """Cancel the order: `reason` is for the customer, `message` (optional) for support.
 
-        The customer is refunded. Raises Conflict where the order cannot be cancelled any more.
+        The customer is refunded. Raises Conflict if the order cannot be cancelled any more.
         """
         body = {"reason": reason, "reason_code": reason_code.value}
         if message:
@@ -384,7 +384,7 @@ class OrderCalls(Calls):
 
 
 class ServiceClient(StoreCalls, MenuCalls, OrderCalls):
-    """All calls of one store; see the three groups it is made of."""
+    """All calls of one store, in three groups."""
 
 
 # -- the link to one service
@@ -483,7 +483,7 @@ class ServiceLink:
         return await self.oauth.mint(access.audience, access.scope)
 
     async def close(self) -> None:
-        """End refreshes nobody waits for, and close the connections."""
+        """Cancel refreshes that nobody waits for, and close the connections."""
         for token in (*self._store_tokens, *self._app_tokens.values()):
             await token.close()
         await self._transport.close()

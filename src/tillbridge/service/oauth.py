@@ -1,7 +1,7 @@
-"""The merchant's consent, and merchants who are new: authorize URL, code, refresh, signup.
+"""The merchant's consent, and new merchants: authorize URL, code, refresh, signup.
 
-Specification: Authentication; Onboarding and tokens. Failures of these calls never quote what was
-sent or answered: both hold secrets, or name a person.
+Specification: Authentication; Onboarding and tokens. Failures of these calls never quote requests
+or answers: both contain secrets or personal data.
 """
 
 import base64
@@ -30,7 +30,7 @@ _REFUSALS = (Refused, Unauthorised, ConsentLost, Conflict)
 
 
 def new_state() -> str:
-    """Return a value nobody can guess, to tell our redirect from a forged one."""
+    """Return an unguessable value that distinguishes our redirect from a forged one."""
     return secrets.token_urlsafe(32)
 
 
@@ -52,11 +52,11 @@ def authorize_url(
 
 @dataclass(frozen=True, slots=True)
 class App:
-    """Who the bridge is to the service; the secret is asked for only when it is sent.
+    """The bridge's identity at the service; the secret is only fetched when it is sent.
 
-    `scope_field` is how an app-level token's scopes are asked for, which the specification does
-    not show. `token_store` makes the place where such tokens are stored. `signup_with_secret` says
-    whether a signup carries id and secret (Basic) or the id alone.
+    `scope_field` is the field for an app-level token's scopes, which the specification does not
+    show. `token_store` creates the store for such tokens. `signup_with_secret` says whether a
+    signup is sent with id and secret (Basic) or with the id alone.
     """
 
     client_id: str
@@ -68,7 +68,7 @@ class App:
 
 
 class OAuth:
-    """The two token endpoints. `client_secret` is asked for at each exchange, and never stored."""
+    """The two token endpoints. `client_secret` is fetched for each exchange, and never stored."""
 
     def __init__(self, caller: Caller, app: App, *, clock: Clock) -> None:
         self._caller = caller
@@ -78,8 +78,8 @@ class OAuth:
     async def exchange(self, code: str) -> Tokens:
         """Return the tokens for an authorization code.
 
-        Raises Refused: code `auth.invalid_grant` where the code is used up or expired, and
-        `auth.invalid_client` where the client id or secret is wrong.
+        Raises Refused: code `auth.invalid_grant` if the code is used up or expired, and
+        `auth.invalid_client` if the client id or secret is wrong.
         """
         asked_ms = self._clock.now_ms()
         body = {
@@ -111,8 +111,8 @@ class OAuth:
     async def refresh(self, refresh_token: str) -> AccessGrant:
         """Return a fresh access token. The answer contains no refresh token: keep the old one.
 
-        Raises ConsentLost where the consent has expired or was revoked, and Refused with code
-        `auth.invalid_client` where it is the app that is not known.
+        Raises ConsentLost if the consent has expired or was revoked, and Refused with code
+        `auth.invalid_client` if the app is unknown.
         """
         body = {"grant_type": "refresh_token", "refresh_token": refresh_token}
         try:
@@ -127,8 +127,8 @@ class OAuth:
     async def mint(self, audience: str, scope: str = "") -> AccessGrant:
         """Return an app-level token. Specification: Authentication, rule 3.
 
-        "" leaves a field out. Raises Refused: code `auth.invalid_client` where the client id or
-        secret is wrong, and where the service knows no such audience or scope.
+        "" omits a field. Raises Refused: code `auth.invalid_client` if the client id or secret is
+        wrong, and for an unknown audience or scope.
         """
         body = {
             "grant_type": "client_credentials",
@@ -201,7 +201,7 @@ def _not_granted(failure: ServiceError, text: str, fix: str) -> Refused:
 
 @dataclass(frozen=True, slots=True)
 class SignupAddress:
-    """The store's address. What is "" is not sent."""
+    """The store's address. Empty fields are not sent."""
 
     street_address: str = ""
     city: str = ""
@@ -212,7 +212,7 @@ class SignupAddress:
 
 @dataclass(frozen=True, slots=True)
 class SignupRequest:
-    """Who signs up, with which store. What is "" is not sent.
+    """Who signs up, with which store. Empty fields are not sent.
 
     `location_id` becomes the store's default external_store_id; `business_phone` is in
     international format, `locale` a language-region tag, `flow_type` "login", "signup" or "".
@@ -231,14 +231,14 @@ class SignupRequest:
 
 @dataclass(frozen=True, slots=True)
 class SignupUrl:
-    """Where the merchant goes on. `as_login`: the merchant exists, and signs in instead."""
+    """Where the merchant continues. `as_login`: the merchant exists, and signs in instead."""
 
     url: str
     as_login: bool = False
 
 
 class Signup:
-    """Provisions a merchant and a store. Specification: POST /pos/signup_url."""
+    """Creates a merchant and a store. Specification: POST /pos/signup_url."""
 
     def __init__(self, caller: Caller, app: App) -> None:
         self._caller = caller
@@ -247,9 +247,9 @@ class Signup:
     async def url(self, wanted: SignupRequest, state: str) -> SignupUrl:
         """Return the authorize URL; `state` comes back with the redirect.
 
-        A merchant who exists is asked to log in instead (409 onboarding.merchant_exists, retried
-        once). Raises Conflict where that meets another store mapping too, Refused with
-        `auth.invalid_client` where the id or secret is wrong, Refused for a field not accepted.
+        An existing merchant has to log in instead (409 onboarding.merchant_exists, retried once).
+        Raises Conflict if that also meets another store mapping, Refused with `auth.invalid_client`
+        if the id or secret is wrong, Refused for a field that is not accepted.
         """
         try:
             return SignupUrl(await self._ask(wanted, state))
@@ -273,7 +273,7 @@ class Signup:
             basic = f"Basic {base64.b64encode(pair.encode()).decode('ascii')}"
         else:
             body["client_id"] = app.client_id
-        # A repeat gives another URL, and the first one leads nowhere.
+        # A repeat returns another URL, and the first one becomes useless.
         try:
             answer = await self._caller.call("signup.url", body=body, authorization=basic)
         except (Unauthorised, Refused, ConsentLost) as failure:

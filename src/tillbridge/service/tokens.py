@@ -23,7 +23,7 @@ from tillbridge.core.log import get_logger
 from tillbridge.service.answers import CONSENT_MISSING
 from tillbridge.service.types import Tokens
 
-_NEXT_EARLY_TRY_S = 10.0  # so that orders are not held up by one vain refresh after the other
+_NEXT_EARLY_TRY_S = 10.0  # so that orders do not wait for one futile refresh after another
 _FIRST_RENEWAL_WAIT_S = 10.0
 _LONGEST_RENEWAL_WAIT_S = 300.0
 _LONGEST_STORED_S = 3600.0  # access token lifetime: a wall clock set back must not stretch it
@@ -33,7 +33,7 @@ _log = get_logger()
 
 
 class TokenStore:
-    """Where one store's tokens are stored; here in memory, until the program ends.
+    """Stores one store's tokens; this class in memory, until the program ends.
 
     Subclasses store them encrypted. Both methods may block; they run in a thread.
     """
@@ -42,7 +42,7 @@ class TokenStore:
         self._tokens = tokens
 
     def load(self) -> Tokens | None:
-        """Return what is stored, None where there is nothing readable."""
+        """Return the stored tokens, or None if there is nothing readable."""
         return self._tokens
 
     def save(self, tokens: Tokens) -> None:
@@ -63,10 +63,10 @@ class AccessGrant:
 
 
 class CachedToken(ABC):
-    """An access token: renewed early, by one call however many wait for it.
+    """An access token: renewed early, by a single call however many wait for it.
 
-    Its age is measured on the monotonic clock. A token that the service refuses is renewed once
-    for all who used it. What the renewal meets is raised as it is.
+    Its age is measured on the monotonic clock. A token that the service refuses is renewed once for
+    everybody who used it. Failures of the renewal are raised unchanged.
     """
 
     def __init__(self, *, clock: Clock, early_s: float) -> None:
@@ -74,17 +74,17 @@ class CachedToken(ABC):
         self._longest_early_s = early_s
         self._loaded = False
         self._token = ""
-        self._renew_at = 0.0  # monotonic; 0 where there is no token that may be used
+        self._renew_at = 0.0  # monotonic; 0 if there is no usable token
         self._dead_at = 0.0  # monotonic
         self._renewing: asyncio.Task[str] | None = None
-        # Minting a token per request counts against the rate limit (specification: Limits). One
-        # that is refused soon after its renewal was not refused for its age: the next renewal
-        # waits for ten seconds, then for twice as long each time, up to five minutes.
+        # Minting a token per request counts against the rate limit (specification: Limits). A token
+        # that is refused soon after its renewal was not refused because of its age: the next
+        # renewal waits for ten seconds, then twice as long each time, up to five minutes.
         self._renewed_at = float("-inf")  # monotonic; after a refusal
         self._renewal_wait_s = 0.0
 
     async def access_token(self) -> str:
-        """Return a token that is good for a while."""
+        """Return a token that stays valid for a while."""
         if self._clock.monotonic() < self._renew_at:
             return self._token
         token = await self._current()
@@ -96,20 +96,20 @@ class CachedToken(ABC):
             now = self._clock.monotonic()
             if now < self._dead_at:
                 self._renew_at = now + _NEXT_EARLY_TRY_S
-                return token  # early is only early: this one still works
+                return token  # it was renewed early, so this one still works
             raise
 
     async def renewed(self, refused: str) -> str | None:
-        """Return another token than the one the service has just refused with a 401.
+        """Return another token than the one that the service has just refused with a 401.
 
-        None where such a renewal has not helped a moment ago.
+        None if such a renewal has not helped a moment ago.
         """
         token = await self._current()
         if token and token != refused:
-            return token  # somebody else has renewed it meanwhile
+            return token  # somebody else has renewed it in the meantime
         age_s = self._clock.monotonic() - self._renewed_at
         if age_s >= 2 * _LONGEST_RENEWAL_WAIT_S:
-            self._renewal_wait_s = 0.0  # it was good for some time
+            self._renewal_wait_s = 0.0  # it was valid for some time
         if age_s < self._renewal_wait_s:
             return None
         token = await self._shared_renewal()
@@ -118,18 +118,18 @@ class CachedToken(ABC):
         self._renewal_wait_s = min(longer_s, _LONGEST_RENEWAL_WAIT_S)
         return token
 
-    def mark_lost(self, failure: ConsentLost, token: str) -> None:  # noqa: B027 -- no consent is behind an app's
+    def mark_lost(self, failure: ConsentLost, token: str) -> None:  # noqa: B027 -- an app's token has no consent
         """Take note that the service answered a call with `token` that the consent is gone."""
 
     async def close(self) -> None:
-        """End a renewal that nobody waits for any more."""
+        """Cancel a renewal that nobody waits for any more."""
         if self._renewing is not None:
             self._renewing.cancel()
             await asyncio.wait([self._renewing])
 
     @abstractmethod
     async def _current(self) -> str:
-        """Return the token that is there, "" for none."""
+        """Return the present token, "" if there is none."""
 
     @abstractmethod
     async def _renew(self) -> str:
@@ -139,11 +139,11 @@ class CachedToken(ABC):
         if self._renewing is None or self._renewing.done():
             self._renewing = asyncio.create_task(self._renew())
             self._renewing.add_done_callback(_retrieved)
-        # One caller that gives up must not end the renewal that the others wait for.
+        # If one caller gives up, the renewal must go on for the others.
         return await asyncio.shield(self._renewing)
 
     def _use(self, token: str, left_s: float, *, fresh: bool) -> None:
-        """Count the life of the token from now on; a fresh one that lives shortly ends halfway."""
+        """Count the token's lifetime from now on; a fresh one with a short life ends halfway."""
         early_s = self._longest_early_s
         if fresh:
             early_s = min(early_s, max(left_s, 0.0) / 2)
@@ -152,7 +152,7 @@ class CachedToken(ABC):
         self._renew_at = self._dead_at - early_s
 
     async def _saved(self, event: str, save: Callable[..., None], *values: object) -> None:
-        """Store a token. Where that fails nothing is lost but a renewal at the next start."""
+        """Store a token. If that fails, only a renewal at the next start is lost."""
         try:
             await asyncio.to_thread(save, *values)
         except (BridgeError, OSError) as trouble:
@@ -160,10 +160,11 @@ class CachedToken(ABC):
 
 
 class StoreTokens(CachedToken):
-    """One store's tokens, refreshed before the access token ends.
+    """One store's tokens, refreshed before the access token expires.
 
-    Once the consent is lost every caller is refused at once, without a call, until new tokens are
-    given with `adopt` (or found by `reload`). What a refresh meets is raised: ConsentLost too.
+    Once the consent is lost, every caller is refused immediately, without a call, until new tokens
+    are given with `adopt` (or found by `reload`). Failures of a refresh are raised, also
+    ConsentLost.
     """
 
     def __init__(
@@ -181,14 +182,14 @@ class StoreTokens(CachedToken):
         self._lost: ConsentLost | None = None
 
     async def tokens(self) -> Tokens | None:
-        """Return the tokens in force, None where the merchant has not consented yet."""
+        """Return the current tokens, or None if the merchant has not consented yet."""
         if not self._loaded:
             await self.reload()
         return self._tokens
 
     @property
     def lost(self) -> ConsentLost | None:
-        """Why the consent is gone, as far as is known."""
+        """Why the consent is gone, as far as known."""
         return self._lost
 
     async def reload(self) -> None:
@@ -202,13 +203,13 @@ class StoreTokens(CachedToken):
             self._adopted(stored, min(left_s, _LONGEST_STORED_S), fresh=False)
 
     async def adopt(self, tokens: Tokens) -> None:
-        """Store the tokens of a new consent, and then use them."""
+        """Store the tokens of a new consent, then use them."""
         await asyncio.to_thread(self._store.save, tokens)
         left_s = (tokens.access_expires_at_ms - self._clock.now_ms()) / 1000
         self._adopted(tokens, left_s, fresh=True)
 
     def mark_lost(self, failure: ConsentLost, token: str) -> None:
-        """Take note that the service answered a call with `token` that the consent is gone."""
+        """Record that the service answered a call with `token` that the consent is gone."""
         if self._tokens is not None and self._tokens.access_token == token:
             self._lost, self._renew_at = failure, 0.0
 
@@ -223,7 +224,7 @@ class StoreTokens(CachedToken):
                 code=CONSENT_MISSING,
             )
         if (lost := self._lost) is not None:
-            # A fresh copy: an exception that is raised again and again gathers tracebacks.
+            # A fresh copy: an exception that is raised repeatedly accumulates tracebacks.
             raise ConsentLost(
                 lost.text,
                 code=lost.code,
@@ -241,7 +242,7 @@ class StoreTokens(CachedToken):
             self.mark_lost(failure, before.access_token)
             raise
         if self._tokens is not before and self._tokens is not None:
-            return self._tokens.access_token  # a new consent came meanwhile
+            return self._tokens.access_token  # there is a new consent in the meantime
         tokens = replace(
             before,
             access_token=grant.access_token,
@@ -260,7 +261,7 @@ class StoreTokens(CachedToken):
 
 @dataclass(frozen=True, slots=True)
 class Access:
-    """What a token is for; `scope` is space-separated, "" for none by name."""
+    """What a token is for; `scope` is space-separated, "" for none."""
 
     audience: str
     scope: str = ""
@@ -268,7 +269,7 @@ class Access:
 
 @dataclass(frozen=True, slots=True)
 class StoredToken:
-    """A token with the wall clock's times (ms) of its minting and its end."""
+    """A token with the wall clock's times (ms) of its minting and its expiry."""
 
     access_token: str = field(repr=False)
     minted_at_ms: int
@@ -276,17 +277,17 @@ class StoredToken:
 
 
 class AppTokenStore:
-    """Where app-level tokens are stored; here in memory. As `TokenStore`."""
+    """Stores app-level tokens; this class in memory. As `TokenStore`."""
 
     def __init__(self) -> None:
         self._tokens: dict[Access, StoredToken] = {}
 
     def load(self, access: Access) -> StoredToken | None:
-        """Return what is stored, None where there is nothing readable."""
+        """Return the stored token, or None if there is nothing readable."""
         return self._tokens.get(access)
 
     def save(self, access: Access, token: StoredToken) -> None:
-        """Store the token in place of the one before. Raises BridgeError or OSError."""
+        """Store the token, replacing the previous one. Raises BridgeError or OSError."""
         self._tokens[access] = token
 
 
@@ -294,9 +295,8 @@ class AppToken(CachedToken):
     """The token of one audience and scope, minted with the app's own id and secret.
 
     Specification: Authentication, rule 3; for the community and reporting APIs. There is no refresh
-    token: it is minted anew, and stored where the next run finds it. What minting meets is raised:
-    Refused (`auth.invalid_client`, or an audience or scope that the service does not know),
-    Unreachable, ServiceDown, RateLimited.
+    token: a new one is minted, and stored for the next run. Failures of minting are raised: Refused
+    (`auth.invalid_client`, or an unknown audience or scope), Unreachable, ServiceDown, RateLimited.
     """
 
     def __init__(
@@ -315,7 +315,7 @@ class AppToken(CachedToken):
 
     @property
     def expires_at_ms(self) -> int:
-        """When the token ends by the wall clock, for people; 0 where there is none yet."""
+        """When the token expires by the wall clock, for people; 0 if there is none yet."""
         left_s = self._dead_at - self._clock.monotonic()
         return self._clock.now_ms() + int(left_s * 1000) if self._token else 0
 
@@ -327,17 +327,17 @@ class AppToken(CachedToken):
     async def _load(self) -> None:
         stored = await asyncio.to_thread(self._store.load, self.access)
         if self._loaded:
-            return  # somebody else has loaded, or minted, meanwhile
+            return  # somebody else has loaded or minted one in the meantime
         self._loaded, now_ms = True, self._clock.now_ms()
         if stored is None or stored.minted_at_ms > now_ms:
-            return  # a wall clock that was set back knows no token's age
+            return  # the clock was set back, so the token's age is unknown
         left_s = min((stored.expires_at_ms - now_ms) / 1000, _LONGEST_APP_STORED_S)
         self._use(stored.access_token, left_s, fresh=False)
 
     async def _renew(self) -> str:
         asked, asked_ms = self._clock.monotonic(), self._clock.now_ms()
         grant = await self._mint(self.access)
-        spent_s = self._clock.monotonic() - asked  # its life began somewhere on the way
+        spent_s = self._clock.monotonic() - asked  # its lifetime began somewhere in between
         self._use(grant.access_token, grant.expires_in_s - spent_s, fresh=True)
         _log.info("app_token.minted", audience=self.access.audience, scope=self.access.scope)
         expires_at_ms = asked_ms + int(grant.expires_in_s * 1000)
@@ -348,7 +348,7 @@ class AppToken(CachedToken):
 
 def _retrieved(task: asyncio.Task[str]) -> None:
     if not task.cancelled():
-        task.exception()  # raised to whoever waited; if nobody did, it is no news for the loop
+        task.exception()  # raised to whoever waited; if nobody did, the loop need not report it
 
 
-TokenKeeper = StoreTokens  # its name before
+TokenKeeper = StoreTokens  # its former name

@@ -1,7 +1,8 @@
-"""One HTTP exchange with the service: what goes out, what comes back, which failure that is.
+"""One HTTP exchange with the service: the request, the answer, and which failure that is.
 
-Proxies named in the environment are not used (`trust_env` off): a token only ever goes to base_url.
-Redirects are never followed. Nothing here repeats a call, aiohttp included: `caller` does.
+Proxies named in the environment are not used (`trust_env` off): a token is only ever sent to
+base_url. Redirects are never followed. Nothing here repeats a call, including aiohttp: `caller`
+does that.
 """
 
 import io
@@ -33,7 +34,7 @@ _LONGEST = 2048
 
 
 class Origin:
-    """The service's root, such as `https://api.example.com/v2`; `root` is it without a path."""
+    """The service's root, such as `https://api.example.com/v2`; `root` is without the path."""
 
     def __init__(self, base_url: str) -> None:
         self._base = urlsplit(base_url.rstrip("/"))
@@ -59,8 +60,8 @@ class Origin:
     def poll_url(self, path_or_url: str) -> str:
         """Return the URL for a `poll_url`: a path below the root, with or without its prefix.
 
-        An absolute URL is accepted where its origin is the service's own. Raises Refused (code
-        `answer.foreign_url`) for everything else: it might carry the token to a stranger.
+        An absolute URL is accepted if its origin is the service's own. Raises Refused (code
+        `answer.foreign_url`) for everything else: it might send the token to a stranger.
         """
         if len(path_or_url) > _LONGEST or not _PLAIN.fullmatch(path_or_url):
             raise _foreign()
@@ -90,7 +91,7 @@ class Origin:
 
 
 def _climbs(path: str) -> bool:
-    """Whether a path holds dot segments or hidden separators, however often they are quoted."""
+    """Return whether a path contains dot segments or hidden separators, however they are quoted."""
     for _round in range(4):
         if "\\" in path or "//" in path or {".", ".."} & set(path.split("/")):
             return True
@@ -121,14 +122,14 @@ def encode(body: object) -> bytes:
 def _plain(value: object) -> object:
     if isinstance(value, Mapping):
         return dict(value)
-    if isinstance(value, Decimal):  # a tax rate; money is whole numbers
+    if isinstance(value, Decimal):  # a tax rate; money is integers
         return int(value) if value == value.to_integral_value() else float(value)
     msg = f"{type(value).__name__} is not JSON"
     raise TypeError(msg)
 
 
 def parse_json(raw: bytes) -> Any:  # noqa: ANN401 -- JSON is anything
-    """Return the value in a body, fractions as Decimal. Raises ValueError where it is no JSON."""
+    """Return the JSON value of a body, fractions as Decimal. Raises ValueError for invalid JSON."""
     try:
         return json.loads(raw, parse_float=parse_json_float, parse_constant=_refuse_constant)
     except RecursionError:
@@ -162,9 +163,9 @@ class Request:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """A 2xx answer; `body` is the JSON value, None where there was no body.
+    """A 2xx answer; `body` is the JSON value, None if there was no body.
 
-    `settled` where it is what the state showed, not the service's answer.
+    `settled` if it was read from the state, and is not the answer to the call.
     """
 
     operation: str
@@ -189,7 +190,7 @@ class Transport:
             self._session = None
 
     async def exchange(self, request: Request, *, authorization: str) -> Answer:
-        """Send a call once and return its answer; "" sends no Authorization.
+        """Send a call once and return its answer; authorization "" sends no header.
 
         Raises a ServiceError, never anything else.
         """
@@ -219,7 +220,7 @@ class Transport:
         except (aiohttp.ClientConnectorError, aiohttp.ConnectionTimeoutError) as trouble:
             raise _not_connected(request, trouble) from None
         except (aiohttp.ClientError, OSError, TimeoutError, ValueError) as trouble:
-            # ValueError: an answer that is no HTTP at all, in the odd way that aiohttp reports it.
+            # ValueError: an answer that is not HTTP at all, which aiohttp reports this way.
             kind = OutcomeUnknown if request.kind is Kind.WRITE else Unreachable
             raise kind(
                 _("The connection to the ordering service broke ({detail}).").format(
@@ -236,13 +237,13 @@ class Transport:
         try:
             async for piece in response.content.iter_any():
                 raw += piece
-                if len(raw) > _LARGEST_ANSWER:  # more than anything the service has to say
+                if len(raw) > _LARGEST_ANSWER:  # larger than any answer of the service
                     response.close()
                     raise unreadable(operation, _("it is too large"))
         except (aiohttp.ClientError, OSError, TimeoutError):
             if fine:
                 raise
-            raw.clear()  # the status alone says how to go on
+            raw.clear()  # the status is enough to decide
         body, is_json = None, True
         try:
             body = parse_json(bytes(raw)) if raw.strip() else None
@@ -258,7 +259,7 @@ class Transport:
                 now_ms=self._clock.now_ms(),
             )
         if not is_json:
-            # A captive portal, or a proxy's own page: nobody knows whether the call got through.
+            # A captive portal or a proxy's own page: the call may or may not have got through.
             kind = OutcomeUnknown if request.kind is Kind.WRITE else ServiceDown
             raise kind(
                 _("Something that is not the ordering service answered."),
@@ -277,7 +278,7 @@ class Transport:
             cookie_jar=aiohttp.DummyCookieJar(),
             trust_env=False,
         )
-        # aiohttp repeats a PUT by itself when a kept connection drops: a second retry policy.
+        # aiohttp repeats a PUT when a reused connection drops: that would be a second retry policy.
         self._session._retry_connection = False  # noqa: SLF001 -- there is no public switch
         return self._session
 

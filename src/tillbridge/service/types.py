@@ -1,7 +1,7 @@
-"""What the service says, as frozen values. Specification: Resources and their fields.
+"""The service's answers as frozen values. Specification: Resources and their fields.
 
-Instants are milliseconds since the epoch. What the service left out is None. A secret never
-shows in a `repr`.
+Instants are milliseconds since the epoch. Fields that the service left out are None. Secrets never
+appear in a `repr`.
 """
 
 import functools
@@ -39,7 +39,7 @@ UNREADABLE = "answer.unreadable"
 
 
 def unreadable(operation: str, detail: str) -> Refused:
-    """Return the failure for an answer that lacks what the bridge cannot do without."""
+    """Return the failure for an answer without a field that the bridge needs."""
     return Refused(
         _("The ordering service's answer to {operation} cannot be read: {detail}").format(
             operation=operation, detail=detail
@@ -61,18 +61,18 @@ def mapping(body: object, operation: str) -> Mapping[str, Any]:
 
 
 def need(body: Mapping[str, Any], name: str, operation: str) -> str:
-    """Return a text that has to be there. Raises as `mapping` does."""
+    """Return a required text field. Raises as `mapping` does."""
     if not (found := text(body.get(name))):
         raise unreadable(operation, _("it has no {field}").format(field=name))
     return found
 
 
-# Made when the first such answer comes.
+# Created with the first such answer.
 _adapter: Callable[[Any], TypeAdapter[Any]] = functools.cache(TypeAdapter)
 
 
 def read(kind: type[T], body: object, operation: str) -> T:
-    """Return the answer as a value of this kind. Raises as `mapping` does."""
+    """Return the answer as a value of this type. Raises as `mapping` does."""
     try:
         answer = body if isinstance(body, Mapping) else mapping(body, operation)
         value: T = _adapter(kind).validate_python(answer)
@@ -103,9 +103,9 @@ class Integration:
 
 @dataclass(frozen=True, slots=True)
 class IntegrationWithSecret:
-    """An answer that shows the webhook secret, this once: that of integrate-store.
+    """An answer with the webhook secret, returned only once: that of integrate-store.
 
-    A rotation may be answered with one too; the specification does not say so. "" where it is not.
+    The answer to a rotation may have one too, which the specification does not say; otherwise "".
     """
 
     integration: Integration
@@ -114,7 +114,7 @@ class IntegrationWithSecret:
 
 @dataclass(frozen=True, slots=True)
 class IntegrationRequest:
-    """What is asked for when a store is integrated; without an e-mail the field is left out."""
+    """The wanted integration of a store; without an e-mail the field is left out."""
 
     webhook_url: str
     menu_sync_direction: str
@@ -159,7 +159,7 @@ class Tax:
 
 @dataclass(frozen=True, slots=True)
 class TaxConfig:
-    """How the store taxes. Specification: Tax configuration (read-only)."""
+    """How the store is taxed. Specification: Tax configuration (read-only)."""
 
     enabled: Flag = None
     tax_level: Text = None
@@ -170,7 +170,7 @@ class TaxConfig:
 
 @dataclass(frozen=True, slots=True)
 class PushCounts:
-    """How many of each kind the service took; None where it did not say."""
+    """How many of each kind the service accepted; None if it did not say."""
 
     menus: Count = None
     categories: Count = None
@@ -184,10 +184,10 @@ Counts = Annotated[PushCounts, BeforeValidator(lambda value: an_object(value) or
 
 @dataclass(frozen=True, slots=True)
 class PushDone:
-    """A full push that was answered at once. `status` is success or partial.
+    """A full push that was answered immediately. `status` is success or partial.
 
-    `settled_by` is "answer", or "status" where the answer was lost and the sync status showed
-    that the push had been applied (then counts and a possible `partial` are not known).
+    `settled_by` is "answer", or "status" if the answer was lost and the sync status showed that the
+    push had been applied (then the counts and whether it was `partial` are unknown).
     """
 
     status: Status
@@ -200,7 +200,7 @@ class PushDone:
 class PushAccepted:
     """A full push that runs as a background job.
 
-    `synced_before` is `last_synced_at` as it was before the push (ms), None where it was not given.
+    `synced_before` is `last_synced_at` before the push (ms), or None.
     """
 
     job_id: Needed
@@ -214,7 +214,7 @@ PushAnswer = PushAccepted | PushDone
 
 @dataclass(frozen=True, slots=True)
 class MenuJob:
-    """A background push. Specification: Menu sync job; `message` is what a failed one says."""
+    """A background push. Specification: Menu sync job; `message` explains a failure."""
 
     job_id: TextOrEmpty
     status: Needed
@@ -227,7 +227,7 @@ class MenuJob:
 
     @property
     def ended(self) -> bool:
-        """Whether the status is terminal; what is neither success nor failed still runs."""
+        """Whether the status is final; anything but success and failed is still running."""
         return self.status in {"success", "failed"}
 
 
@@ -253,7 +253,7 @@ class BatchResult:
 
 @dataclass(frozen=True, slots=True)
 class AvailabilityResult:
-    """The answer to a batch availability call; `not_found` are external ids it does not know."""
+    """The answer to a batch availability call; `not_found` are unknown external ids."""
 
     status: Status = "success"
     message: TextOrEmpty = ""
@@ -296,7 +296,7 @@ def read_job(body: object, operation: str) -> MenuJob:
 
 
 def _job_message(job: Mapping[str, Any]) -> str:
-    # Where a failed job reports its error is not shown: the likely places are looked at.
+    # Where a failed job reports its error is not shown: the likely places are searched.
     for place in (job, an_object(job.get("result")) or {}):
         error = place.get("error")
         inner = error.get("message") if isinstance(error, Mapping) else error
@@ -316,7 +316,7 @@ def read_tables(body: object, operation: str) -> list[TableQr]:
 
 @dataclass(frozen=True, slots=True)
 class Tokens:
-    """A merchant's consent in force. Specification: Authentication, rule 4.
+    """A merchant's current consent. Specification: Authentication, rule 4.
 
     `consented_at_ms` is when the refresh token was issued; `access_expires_at_ms` is by the wall
     clock and only used when the program starts (while it runs, age is monotonic).
@@ -330,5 +330,5 @@ class Tokens:
 
     @property
     def consent_expires_at_ms(self) -> int:
-        """When the refresh token ends, and with it the consent."""
+        """When the refresh token expires, and the consent with it."""
         return self.consented_at_ms + REFRESH_TOKEN_LIFETIME_MS
