@@ -1,1 +1,1 @@
-"""A store's standing with the service: consent, integration, open or paused."""
+"""A store at the service: consent, integration, open or paused."""

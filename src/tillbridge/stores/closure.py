@@ -1,8 +1,8 @@
-"""Whether a store takes orders, what keeps it closed, and why: one rule over all reasons. Pure.
+"""Whether a store takes orders, what keeps it closed, and why: one rule for all reasons. Pure.
 
-A store is open when nothing and nobody keeps it closed. Each reason counts by itself, so that none
-undoes another: the POS's return ends the bridge's pause and not a person's, a person who opens the
-store ends a person's pause and not the bridge's. What others do at the service counts as a person's
+A store is open if nothing and nobody keeps it closed. Reasons are independent, so that none cancels
+another: the POS's return ends the bridge's pause but not a person's, and a person who opens the
+store ends a person's pause but not the bridge's. What others do at the service counts as a person's
 act. See docs/store.md. The schedule closes a store outside its hours and in planned pauses; its
 times are the store's local time, see `tillbridge.model.restaurant` for days on which clocks change.
 """
@@ -35,7 +35,7 @@ _A_DAY_MS = 24 * 3600 * 1000
 
 
 class Who(StrEnum):
-    """Who keeps a store closed; where several do, the first of these is named."""
+    """Who keeps a store closed; if several do, the first of these is named."""
 
     PERSON = "person"
     OTHERS = "somebody else"
@@ -47,7 +47,7 @@ class Who(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Pause:
-    """One cause. Instants in ms; `until_ms` None: until somebody or something ends it."""
+    """One reason. Instants in ms; `until_ms` None: until it is ended."""
 
     since_ms: int
     until_ms: End = None
@@ -55,12 +55,12 @@ class Pause:
     reason: str = ""
 
 
-BUSY_MINUTES = 15  # the span in which busy mode counts orders
+BUSY_MINUTES = 15  # the period in which busy mode counts orders
 
 
 @dataclass(frozen=True, slots=True)
 class BusyMode:
-    """A person wants no more than so many orders in `BUSY_MINUTES`. Instants as in `Pause`."""
+    """A person wants at most this many orders in `BUSY_MINUTES`. Instants as in `Pause`."""
 
     since_ms: int
     orders: int
@@ -70,7 +70,7 @@ class BusyMode:
 
 @dataclass(frozen=True, slots=True)
 class Planned:
-    """What the schedule says: closed or not, until when (None: for good), and why it is closed."""
+    """The schedule's state: closed or not, until when (None: always), and why it is closed."""
 
     closed: bool = False
     until_ms: int | None = None
@@ -79,12 +79,12 @@ class Planned:
 
 @dataclass(frozen=True, slots=True)
 class ClosureReasons:
-    """What keeps a store closed; None for what does not.
+    """What keeps a store closed; None for reasons that do not apply.
 
-    `busy` closes nothing by itself: `full` does, while as many orders came as it allows.
-    `opened_until_ms`: a person opened the store although the schedule says closed; that counts
-    until then. `service_status` is what the service was known to have last, `sending` what it was
-    being sent when that may have been cut off; None where nothing is known.
+    `busy` alone closes nothing: `full` does, while as many orders have come as it allows.
+    `opened_until_ms`: a person opened the store although the schedule says closed, until then.
+    `service_status` is the last status known from the service, `sending` the one being sent if that
+    may have been cut off; None if unknown.
     """
 
     person: Pause | None = None
@@ -100,7 +100,7 @@ class ClosureReasons:
 
 
 class BusyView(TypedDict):
-    """That no more than so many orders may come in so many minutes; instants in ISO 8601."""
+    """At most this many orders may come in this many minutes; instants in ISO 8601."""
 
     orders: int
     minutes: int
@@ -110,7 +110,7 @@ class BusyView(TypedDict):
 
 
 class ClosureView(TypedDict):
-    """Whether a store takes orders, and who says so; instants in ISO 8601."""
+    """Whether a store takes orders, and who decided that; instants in ISO 8601."""
 
     status: str
     paused_by: str | None
@@ -123,7 +123,7 @@ class ClosureView(TypedDict):
 
 @dataclass(frozen=True, slots=True)
 class StoreClosure:
-    """What follows: `who` None where the store is open. Instants in ms."""
+    """The result: `who` is None if the store is open. Instants in ms."""
 
     status: Status
     who: Who | None = None
@@ -134,7 +134,7 @@ class StoreClosure:
     busy: BusyMode | None = None
 
     def to_json(self) -> ClosureView:
-        """Return it as operations and the status document have it."""
+        """Return it for operations and the status document."""
         return {
             "status": self.status,
             "paused_by": None if self.who is None else str(self.who),
@@ -166,13 +166,13 @@ _PAUSES = {
 
 
 def causes_of(reasons: ClosureReasons) -> list[tuple[Who, Pause]]:
-    """Return what keeps the store closed; the first is the one that is named."""
+    """Return what keeps the store closed; the first one is displayed."""
     pauses = ((who, getattr(reasons, name)) for name, who in _PAUSES.items())
     return [(who, pause) for who, pause in pauses if pause is not None]
 
 
 def closure_of(reasons: ClosureReasons) -> StoreClosure:
-    """Return what follows from the reasons: open if there is none."""
+    """Return the state that follows from the reasons: open if there is none."""
     for who, pause in causes_of(reasons):
         return StoreClosure(
             "inactive", who, pause.by, pause.reason, pause.since_ms, pause.until_ms, reasons.busy
@@ -181,7 +181,7 @@ def closure_of(reasons: ClosureReasons) -> StoreClosure:
 
 
 def at_time(reasons: ClosureReasons, planned: Planned, now_ms: int) -> ClosureReasons:
-    """End what is over, and let the schedule have its say."""
+    """Remove reasons that have ended, and apply the schedule."""
     person, opened = reasons.person, reasons.opened_until_ms
     if person is not None and person.until_ms is not None and person.until_ms <= now_ms:
         person = None
@@ -208,10 +208,10 @@ def at_time(reasons: ClosureReasons, planned: Planned, now_ms: int) -> ClosureRe
 
 
 def throttled(reasons: ClosureReasons, reached_ms: int | None, now_ms: int) -> ClosureReasons:
-    """Close a busy store while as many orders came as it takes, and open it when there is room.
+    """Close a busy store while it has as many orders as it takes, and open it afterwards.
 
-    `reached_ms` is when the oldest came of as many latest ones as busy mode allows; None where
-    fewer came within `BUSY_MINUTES`. Orders that come all the same are not cancelled.
+    `reached_ms` is when the oldest of the latest orders came, of as many as busy mode allows; None
+    if fewer came within `BUSY_MINUTES`. Orders that come anyway are not cancelled.
     """
     if reasons.busy is None or reached_ms is None:
         return replace(reasons, full=None)
@@ -223,15 +223,15 @@ def throttled(reasons: ClosureReasons, reached_ms: int | None, now_ms: int) -> C
 
 
 def paused_by(reasons: ClosureReasons, pause: Pause) -> ClosureReasons:
-    """A person closes the store: in place of what staff said before, beside what others did."""
+    """A person closes the store: replaces what staff said before, not what others did."""
     return replace(reasons, person=pause, opened_until_ms=None)
 
 
 def resumed(reasons: ClosureReasons, planned: Planned, now_ms: int) -> ClosureReasons:
-    """A person opens the store: whoever paused it, and against the schedule until its next change.
+    """A person opens the store, whoever paused it, even against the schedule until it changes.
 
-    Busy mode ends too, if it keeps the store closed now. The bridge's pause stays while the till
-    is away or closed.
+    Busy mode also ends if it keeps the store closed now. The bridge's pause stays while the till is
+    away or closed.
     """
     opened = None
     if planned.closed:
@@ -248,9 +248,9 @@ def resumed(reasons: ClosureReasons, planned: Planned, now_ms: int) -> ClosureRe
 
 
 def seen(reasons: ClosureReasons, status: Status, planned: Planned, now_ms: int) -> ClosureReasons:
-    """Take note of what the service says the store is: others may have changed it.
+    """Take over the store's status at the service: others may have changed it.
 
-    What was being sent when it was cut off is no surprise.
+    A status whose sending was cut off is no surprise.
     """
     known = replace(reasons, service_status=status, sending=None)
     if status == reasons.service_status:
@@ -264,18 +264,18 @@ def seen(reasons: ClosureReasons, status: Status, planned: Planned, now_ms: int)
     return resumed(known, planned, now_ms)
 
 
-_PASSING = {*_PAUSES, "busy"}  # stored only where there is one
+_PASSING = {*_PAUSES, "busy"}  # only stored if set
 _STORED = TypeAdapter(ClosureReasons)
 
 
 def to_json(reasons: ClosureReasons) -> dict[str, Any]:
-    """Return the JSON value that is stored for the reasons."""
+    """Return the reasons as a JSON value for storing."""
     stored: dict[str, Any] = _STORED.dump_python(reasons, by_alias=True)
     return {name: value for name, value in stored.items() if value or name not in _PASSING}
 
 
 def from_json(stored: object) -> ClosureReasons:
-    """Return the reasons of `to_json`; none for anything else."""
+    """Return the reasons from `to_json`; none for anything else."""
     try:
         return _STORED.validate_python(stored)
     except ValidationError:
@@ -283,14 +283,14 @@ def from_json(stored: object) -> ClosureReasons:
 
 
 _LOOK_AHEAD_DAYS = 8
-_STEPS = 50  # pauses and closed hours that follow one another
+_STEPS = 50  # consecutive pauses and closed hours
 
 
 @dataclass(frozen=True, slots=True)
 class Schedule:
     """What is planned. `hours` None: the store does not follow its hours.
 
-    `last_orders_min`: ordering stops so many minutes before the store closes. `timezone` "" is
+    `last_orders_min`: ordering stops this many minutes before the store closes. `timezone` "" is
     this machine's.
     """
 
@@ -309,7 +309,7 @@ def planned_at(schedule: Schedule, now_ms: int) -> Planned:
         return Planned()
     first = _verdict(schedule, now_ms)
     until = first.until_ms
-    # What ends one reason may find the other in force: closed is closed until it opens.
+    # When one reason ends another may apply: closed means closed until the store opens.
     for _step in range(_STEPS):
         if until is None:
             break
@@ -321,7 +321,7 @@ def planned_at(schedule: Schedule, now_ms: int) -> Planned:
 
 
 def _verdict(schedule: Schedule, now_ms: int) -> Planned:
-    """Return what holds now and until the next time at which it may change."""
+    """Return what applies now, and until the next time at which it may change."""
     by_hours = Planned()
     if schedule.hours is not None:
         by_hours = _by_hours(schedule.hours, schedule.last_orders_min, now_ms)
@@ -350,7 +350,7 @@ def _by_hours(hours: OpeningHours, last_orders_min: int, now_ms: int) -> Planned
 
 
 def _pauses_around(schedule: Schedule, now_ms: int) -> Sequence[tuple[int, int]]:
-    """Return the planned pauses of the days around, joined where they touch."""
+    """Return the planned pauses of the surrounding days, merged if they touch."""
     if not schedule.pauses:
         return ()
     zone = zone_of(schedule.timezone)
@@ -383,11 +383,11 @@ def _pauses_around(schedule: Schedule, now_ms: int) -> Sequence[tuple[int, int]]
 
 # -- pausing while the POS is away
 #
-# A store is paused after the POS has been offline for `pause_after_s`, or at once when an order was
-# cancelled because of it: the next customer shall not meet the same. It is resumed once the POS has
-# been back for `resume_after_s`, only if it was the bridge that paused it. A POS that comes and
-# goes does not make the storefront blink: after `max_pauses_per_hour` pauses it must be steady for
-# 10 minutes.
+# A store is paused after the POS has been offline for `pause_after_s`, or immediately if an order
+# was cancelled because of it: the next customer should not meet the same. It is resumed once the
+# POS has been back for `resume_after_s`, and only if the bridge paused it. If the POS comes and
+# goes, the storefront must not keep changing: after `max_pauses_per_hour` pauses the POS must be
+# steady for 10 minutes.
 
 STEADY_S = 600.0
 _HOUR_S = 3600.0

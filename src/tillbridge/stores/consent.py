@@ -1,7 +1,7 @@
-"""The merchant's consent, from the link that is shown to the tokens that are stored.
+"""The merchant's consent, from the link shown to the tokens stored.
 
-Specification: Authentication, rules 2 and 4. One consent is in flight per store; its state is good
-once and for ten minutes, and compared in constant time.
+Specification: Authentication, rules 2 and 4. Each store has at most one consent in progress; its
+state is valid once, for ten minutes, and compared in constant time.
 """
 
 import json
@@ -50,9 +50,9 @@ class ConsentRefused(BridgeError):
 
 @dataclass(frozen=True, slots=True)
 class ConsentRequest:
-    """What is shown to the merchant; the URL holds the state.
+    """What is shown to the merchant; the URL contains the state.
 
-    `as_login`: the merchant exists already, and signs in instead of signing up.
+    `as_login`: the merchant already exists, and signs in instead of signing up.
     """
 
     store: str
@@ -68,7 +68,7 @@ class _Pending:
 
 
 class ConsentFlow:
-    """Begins and finishes consents, in the daemon and in `connect` alike."""
+    """Starts and finishes consents, both in the daemon and in `connect`."""
 
     def __init__(
         self, link: ServiceLink, tokens: Mapping[str, StoreTokens], ledger: Ledger, *, clock: Clock
@@ -80,7 +80,7 @@ class ConsentFlow:
         self._pending: dict[str, _Pending] = {}
 
     def begin(self, store: str, *, email: str | None = None) -> ConsentRequest:
-        """Return the link for the merchant. An earlier one for the store is void from now on."""
+        """Return the link for the merchant. An earlier link for the store becomes invalid."""
         state = self._open(store, STATE_LIFETIME_S)
         url = authorize_url(
             self._link.base_url,
@@ -92,9 +92,9 @@ class ConsentFlow:
         return ConsentRequest(store, url, state)
 
     async def sign_up(self, store: str, wanted: SignupRequest) -> ConsentRequest:
-        """Provision a merchant at the service, and return the link on which they go on.
+        """Create a merchant at the service, and return the link to continue with.
 
-        Filling in a form takes longer than a click: the link is good for an hour. Raises as
+        Filling in a form takes longer than a click, so the link is valid for an hour. Raises as
         `Signup.url`.
         """
         state = self._open(store, SIGNUP_LIFETIME_S)
@@ -110,8 +110,8 @@ class ConsentFlow:
     async def finish(self, *, code: str, state: str) -> str:
         """Exchange the code, store the tokens, and return the store that consented.
 
-        Raises ConsentRefused for a state that is not ours, ServiceError where the code is not
-        accepted, LedgerUnwritable where the tokens cannot be stored.
+        Raises ConsentRefused for a state that is not ours, ServiceError if the code is not
+        accepted, LedgerUnwritable if the tokens cannot be stored.
         """
         store = self._redeem(state)
         tokens = await self._link.oauth.exchange(code)
@@ -121,7 +121,7 @@ class ConsentFlow:
         return store
 
     def decline(self, *, error: str, state: str) -> ConsentRefused:
-        """Return what to tell when the redirect brought an error; raises it for a foreign state."""
+        """Return the failure for a redirect with an error; raise it for a foreign state."""
         store = self._redeem(state)
         log.info("consent.declined", store=store)
         text = (
@@ -134,7 +134,7 @@ class ConsentFlow:
         )
 
     def waits_for(self, request: ConsentRequest) -> bool:
-        """Whether the merchant can still go on with this request."""
+        """Return whether the merchant can still use this request."""
         pending = self._pending.get(request.store)
         return (
             pending is not None
@@ -145,7 +145,7 @@ class ConsentFlow:
     def _store_of(self, state: str) -> str | None:
         found = None
         for store, pending in self._pending.items():
-            if same_state(pending.state, state):  # no early end: each is compared
+            if same_state(pending.state, state):  # no early exit: all of them are compared
                 found = store
         return found
 
@@ -167,12 +167,12 @@ class ConsentFlow:
 
 
 async def note_consent(ledger: Ledger, store: str, tokens: Tokens, *, at_ms: int) -> None:
-    """Write down for the status page until when the consent lasts."""
+    """Record for the status page until when the consent is valid."""
     fact = {"expires_at": tokens.consent_expires_at_ms, "obtained_at": tokens.consented_at_ms}
     try:
         await ledger.put_fact(store, "consent", fact, at=at_ms)
     except LedgerError:
-        # The tokens are stored, and say the same at the next start.
+        # The tokens are stored, and give the same answer at the next start.
         log.warning("consent.not_noted", store=store)
 
 
@@ -180,7 +180,7 @@ async def note_consent(ledger: Ledger, store: str, tokens: Tokens, *, at_ms: int
 class CallbackAnswer:
     """What the merchant's browser shows after consent: whether it worked, and one sentence.
 
-    `to` is the path of the bridge's own page to go on to, "" where there is none.
+    `to` is the path of the bridge's own page to continue with, "" if there is none.
     """
 
     ok: bool
@@ -191,7 +191,7 @@ class CallbackAnswer:
 
 @dataclass(frozen=True, slots=True)
 class CallbackResult:
-    """What came of the merchant's return: the store that consented, or the failure."""
+    """The result of the merchant's return: the store that consented, or the failure."""
 
     store: str | None = None
     failure: BridgeError | None = None
@@ -210,7 +210,7 @@ async def answer_callback(flow: ConsentFlow, query: Mapping[str, str]) -> Callba
 
 @dataclass(frozen=True, slots=True)
 class CallbackPlace:
-    """Where the redirect arrives: an address of this machine."""
+    """Where the redirect arrives: an address on this machine."""
 
     host: str
     port: int
@@ -236,13 +236,13 @@ def _is_loopback(host: str) -> bool:
         return False
 
 
-# -- where tokens are stored
+# -- storing tokens
 
 
 class VaultTokenStore(TokenStore):
     """Stores one store's tokens in the vault, under `{store}/tokens`, for one service.
 
-    Tokens of another service are as good as none: sent there, they would be given away.
+    Tokens of another service are ignored: sending them here would disclose them.
     """
 
     def __init__(self, vault: Vault, store: str, base_url: str) -> None:
@@ -252,13 +252,13 @@ class VaultTokenStore(TokenStore):
         self._origin = origin_of(base_url)
 
     def load(self) -> Tokens | None:
-        """Return the tokens; None where there are none for this service, or none to be read."""
+        """Return the tokens; None if there are none for this service, or none readable."""
         stored = self._vault.get(self._name)
         if stored is None:
             return None
         try:
             record = json.loads(stored)
-            # Versions before 0.2 did not say whose they are.
+            # Versions before 0.2 did not store which service they belong to.
             origin = record.pop("origin", self._origin)
             return read(Tokens, record, "tokens.load") if origin == self._origin else None
         except (AttributeError, ValueError, Refused):
@@ -269,20 +269,20 @@ class VaultTokenStore(TokenStore):
         self._vault.put(self._name, json.dumps({**asdict(tokens), "origin": self._origin}))
 
 
-# As with facts, the bridge's own things stand under the store "".
+# As with facts, the bridge's own secrets are stored under the store "".
 _APP_TOKENS = "/app_tokens"
 
 
 @dataclass(frozen=True, slots=True)
 class _AppTokens:
-    """What is stored: whose tokens, and the tokens by audience and scope."""
+    """What is stored: which app and service, and the tokens by audience and scope."""
 
     owner: list[str] = field(default_factory=list)
     tokens: dict[str, StoredToken] = field(default_factory=dict)
 
 
 class VaultAppTokens(AppTokenStore):
-    """Stores the tokens of one app at one service: another's would only be refused."""
+    """Stores the tokens of one app at one service: others would refuse them."""
 
     def __init__(self, vault: Vault, *, base_url: str, client_id: str) -> None:
         super().__init__()
@@ -291,11 +291,11 @@ class VaultAppTokens(AppTokenStore):
         self._lock = threading.Lock()
 
     def load(self, access: Access) -> StoredToken | None:
-        """Return the stored token; None where there is none, or another version wrote it."""
+        """Return the stored token; None if there is none, or another version wrote it."""
         return self._stored().get(_key_of(access))
 
     def save(self, access: Access, token: StoredToken) -> None:
-        """Store the token, and forget those that are over. Raises LedgerUnwritable."""
+        """Store the token, and delete expired ones. Raises LedgerUnwritable."""
         with self._lock:
             before, now_ms = self._stored().items(), token.minted_at_ms
             tokens = {key: each for key, each in before if each.expires_at_ms > now_ms}
@@ -305,7 +305,7 @@ class VaultAppTokens(AppTokenStore):
     def _stored(self) -> dict[str, StoredToken]:
         try:
             stored = TypeAdapter(_AppTokens).validate_json(self._vault.get(_APP_TOKENS) or "{}")
-        except ValidationError:  # of another version: it costs a minting
+        except ValidationError:  # written by another version: costs one call for a new token
             return {}
         return stored.tokens if stored.owner == self._owner else {}
 
@@ -314,7 +314,7 @@ def _key_of(access: Access) -> str:
     return json.dumps([access.audience, access.scope])
 
 
-# -- what a person says to sign up, checked before anything is sent: each field has the name of its
+# -- what a person enters to sign up, checked before anything is sent: each field is named after its
 # option on the command line
 
 _EMAIL = re.compile(r"[^@\s,;<>]+@[^@\s,;<>.]+(\.[^@\s,;<>.]+)+")
@@ -325,7 +325,7 @@ _LONGEST = 200
 
 @dataclass(frozen=True, slots=True)
 class FormFault:
-    """What is wrong with one field (an option's name), and what to write instead."""
+    """What is wrong with a field (an option's name), and what to enter instead."""
 
     field: str
     text: str
@@ -337,7 +337,7 @@ class FormFault:
 
 @dataclass(frozen=True, slots=True)
 class FormField:
-    """A field: its option, what a person is asked, and whether it must be filled in."""
+    """A field: its option, its label, and whether it is required."""
 
     name: str
     question: str
@@ -360,14 +360,14 @@ FIELDS = (
 
 
 def missing(values: Mapping[str, str]) -> tuple[str, ...]:
-    """Return the required fields that say nothing."""
+    """Return the required fields that are empty."""
     return tuple(
         each.name for each in FIELDS if each.required and not values.get(each.name, "").strip()
     )
 
 
 def fault_of(name: str, value: str) -> FormFault | None:
-    """Return what is wrong with one field; None where it is right, or says nothing."""
+    """Return what is wrong with a field; None if it is correct or empty."""
     text = " ".join(value.split())
     if not text:
         return None
@@ -397,7 +397,7 @@ def faults_of(values: Mapping[str, str]) -> tuple[FormFault, ...]:
 
 
 def request_of(values: Mapping[str, str], *, location_id: str, flow_type: str) -> SignupRequest:
-    """Return what is sent for a form without faults."""
+    """Return the request for a form without faults."""
 
     def value(name: str) -> str:
         return " ".join(values.get(name, "").split())
@@ -422,7 +422,7 @@ def request_of(values: Mapping[str, str], *, location_id: str, flow_type: str) -
 
 
 def _digits(phone: str) -> str:
-    """Return a phone number without what people put between its digits."""
+    """Return a phone number without the separators between its digits."""
     bare = re.sub(r"[\s().\-/]", "", phone)
     return f"+{bare[2:]}" if bare.startswith("00") else bare
 

@@ -1,8 +1,8 @@
-"""Integrating a store with this bridge, and all that follows in the life of an integration.
+"""Integrating a store with this bridge, and everything later in the life of an integration.
 
-Specification: Stores and integrations; Integration status. The webhook secret is shown once, by
-the call that integrates: it is on disk before anything else happens. Everything here may be run
-again at any time, and what was cut off is resumed by `resume`.
+Specification: Stores and integrations; Integration status. The webhook secret is returned only
+once, by the call that integrates: it is stored before anything else happens. Everything here can be
+repeated at any time; `resume` continues what was cut off.
 """
 
 import asyncio
@@ -35,12 +35,12 @@ from tillbridge.stores.reconciler import OnOwnAction
 
 log = get_logger()
 
-_TRIES = 3  # at a new integration whose answer is lost each time
+_TRIES = 3  # to create an integration, if its answer is lost each time
 
 
 @dataclass(frozen=True, slots=True)
 class Integrated:
-    """What came of it: the service's id of the store, and what was done there.
+    """The result: the service's id of the store, and what was done there.
 
     Without `secret_known` deliveries cannot be verified: the secret has to be rotated.
     """
@@ -53,7 +53,7 @@ class Integrated:
 
 @dataclass(frozen=True, slots=True)
 class IntegrationSnapshot:
-    """A store as the service has it, beside as it is wanted."""
+    """A store as the service has it, and as it is wanted."""
 
     store: Store
     now: Integration | None
@@ -63,11 +63,11 @@ class IntegrationSnapshot:
 
 
 async def _ignore(_store: str) -> None:
-    """While nothing is received nobody reads the secrets again."""
+    """Before anything is received, nobody needs to read the secrets again."""
 
 
 class Integrator:
-    """Integrates one store of the configuration. One thing at a time."""
+    """Integrates one configured store. Does one thing at a time."""
 
     def __init__(
         self,
@@ -86,7 +86,7 @@ class Integrator:
         self._sleep = sleep
         self._lock = asyncio.Lock()
         self.on_own_action: OnOwnAction | None = None
-        # Whoever checks deliveries by the secret: it is about to change; read the secrets again.
+        # For whoever verifies deliveries: the secret is about to change; read the secrets again.
         self.on_secret_expected: Callable[[str], None] = lambda _store: None
         self.on_secret: Callable[[str], Awaitable[None]] = _ignore
         self.repository = IntegrationRepository(context)
@@ -100,10 +100,10 @@ class Integrator:
 
     @property
     def new_secret_takes_new_integration(self) -> bool:
-        """Whether rotating means integrating anew."""
+        """Whether rotating requires a new integration."""
         return not self._rotate_field
 
-    # -- what is asked for. Each raises BridgeError (ServiceError among them) with what to do.
+    # -- requests. Each raises BridgeError (including ServiceError) with what to do.
 
     async def look(self) -> IntegrationSnapshot:
         """Read the store and its integration, and compare."""
@@ -111,9 +111,9 @@ class Integrator:
             return await self._look()
 
     async def choose(self, store_id: str) -> None:
-        """Take note which of the merchant's stores a person means.
+        """Record which of the merchant's stores a person has chosen.
 
-        Raises ConfigError where the configuration means another one.
+        Raises ConfigError if the configuration names another one.
         """
         if self._configured not in {None, store_id}:
             raise ConfigError(
@@ -128,7 +128,7 @@ class Integrator:
             await self.repository.note_choice(store_id)
 
     async def integrate(self) -> Integrated:
-        """Integrate the store, or take over an integration and bring it in line."""
+        """Integrate the store, or take over an integration and update it."""
         async with self._lock:
             await self._resume()
             store = await self._chosen()
@@ -140,16 +140,16 @@ class Integrator:
             except Conflict as conflict:
                 if conflict.code != ALREADY_INTEGRATED:
                     raise
-            # Another integration, which the list of stores did not announce: it is not removed.
+            # Another integration, which the list of stores did not show: it is not removed.
             state = state_of(await self._chosen())
             if state is State.INTEGRATED:
                 return await self._take_over()
             raise _wrong_state(state)
 
     async def apply(self, kinds: frozenset[Kind]) -> Integrated | None:
-        """Read and compare, and do what has to be done if it is of these kinds.
+        """Read, compare, and do what is needed if it is of these kinds.
 
-        Where a new integration is due and may not be made, what a PUT changes is changed.
+        If a new integration is needed but not allowed, do what a PUT can change.
         """
         async with self._lock:
             await self._resume()
@@ -163,11 +163,11 @@ class Integrator:
     async def reintegrate(self) -> Integrated:
         """Remove the integration and make a new one, with a new webhook secret."""
         async with self._lock:
-            # What was cut off a moment ago is this very thing: it is not done twice.
+            # If exactly this was cut off a moment ago, it is not done twice.
             return await self._resume() or await self._replace(await self._chosen())
 
     async def rotate(self) -> Integrated:
-        """Get a new webhook secret; the old one is honoured for a while."""
+        """Get a new webhook secret; the old one stays valid for a while."""
         async with self._lock:
             if resumed := await self._resume():
                 return resumed
@@ -179,7 +179,7 @@ class Integrator:
             return await self._rotate_by_field(store.store_id, field)
 
     async def remove(self) -> str:
-        """Remove the integration, and let go of the store; return its id."""
+        """Remove the integration, and disconnect the store; return its id."""
         async with self._lock:
             facts = await self.repository.facts()
             store_id = facts.store_id or (await self._chosen(facts)).store_id
@@ -188,12 +188,12 @@ class Integrator:
             return store_id
 
     async def resume(self) -> None:
-        """Finish what was cut off, if anything was."""
+        """Finish what was cut off, if anything."""
         async with self._lock:
             await self._resume()
 
     async def adopt(self, seen: IntegrationSnapshot) -> None:
-        """Note an integration that is ours, where the ledger was lost."""
+        """Record an integration that is ours, after the ledger was lost."""
         if seen.now is not None:
             await self.repository.note(
                 seen.store.store_id, seen.now, self.wanted, secret_known=True
@@ -213,7 +213,7 @@ class Integrator:
         return IntegrationSnapshot(store, now, self.wanted, plan, facts)
 
     async def _chosen(self, facts: IntegrationFacts | None = None) -> Store:
-        """Choose the store, and note its name for what is printed."""
+        """Choose the store, and record its name for printing."""
         chosen = (facts or await self.repository.facts()).store_id or ""
         store = choose_store(
             await self._client.stores(),
@@ -227,7 +227,7 @@ class Integrator:
         return store
 
     async def _check_free(self, store: Store) -> None:
-        """Refuse a store that another one of this bridge stands for."""
+        """Refuse a store that is already assigned to another store of this bridge."""
         taken = await self.repository.taken_by(store.store_id)
         if taken is not None:
             raise BridgeError(
@@ -250,7 +250,7 @@ class Integrator:
     # -- taking over, changing
 
     async def _take_over(self) -> Integrated:
-        """Bring an integration in line, whoever made it."""
+        """Update an existing integration, whoever created it."""
         seen = await self._look()
         if seen.plan.kind is Kind.ROTATE:
             log.warning("integration.secret_unknown", store=self._store)
@@ -262,7 +262,7 @@ class Integrator:
             case Kind.NOTHING | Kind.CHANGE:
                 return await self._change(seen, secret_known=True)
             case Kind.REINTEGRATE:
-                if seen.plan.changes:  # what is refused is refused before anything is removed
+                if seen.plan.changes:  # so that a refusal comes before anything is removed
                     await self._change(seen, secret_known=True)
                 return await self._replace(seen.store, changed=_fields(seen.plan))
             case Kind.ROTATE:
@@ -283,7 +283,7 @@ class Integrator:
         log.info("integration.aligned", store=self._store, changed=list(changed))
         return Integrated(store_id, created=False, changed=changed, secret_known=secret_known)
 
-    # -- making anew
+    # -- creating
 
     async def _replace(self, store: Store, changed: tuple[str, ...] = ()) -> Integrated:
         integrated = state_of(store) is State.INTEGRATED
@@ -303,10 +303,10 @@ class Integrator:
         return replace(done, changed=changed)
 
     async def _make(self, store_id: str, intent: Intent, *, remove: bool = True) -> Integrated:
-        """Remove what there is, make the integration, and open the storefront again.
+        """Remove an existing integration, create a new one, and open the storefront again.
 
-        A 409 is about this bridge's own where an answer, and the secret with it, was lost on the
-        way: then again. Somebody else's, made meanwhile, stays.
+        A 409 concerns this bridge's own integration if an answer was lost, and the secret with it:
+        then repeat. An integration that somebody else created in the meantime stays.
         """
         self._link.block("being reintegrated")
         for tries_left in reversed(range(_TRIES)):
@@ -316,7 +316,7 @@ class Integrator:
             try:
                 made = await self._shown(self._client.integrate(store_id, self.wanted))
             except Refused:
-                if not remove:  # nothing was there before, so nothing is to be resumed
+                if not remove:  # there was none before, so there is nothing to resume
                     await self.repository.finished()
                 raise
             except Conflict as conflict:
@@ -334,7 +334,7 @@ class Integrator:
         raise AssertionError  # the last try returns or raises
 
     async def _made(self, store_id: str, now: Integration, intent: Intent) -> Integrated:
-        """All that follows once the secret of the new integration is on disk."""
+        """Everything that follows once the secret of the new integration is stored."""
         await self.repository.note(store_id, now, self.wanted, secret_known=True, made=True)
         await self.on_secret(self._store)
         self._link.open()
@@ -346,7 +346,7 @@ class Integrator:
         return Integrated(store_id, created=True)
 
     async def _shown(self, call: Awaitable[IntegrationWithSecret]) -> IntegrationWithSecret:
-        """Make a call that shows a secret, and store that before anything else happens."""
+        """Make a call that returns a secret, and store it before anything else happens."""
         self.on_secret_expected(self._store)
         try:
             shown = await call
@@ -369,7 +369,7 @@ class Integrator:
             await self.repository.finished()
             raise
         if not rotated.webhook_secret:
-            # It signs with a secret that nobody knows: only a new integration shows one.
+            # It signs with a secret that nobody knows: only a new integration returns one.
             log.warning("integration.rotation_showed_no_secret", store=self._store)
             return await self._make(store_id, Intent("rotate"))
         await self.repository.note(store_id, rotated.integration, self.wanted, secret_known=True)
@@ -377,7 +377,7 @@ class Integrator:
         log.info("integration.secret_rotated", store=self._store)
         return Integrated(store_id, created=False)
 
-    # -- removing, and taking up what was cut off
+    # -- removing, and resuming what was cut off
 
     async def _release(self, store_id: str) -> None:
         await self._delete(store_id)
@@ -394,7 +394,7 @@ class Integrator:
                 raise
 
     async def _resume(self) -> Integrated | None:
-        """Finish what was cut off; return the integration that was made for it, if any."""
+        """Finish what was cut off; return the integration created for it, if any."""
         facts = await self.repository.facts()
         intent = facts.intent
         if intent is None:
@@ -408,8 +408,8 @@ class Integrator:
         ours = now is not None and facts.secret_known(now)
         made = ours and intent.kind != "rotate"
         if now is not None and made and now.integration_id != intent.was:
-            # The secret is on disk; only what comes after it was cut off.
-            self._link.block("being reintegrated")  # its opening lets the flows know
+            # The secret is stored; only the following steps were cut off.
+            self._link.block("being reintegrated")  # opening it again notifies the flows
             return await self._made(store.store_id, now, intent)
         return await self._make(store.store_id, intent)
 
@@ -430,14 +430,14 @@ _ON_THE_WAY_S = 10.0  # the receiver time-out
 
 
 def settle_s(absent_s: float, least_s: float) -> float:
-    """Return how long after its start the bridge has what was placed while it was absent.
+    """Return how long after its start the bridge has everything placed during its absence.
 
-    At least `least_s`, which covers the first repetition; with 0 nothing is waited for.
+    At least `least_s`, which covers the first repetition; 0 means no waiting.
     """
     if least_s <= 0:
         return 0.0
     for delay_s, until_s in zip(_RETRY_DELAYS_S, accumulate(_RETRY_DELAYS_S), strict=True):
         if absent_s < until_s:
-            # An absence within the first minute is what `least_s` is made for.
+            # `least_s` is for an absence within the first minute.
             return least_s if until_s == _RETRY_DELAYS_S[0] else delay_s + _ON_THE_WAY_S
-    return _RETRY_DELAYS_S[-1] + _ON_THE_WAY_S  # what was placed later is repeated still
+    return _RETRY_DELAYS_S[-1] + _ON_THE_WAY_S  # what was placed later is still being repeated

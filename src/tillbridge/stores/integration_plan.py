@@ -1,7 +1,7 @@
-"""Which store is meant, how its integration differs from the configuration, what follows. Pure.
+"""Which store is meant, how its integration differs from the configuration, what to do. Pure.
 
 Specification: Integration; Integration status; Stores and integrations. A PUT changes only what is
-sent, and accepts no external_store_id: another location needs a new integration.
+sent, and does not accept external_store_id: another location needs a new integration.
 """
 
 from collections.abc import Mapping, Sequence
@@ -32,14 +32,14 @@ class Kind(StrEnum):
     NOTHING = "nothing"
     CHANGE = "change"  # by PUT
     REINTEGRATE = "reintegrate"  # another location
-    ROTATE = "rotate"  # its secret is not known here: only a new integration gives one
+    ROTATE = "rotate"  # its secret is unknown here: only a new integration returns one
     INTEGRATE = "integrate"  # there is none
     WAIT = "wait"  # disabled or pending: others must act
 
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """A field that the service has otherwise than the configuration wants it."""
+    """A field whose value at the service differs from the configuration."""
 
     field: str
     now: Value | None
@@ -54,7 +54,7 @@ class Difference:
 
 @dataclass(frozen=True, slots=True)
 class IntegrationPlan:
-    """What has to be done; `changes` are those of a PUT, `location` needs a new integration."""
+    """What to do; `changes` can be made by a PUT, `location` needs a new integration."""
 
     kind: Kind
     state: State
@@ -63,12 +63,12 @@ class IntegrationPlan:
 
     @property
     def differences(self) -> tuple[Difference, ...]:
-        """All that differs."""
+        """All differences."""
         return self.changes if self.location is None else (*self.changes, self.location)
 
     @property
     def body(self) -> dict[str, Value]:
-        """The body of the PUT: nothing but what differs."""
+        """The body of the PUT, with only what differs."""
         return {each.field: each.wanted for each in self.changes}
 
     @property
@@ -78,7 +78,7 @@ class IntegrationPlan:
 
     @property
     def costs(self) -> tuple[str, ...]:
-        """What a person should know before it is done."""
+        """What a person should know first."""
         return costs_of(self.kind)
 
     def to_json(self) -> dict[str, Any]:
@@ -93,7 +93,7 @@ class IntegrationPlan:
 
 
 def costs_of(kind: Kind) -> tuple[str, ...]:
-    """Return what doing that costs, in sentences."""
+    """Return the consequences of doing that, in sentences."""
     if kind not in {Kind.REINTEGRATE, Kind.ROTATE}:
         return ()
     return (
@@ -105,7 +105,7 @@ def costs_of(kind: Kind) -> tuple[str, ...]:
 
 
 def state_of(store: Store) -> State:
-    """Return the state in the answer of GET /pos/stores; an unknown one counts as it looks."""
+    """Return the state in the answer of GET /pos/stores; an unknown one is derived."""
     status = (store.integration_status or "").lower()
     if status in set(State):
         return State(status)
@@ -116,7 +116,7 @@ def state_of(store: Store) -> State:
 def plan_of(
     state: State, now: Integration | None, wanted: IntegrationRequest, *, secret_known: bool
 ) -> IntegrationPlan:
-    """Return what has to be done; `now` is None unless the store is integrated."""
+    """Return what to do; `now` is None unless the store is integrated."""
     if state in {State.DISABLED, State.PENDING}:
         return IntegrationPlan(Kind.WAIT, state)
     if state is State.NOT_INTEGRATED or now is None:
@@ -135,7 +135,7 @@ def plan_of(
 
 
 def differences(now: Integration, wanted: IntegrationRequest) -> tuple[Difference, ...]:
-    """Return what a PUT has to change; what the configuration leaves open stays as it is."""
+    """Return what a PUT has to change; fields that are not configured stay unchanged."""
     pairs = ((field, getattr(now, field), getattr(wanted, field)) for field in _CHANGEABLE)
     return tuple(
         Difference(field, had, want)
@@ -147,7 +147,7 @@ def differences(now: Integration, wanted: IntegrationRequest) -> tuple[Differenc
 def changed_elsewhere(
     plan: IntegrationPlan, acknowledged: Mapping[str, Any]
 ) -> tuple[Difference, ...]:
-    """Return what somebody else has changed: the service had accepted it as it is wanted."""
+    """Return what somebody else has changed after the service accepted the wanted values."""
     return tuple(each for each in plan.differences if acknowledged.get(each.field) == each.wanted)
 
 
@@ -158,7 +158,7 @@ def _shown(value: Value) -> str:
 
 
 class SeveralStores(BridgeError):
-    """The merchant has several stores, and a person must say which one it is."""
+    """The merchant has several stores, and a person must choose one."""
 
     def __init__(self, store: str, stores: Sequence[Store]) -> None:
         super().__init__(
@@ -174,10 +174,10 @@ class SeveralStores(BridgeError):
 def choose_store(
     stores: Sequence[Store], name: str, *, configured: str = "", chosen: str = ""
 ) -> Store:
-    """Return the store that `name` stands for: the one that is meant, or the only one.
+    """Return the store for `name`: the wanted one, or the only one.
 
-    It is meant by the configuration, by an earlier choice, or "" by nobody. Raises SeveralStores,
-    or BridgeError where there is none or not the one that is meant.
+    It is wanted by the configuration, by an earlier choice, or ("") not specified. Raises
+    SeveralStores, or BridgeError if there is none or not the wanted one.
     """
     wanted = configured or chosen
     if wanted:

@@ -1,7 +1,7 @@
-"""Brings a store's integration in line with the configuration; reports what only people can do.
+"""Keeps a store's integration in line with the configuration; reports what only people can do.
 
 Specification: Integration status. One round reads the store and its integration, compares, applies
-what may be applied, and opens or closes problems. Transitions are reported, not rounds.
+what it may, and opens or closes problems. Transitions are reported, not rounds.
 """
 
 import time
@@ -44,7 +44,7 @@ _STATES = frozenset(
 
 
 def problem_of_state(plan: IntegrationPlan) -> str | None:
-    """Return the problem that an integration in this state is, None for none. Pure."""
+    """Return the problem for an integration in this state, or None. Pure."""
     match plan.kind:
         case Kind.WAIT:
             disabled = plan.state is State.DISABLED
@@ -63,15 +63,15 @@ _LONGEST_WAIT_S = 60.0  # while something is wrong
 
 
 async def _nothing(*_values: object) -> None:
-    """Nobody takes part in the rounds."""
+    """Nobody listens to the rounds."""
 
 
 class IntegrationReconciler:
-    """One store's: looks every `integration_check_s` while all is well, and sooner while not.
+    """One store's: checks every `integration_check_s` while all is well, and sooner otherwise.
 
-    `settles_in_s` returns for how long no new integration should be made by itself yet. `on_read`
-    takes each round's store, and when its read began (monotonic seconds); `after_round` is awaited
-    after each round that came to its end.
+    `settles_in_s` returns for how long no new integration should be made automatically. `on_read`
+    receives each round's store, and when its read began (monotonic seconds); `after_round` is
+    awaited after each complete round.
     """
 
     def __init__(
@@ -97,26 +97,26 @@ class IntegrationReconciler:
         self._settles_in_s = settles_in_s
         self._on_read = on_read
         self._after_round = after_round
-        self._waits = False  # for deliveries, before a new integration is made
+        self._waits = False  # for deliveries, before creating a new integration
         self._failed_with = ""
         self._requested = False
-        self._hurried = 0  # rounds in a row that somebody asked for
+        self._hurried = 0  # consecutive rounds that somebody asked for
         self._wait_s = _FIRST_WAIT_S
         clock = context.bridge.clock
         self.worker = Worker("integration", self._step, context.supervisor, clock)
         self.worker.wake()
 
     def look(self) -> None:
-        """Look soon: a call was refused, the service is back, or a person has done something."""
+        """Check soon: a call was refused, the service is back, or a person has done something."""
         if not self._requested:
             self._requested = True
-            # A service that says one thing here and another there must not make this one spin.
+            # If the service's answers contradict each other, this must not loop.
             self.worker.wake_in(min(_LONGEST_WAIT_S, _HURRY_S * 2**self._hurried))
 
     async def _step(self) -> float:
         """Do a round, and return in how many seconds the next one is due.
 
-        A store that was never connected has no tokens: nothing is asked until it is.
+        A store that was never connected has no tokens: nothing is requested until it is connected.
         """
         self._hurried = min(self._hurried + 1, 16) if self._requested else 0
         self._requested = False
@@ -133,7 +133,7 @@ class IntegrationReconciler:
         except (ConsentLost, LedgerError, ServiceError) as failure:
             log.debug("integration.not_read", store=self._store, detail=failure.text)
             return False
-        except BridgeError as failure:  # a person has to decide: which of several stores
+        except BridgeError as failure:  # a person has to choose one of several stores
             if str(failure) != self._failed_with:
                 self._failed_with = str(failure)
                 log.warning("integration.not_read", store=self._store, detail=str(failure))
@@ -142,7 +142,7 @@ class IntegrationReconciler:
         return well
 
     async def round(self) -> bool:
-        """Look once, and do what is to be done; False where it should be looked at again soon.
+        """Check once, and do what is needed; return False if another check is needed soon.
 
         Raises BridgeError: what the service or the ledger refused.
         """
@@ -169,15 +169,15 @@ class IntegrationReconciler:
         return problem is None and not self._waits
 
     async def _recalled(self, seen: IntegrationSnapshot) -> bool:
-        """After a ledger was lost: what is ours is learnt again. Else connecting is a person's."""
+        """After the ledger was lost, recognise our integration. Else a person has to connect."""
         if seen.plan.state is not State.INTEGRATED or seen.plan.kind is Kind.ROTATE:
             return False
         await self._integrator.adopt(seen)
         log.info("integration.recalled", store=self._store)
-        return False  # and look again, now that it is known
+        return False  # and check again, now that it is known
 
     async def _brought_in_line(self, seen: IntegrationSnapshot) -> IntegrationSnapshot:
-        """Apply what may be applied; return how it is then."""
+        """Apply what may be applied; return the new state."""
         differs = seen.plan.kind in {Kind.CHANGE, Kind.REINTEGRATE}
         lately = seen.facts.restored_lately
         if not differs:

@@ -1,7 +1,7 @@
-"""What is stored of a store's integration: facts in the ledger, secrets in the vault.
+"""What is stored about a store's integration: facts in the ledger, secrets in the vault.
 
-What takes several calls is noted before the first of them, so that a crash or a service that goes
-away in between leaves nothing half done: it is resumed.
+A sequence of several calls is recorded before the first of them, so that nothing stays half done
+after a crash or an outage of the service: it is resumed.
 """
 
 import asyncio
@@ -33,8 +33,8 @@ _DAY_MS = 24 * 3600 * 1000
 class Intent:
     """What was begun: `make` an integration, `replace` it, `rotate` its secret, or `remove` it.
 
-    `was` is the id of the integration before; `closed` says that the storefront was closed for it
-    and has to be opened again.
+    `was` is the id of the previous integration; `closed` says that the storefront was closed for
+    this and has to be opened again.
     """
 
     kind: Literal["make", "replace", "rotate", "remove"]
@@ -44,11 +44,11 @@ class Intent:
 
 @dataclass(frozen=True, slots=True)
 class IntegrationFacts:
-    """What is stored of an integration, read at once.
+    """What is stored about an integration, read in one go.
 
     `intent` was begun and is not finished; `store_id` is the store's at the service, None until it
-    was integrated from here or chosen; `acknowledged` is the integration as the service took it
-    last; `removed` says that a person took the store off this bridge, `restored_lately` that a
+    was integrated from here or chosen; `acknowledged` is the integration as the service last
+    accepted it; `removed` says that a person disconnected the store, `restored_lately` that a
     change made elsewhere was undone within a day. `secret` is the newest one.
     """
 
@@ -60,7 +60,7 @@ class IntegrationFacts:
     secret: WebhookSecret | None
 
     def secret_known(self, now: Integration) -> bool:
-        """Whether the secret of this very integration is here."""
+        """Return whether this integration's secret is stored here."""
         if self.secret is None or self.secret.ended_ms is not None:
             return False
         ours = self.secret.integration_id or self.acknowledged.get("integration_id")
@@ -68,7 +68,7 @@ class IntegrationFacts:
 
 
 class IntegrationRepository:
-    """The integration of one store. Everything is on disk on return; raises LedgerError."""
+    """One store's integration. Everything is on disk on return; raises LedgerError."""
 
     def __init__(self, context: StoreContext) -> None:
         self._store = context.store
@@ -93,25 +93,25 @@ class IntegrationRepository:
 
         return await self._ledger.read(read)
 
-    # -- what is under way
+    # -- in progress
 
     async def begin(self, intent: Intent) -> None:
-        """Note what is begun; first make sure that a secret could be kept."""
+        """Record what is begun, after making sure that a secret can be stored."""
         await self.prove_writable()
         await self._put("integration_intent", intent)
 
     async def prove_writable(self) -> None:
-        """Raise LedgerUnwritable now rather than after a secret was shown."""
+        """Raise LedgerUnwritable now, not after a secret was returned."""
         await self._in_vault(prove_writable, at_ms=self._clock.now_ms())
 
     async def finished(self) -> None:
-        """Note that nothing is under way."""
+        """Record that nothing is in progress."""
         await self._ledger.drop_fact(self._store, "integration_intent")
 
     # -- secrets
 
     async def store_secret(self, secret: str, integration: Integration, location_id: str) -> None:
-        """Store a secret that was shown this once; `location_id` where its answer names none."""
+        """Store a secret that is returned once; `location_id` if its answer names none."""
         await self._in_vault(
             store_webhook_secret,
             secret=secret,
@@ -121,12 +121,12 @@ class IntegrationRepository:
         )
 
     async def forget_old_secrets(self) -> None:
-        """Forget secrets that no longer count."""
+        """Delete secrets that are no longer valid."""
         await self._in_vault(
             forget_webhook_secrets, now_ms=self._clock.now_ms(), old_secret_s=self._old_secret_s
         )
 
-    # -- how it is
+    # -- the state
 
     async def note(
         self,
@@ -137,9 +137,9 @@ class IntegrationRepository:
         secret_known: bool,
         made: bool = False,
     ) -> None:
-        """Note an integration as the service has it; what its answer left out is as it was asked.
+        """Record an integration as the service has it; missing fields are as requested.
 
-        `made`: this bridge has just made it, so that it is another one than before.
+        `made`: this bridge has just created it, so it is not the previous one.
         """
         if secret_known:
             await self._in_vault(
@@ -170,7 +170,7 @@ class IntegrationRepository:
         await self._ledger.write(write)
 
     async def note_removed(self) -> None:
-        """Note that a person took the store off; its secret counts for a while still."""
+        """Record that a person disconnected the store; its secret stays valid for a while."""
         at = self._clock.now_ms()
         await self._in_vault(end_webhook_secrets, at_ms=at)
 
@@ -183,7 +183,7 @@ class IntegrationRepository:
         await self._ledger.write(write)
 
     async def note_seen(self, plan: IntegrationPlan) -> None:
-        """Note how the integration was found, and what is still to be done."""
+        """Record the integration as found, and what is still to be done."""
         at = self._clock.now_ms()
         secret = self._secret_fact()
 
@@ -203,11 +203,11 @@ class IntegrationRepository:
         await self._ledger.write(write)
 
     async def note_choice(self, store_id: str) -> None:
-        """Note which store of the merchant a person chose."""
+        """Record which store of the merchant a person chose."""
         await self._put("service_store_id", store_id)
 
     async def taken_by(self, store_id: str) -> str | None:
-        """Return which other store of this bridge stands for that one; None for none."""
+        """Return which other store of this bridge uses that one, or None."""
         facts = await self._ledger.read(all_facts)
         for store, known in facts.items():
             taken = known.get("service_store_id") == store_id and "integration" in known
@@ -216,11 +216,11 @@ class IntegrationRepository:
         return None
 
     async def note_store_name(self, name: str) -> None:
-        """Note what the service calls the store, for what is printed."""
+        """Record the store's name at the service, for printing."""
         await self._put("service_store_name", name)
 
     async def note_restored(self) -> None:
-        """Note that a change made elsewhere was undone now."""
+        """Record that a change made elsewhere was undone now."""
         await self._put("integration_restored", {"at": self._clock.now_ms()})
 
     # -- inside

@@ -1,10 +1,10 @@
-"""The link to the service: whether it answers, what its answers mean, whether calls make sense.
+"""The link to the service: whether it answers, what answers mean, whether calls make sense.
 
-Specification: Integration status; Errors. Transitions are reported, not calls. One service that is
-away is one problem, whichever store notices it. A bridge at rest makes no call, so a probe asks
-every few seconds; and a service that answers anything at all, a refusal too, is there. Without an
-active integration every call about the store's menu, orders, tables and settings is refused with
-store.not_integrated: such calls are not made, but refused here, with that code.
+Specification: Integration status; Errors. Transitions are reported, not calls. An unreachable
+service is one problem, whichever store notices it. An idle bridge makes no calls, so a probe asks
+every few seconds; any answer, even a refusal, means that the service is there. Without an active
+integration the service refuses every call about the store's menu, orders, tables and settings with
+store.not_integrated: such calls are not made, but refused here with that code.
 """
 
 import asyncio
@@ -23,7 +23,7 @@ from tillbridge.service.caller import Contact
 
 UNREACHABLE = "service.unreachable"
 _IN_A_ROW = 2
-_OUT_OF_ORDER_S = 30.0  # a 5xx of one call stands for so long against a good answer to the probe
+_OUT_OF_ORDER_S = 30.0  # for this long, a 5xx of one call outweighs a good answer to the probe
 
 
 class ServiceReach:
@@ -34,15 +34,15 @@ class ServiceReach:
         self._clock = clock
         self._failed_probes = 0
         self._probe_fix = ""
-        self._failure: ServiceError | None = None  # of the last call, if that got no answer
+        self._failure: ServiceError | None = None  # of the last call, if it got no answer
         self._failed_at = 0.0
         for each in problems.current():
-            # A version before reported it of each store.
+            # An earlier version reported it for each store.
             if each.code == UNREACHABLE and each.store:
                 problems.report(Scope.of(UNREACHABLE, each.store, each.subject), ())
 
     def called(self, contact: Contact) -> None:
-        """Take note of what came of a call."""
+        """Record the result of a call."""
         failure = contact.failure
         if contact.ok:
             self._failure, self._failed_probes = None, 0
@@ -53,7 +53,7 @@ class ServiceReach:
         self._report()
 
     def probed(self, *, answers: bool, fix: str = "") -> bool:
-        """Take note of a probe; return whether another one soon would show more."""
+        """Record the result of a probe; return whether another one soon would help."""
         if answers:
             self._failed_probes = 0
             waited_s = self._clock.monotonic() - self._failed_at
@@ -78,13 +78,13 @@ class ServiceReach:
 
 _NOTE_EVERY_MS = 60_000
 _CONSENT = frozenset({"consent.missing", "consent.expired", "consent.revoked"})
-# Why a store is not integrated, once that has been read.
+# Why a store is not integrated, once known.
 _BETTER = ("integration.disabled", "integration.pending", "integration.removed")
-# Calls that only an active integration lets through.
+# Calls that need an active integration.
 _INTEGRATED = ("menus.", "items.", "orders.", "tables.")
 _INTEGRATED_CALLS = ("integrations.create", "integrations.read", "integrations.change")
 _PUSHES = ("menus.push", "menus.batch", "items.", "tables.")
-# Calls that are not made without one, though the service might let some through.
+# Calls that are not made without one, though the service might allow some of them.
 _GUARDED = (*_INTEGRATED, "stores.")
 _FREE = "stores.list"
 
@@ -93,7 +93,7 @@ log = get_logger()
 
 @functools.cache
 def disproved_by(operation: str) -> frozenset[str]:
-    """Return the problems of a store that a call of this operation proves to be over."""
+    """Return the problems of a store that a successful call of this operation disproves."""
     over = _CONSENT | {"service.bad_client", "service.token_refused"}
     if operation.startswith(_INTEGRATED) or operation in _INTEGRATED_CALLS:
         over |= {"integration.missing", *_BETTER}
@@ -112,11 +112,11 @@ def _ignore() -> None:
 
 
 class LinkMonitor:
-    """One store's link: reports what its calls show of it, and refuses those that make no sense.
+    """One store's link: reports what its calls show, and refuses calls that make no sense.
 
-    `seen` is the client's `on_contact`, `refusal` its `hindrance`. Calls are made at first, while
-    nothing is known. `on_back` is called when the service, the consent or the integration is back,
-    `on_unsure` when the integration may be another than was known.
+    `seen` is the client's `on_contact`, `refusal` its `hindrance`. While nothing is known, calls
+    are made. `on_back` is called when the service, the consent or the integration is back,
+    `on_unsure` when the integration may have changed.
     """
 
     def __init__(self, store: str, bridge: BridgeContext, reach: ServiceReach) -> None:
@@ -125,8 +125,8 @@ class LinkMonitor:
         self._bridge = bridge
         self.on_back: Callable[[], None] = _ignore
         self.on_unsure: Callable[[], None] = _ignore
-        self._blocked = ""  # why, a word for the log
-        self._well = False  # the last call was
+        self._blocked = ""  # why, as a word for the log
+        self._well = False  # whether the last call succeeded
         self._noted_ms: int | None = None
         self._noting: asyncio.Task[None] | None = None
         self._called_at = bridge.clock.monotonic()
@@ -143,14 +143,14 @@ class LinkMonitor:
         self._blocked = why
 
     def open(self) -> None:
-        """Make calls again, and let those who wait know."""
+        """Make calls again, and notify those who wait."""
         if self._blocked:
             log.info("store.calls_unblocked", store=self._store)
             self._blocked = ""
             self.on_back()
 
     def refusal(self, operation: str) -> ServiceError | None:
-        """Return why the call is not made; None where it may be."""
+        """Return why the call must not be made, or None."""
         if not self._blocked or not is_guarded(operation):
             return None
         return Refused(
@@ -164,9 +164,9 @@ class LinkMonitor:
         )
 
     async def read_if_idle(self, read: Callable[[], Awaitable[object]], every_s: float) -> float:
-        """Call `read` if no call was answered for `every_s` seconds; return when that may be next.
+        """Call `read` if no call was answered for `every_s` seconds; return when to try again.
 
-        A consent that ends while nothing is called is noticed by nothing else.
+        Nothing else notices a consent that ends while there are no calls.
         """
         clock = self._bridge.clock
         left_s = self._called_at + every_s - clock.monotonic()
@@ -175,14 +175,14 @@ class LinkMonitor:
         self._called_at = clock.monotonic()
         try:
             await read()
-        except ServiceError as failure:  # `seen` has taken note of it
+        except ServiceError as failure:  # `seen` has recorded it
             log.debug("service.idle_read", store=self._store, code=failure.code)
             if failure.code == NOT_INTEGRATED:
                 self.on_unsure()
         return every_s
 
     def seen(self, contact: Contact) -> None:
-        """Take note of what came of a call; what waits goes on when the service is back."""
+        """Record the result of a call; what waits continues when the service is back."""
         self._reach.called(contact)
         if contact.ok:
             self._called_at = self._bridge.clock.monotonic()
@@ -196,12 +196,12 @@ class LinkMonitor:
         well = contact.ok and not isinstance(failure, ConsentLost)
         if well and not self._well:
             self.on_back()
-            if guarded:  # what reads integrations knows already
+            if guarded:  # whoever reads integrations already knows
                 self.on_unsure()
         self._well = well
 
     async def close(self) -> None:
-        """Wait for what is being written."""
+        """Wait for pending writes."""
         if self._noting is not None:
             await self._noting
 
@@ -211,7 +211,7 @@ class LinkMonitor:
         if problem in _CONSENT:
             problems.report(Scope(self._store, _CONSENT), [Found(problem)])
         elif problem is not None and problem != UNREACHABLE:
-            # It may be reported already why the service answers store.not_integrated.
+            # The reason for store.not_integrated may already be reported.
             better = _BETTER if problem == "integration.missing" else ()
             if not any(problems.is_open(code, self._store) for code in better):
                 problems.report(Scope.of(problem, self._store), [Found(problem)])
@@ -234,4 +234,4 @@ class LinkMonitor:
                 self._store, "service_contact", {"ok_at": now, "took_ms": took_ms}, at=now
             )
         except LedgerError:
-            self._noted_ms = None  # it is reported that the database cannot be written
+            self._noted_ms = None  # that the database cannot be written is reported elsewhere

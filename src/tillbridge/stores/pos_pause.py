@@ -1,4 +1,4 @@
-"""Pauses a store while its till is away or closed, and resumes it when the till is back to stay."""
+"""Pauses a store while its till is away or closed, and resumes it when the till is back."""
 
 import asyncio
 from collections import deque
@@ -14,14 +14,14 @@ _UNSTEADY = _("the connection to the till is unstable; it has to be steady for 1
 
 
 class PosPause:
-    """Watches how one store's POS is: at each change, and every second while it matters."""
+    """Watches one store's POS: at each change, and every second while it matters."""
 
     def __init__(self, reconciler: StoreStatusReconciler) -> None:
         context = reconciler.context
         self._reconciler = reconciler
         self._clock = context.bridge.clock
         self._settings = context.settings.orders
-        self._online: bool | None = None  # as the last step found it
+        self._online: bool | None = None  # as of the last step
         self._since = 0.0
         self._order_lost = False
         self._pauses: deque[float] = deque(maxlen=100)
@@ -31,22 +31,22 @@ class PosPause:
         self.worker = Worker("pos_pause", self._step, context.supervisor, self._clock)
 
     def pos_came(self) -> None:
-        """Take note that the POS can be reached."""
+        """The POS can be reached."""
         self._pos_online = True
         self.worker.wake()
 
     def pos_went(self) -> None:
-        """Take note that the POS cannot be reached."""
+        """The POS cannot be reached."""
         self._pos_online = False
         self.worker.wake()
 
     def pos_closed(self, why: str) -> None:
-        """Take note that the POS takes no orders, and why; "" where it takes them."""
+        """The POS takes no orders, because of `why`; "" if it takes them."""
         self._pos_closed = why
         self.worker.wake()
 
     def order_lost(self) -> None:
-        """Take note that an order was cancelled because the POS cannot be reached."""
+        """An order was cancelled because the POS cannot be reached."""
         self._order_lost = True
         self.worker.wake()
 
@@ -64,15 +64,15 @@ class PosPause:
         try:
             waits = await self.pos_is(online=self._pos_online, closed=self._pos_closed)
         except LedgerError:
-            waits = True  # the intent could not be stored, so nothing was sent: again in a while
+            waits = True  # the intent could not be stored, so nothing was sent: try again later
         return _LOOK_EVERY_S if waits else None
 
     async def pos_is(self, *, online: bool, closed: str = "") -> bool:
-        """Take note of how the POS is, and pause or resume the store if it is time.
+        """Record the state of the POS, and pause or resume the store if it is time.
 
-        `closed` says why a POS that is there takes no orders, "" where it takes them.
-        Returns whether to call again in a while: there is something to wait for. Raises
-        LedgerError where the intent cannot be stored; a service that fails is tried again later.
+        `closed` says why a reachable POS takes no orders, "" if it takes them. Returns whether to
+        call again in a while. Raises LedgerError if the intent cannot be stored; a failing service
+        is retried later.
         """
         async with self._lock:
             if online:

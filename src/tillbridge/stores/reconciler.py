@@ -1,7 +1,7 @@
-"""Brings a store's status at the service in line with `closure`, and pauses it for an absent POS.
+"""Keeps a store's status at the service in line with `closure`, and pauses it for an absent POS.
 
-The wanted status is on disk before the service gets it, so that neither a crash nor a service that
-is away makes the bridge forget who paused the store, or take its own act for somebody else's.
+The wanted status is stored before it is sent, so that after a crash or an outage of the service the
+bridge still knows who paused the store, and does not mistake its own act for somebody else's.
 """
 
 import asyncio
@@ -35,11 +35,11 @@ from tillbridge.stores.closure import (
     closure_of,
 )
 
-_AGAIN_S = 15.0  # between two tries at a service that is away
-_WALL_CLOCK_S = 30.0  # an end given by the wall clock is looked at again, in case that was set
-_PLAN_GOOD_MS = 6 * 3600 * 1000  # a schedule is asked again by then, whatever it planned
+_AGAIN_S = 15.0  # between two tries while the service is unreachable
+_WALL_CLOCK_S = 30.0  # ends given by the wall clock are checked this often, in case it was set
+_PLAN_GOOD_MS = 6 * 3600 * 1000  # a schedule is evaluated again by then, whatever it planned
 
-# The problem that each reason is, but for the schedule, which is no problem.
+# The problem for each reason, except the schedule, which is not a problem.
 _PROBLEMS = {
     Who.PERSON: "store.paused_by_staff",
     Who.OTHERS: "store.paused_elsewhere",
@@ -47,7 +47,8 @@ _PROBLEMS = {
     Who.POS_CLOSED: "store.closed_in_till",
 }
 
-# Why the bridge itself closes a store, and opens it, in the audit trail; others' acts are there.
+# Why the bridge itself closes and opens a store, for the audit trail; others' acts are already
+# there.
 _CLOSED = {
     Who.POS_AWAY: "the till is offline",
     Who.POS_CLOSED: "the till is closed",
@@ -62,7 +63,7 @@ _OPENED = {
     Who.PERSON: "the pause is over",
 }
 
-# Takes the action ("store.pause", "store.resume"), why, and the reason that was given for it.
+# Takes the action ("store.pause", "store.resume"), why, and the reason given for it.
 OnOwnAction = Callable[[str, str, str], Awaitable[None]]
 
 _STATUSES: dict[str, Status] = {"active": "active", "inactive": "inactive"}
@@ -84,39 +85,39 @@ class StoreStatusReconciler:
         self._store = context.store
         self._client = context.service
         self._on_own_action = on_own_action
-        self._by_hand = False  # a person asks for it just now
+        self._by_hand = False  # a person is asking for it right now
         self._closed_by: Who | None = None  # until now, for when that ends
         self._service_store_id = service_store_id
         self._ledger = context.bridge.ledger
         self._clock = context.bridge.clock
         self._plan: Callable[[int], Planned] = lambda _now: Planned()
-        self._planned: Planned | None = None  # as it holds from `_planned_ms` on
+        self._planned: Planned | None = None  # valid from `_planned_ms` on
         self._planned_ms = 0
-        self._reasons: ClosureReasons | None = None  # None: the ledger has not been asked yet
-        self._fact: object = None  # as it is on disk
+        self._reasons: ClosureReasons | None = None  # None: not read from the ledger yet
+        self._fact: object = None  # as stored
         self._lock = asyncio.Lock()
         self._look_every_s = context.bridge.settings.service.store_look_s
         self._looked_at = self._clock.monotonic()
         self._look_due = True
-        self._asked_to_look_at = -math.inf  # monotonic; a read from before is too old
+        self._asked_to_look_at = -math.inf  # monotonic; earlier reads are too old
         self._look_from = 0.0  # monotonic; until then whoever reads the integration may report it
         self._sent_at = -math.inf  # monotonic; when the service last answered a change
         self._not_before = 0.0
-        self._failing = False  # since the service last took a status
+        self._failing = False  # since the service last accepted a status
         self.worker = Worker("store_status", self._step, context.supervisor, self._clock)
         self.worker.wake()
 
-    # -- what others report; each raises LedgerError where it cannot be stored
+    # -- reports from others; each raises LedgerError if it cannot be stored
 
     async def pause(self, *, by: str, reason: str, until_ms: int | None) -> StoreClosure:
-        """Close the store in a person's name. Raises ServiceError where that could not be sent."""
+        """Close the store for a person. Raises ServiceError if that could not be sent."""
         async with self._lock:
             pause = Pause(self._clock.now_ms(), until_ms, by, reason)
             log.info("store.paused_by_staff", store=self._store, by=by, until_ms=until_ms)
             return await self._change_by_hand(closure.paused_by(await self._known(), pause))
 
     async def be_busy(self, *, by: str, orders: int, until_ms: int | None) -> StoreClosure:
-        """Let no more than so many orders come in `BUSY_MINUTES`, in a person's name.
+        """Accept at most this many orders in `BUSY_MINUTES`, on behalf of a person.
 
         Raises as `pause`.
         """
@@ -126,21 +127,21 @@ class StoreStatusReconciler:
             return await self._change_by_hand(replace(await self._known(), busy=busy))
 
     async def be_busy_no_more(self, *, by: str) -> StoreClosure:
-        """End that. Raises as `pause`."""
+        """End busy mode. Raises as `pause`."""
         async with self._lock:
             log.info("store.not_busy", store=self._store, by=by)
             reasons = replace(await self._known(), busy=None, full=None)
             return await self._change_by_hand(reasons)
 
     def order_came(self) -> None:
-        """Take note of a new order: in busy mode it may be the last for a while."""
+        """A new order came: in busy mode it may be the last for a while."""
         if self._reasons is None or self._reasons.busy is not None:
             self.worker.wake()
 
     async def resume(self, *, by: str) -> StoreClosure:
-        """Open the store in a person's name, whoever paused it; the bridge's own pause stays.
+        """Open the store for a person, whoever paused it; the bridge's own pause stays.
 
-        Raises ServiceError where that could not be sent.
+        Raises ServiceError if that could not be sent.
         """
         async with self._lock:
             now = self._clock.now_ms()
@@ -149,10 +150,10 @@ class StoreStatusReconciler:
             return await self._change_by_hand(reasons)
 
     async def pos_away(self, *, by: Literal["bridge", "cancel"] = "bridge") -> None:
-        """Close the store because its till is away. A service that fails is tried again later.
+        """Close the store because its till is away. A failing service is retried later.
 
-        An order that was cancelled with POS_OFFLINE ("cancel") may have informed the service
-        already: it can pause the store by itself then, and that is the bridge's doing.
+        An order cancelled with POS_OFFLINE ("cancel") may already have informed the service, which
+        can then pause the store itself; that counts as the bridge's act.
         """
         async with self._lock:
             reasons = await self._known()
@@ -169,7 +170,7 @@ class StoreStatusReconciler:
             await self._change_quietly(replace(await self._known(), pos_away=None))
 
     async def pos_returning(self, reason: str) -> None:
-        """Note why the store stays closed although the till is back; "" while the till is away."""
+        """Record why the store stays closed although the till is back; "" while it is away."""
         async with self._lock:
             reasons = await self._known()
             if reasons.pos_away is not None and reasons.pos_away.reason != reason:
@@ -177,7 +178,7 @@ class StoreStatusReconciler:
                 await self._change_quietly(replace(reasons, pos_away=pause))
 
     async def pos_closed(self, reason: str) -> None:
-        """Close the store because its till takes no orders; open it again where `reason` is "".
+        """Close the store because its till takes no orders; open it again if `reason` is "".
 
         As `pos_away`.
         """
@@ -190,17 +191,17 @@ class StoreStatusReconciler:
                 await self._change_quietly(replace(reasons, pos_closed=pause))
 
     async def is_paused_for_pos(self) -> bool:
-        """Whether the bridge itself keeps the store closed."""
+        """Return whether the bridge itself keeps the store closed."""
         return (await self._known()).pos_away is not None
 
     async def closure(self) -> StoreClosure:
-        """Return whether the store is closed now, and by what, the schedule included."""
+        """Return whether the store is closed now, and by what, including the schedule."""
         now = self._clock.now_ms()
         reasons = closure.at_time(await self._known(), self._planned_at(now), now)
         return closure_of(reasons)
 
     def next_change_ms(self) -> int | None:
-        """Return when the schedule next opens or closes the store; None where it never does."""
+        """Return when the schedule next opens or closes the store; None if never."""
         return self._planned_at(self._clock.now_ms()).until_ms
 
     def follow(self, plan: Callable[[int], Planned]) -> None:
@@ -209,14 +210,14 @@ class StoreStatusReconciler:
         self.worker.wake()
 
     def look(self, *, within_s: float = 0.0) -> None:
-        """Ask the service what the store is: somebody else may have changed it.
+        """Read the store's status from the service: somebody else may have changed it.
 
-        With `within_s` it is asked that late, and not at all where `noticed` comes first.
+        With `within_s`, read it after that time, unless `noticed` comes first.
         """
         now = self._clock.monotonic()
         asked = self._look_due and self._asked_to_look_at > -math.inf
         if within_s and asked and self._look_from <= now:
-            return  # it is asked at once already
+            return  # a read is already due
         self._look_due = True
         if not within_s:
             self._asked_to_look_at = now
@@ -225,24 +226,24 @@ class StoreStatusReconciler:
         self.worker.wake()
 
     async def noticed(self, status: str | None, *, asked_at: float) -> None:
-        """Take note of what a read that began at `asked_at` (monotonic) says the store is."""
+        """Record the status from a read that began at `asked_at` (monotonic)."""
         async with self._lock:
             if status not in _STATUSES or asked_at <= self._sent_at:
-                return  # it may be of the time before the last change
+                return  # it may be from before the last change
             await self._seen(_STATUSES[status], await self._known())
             if asked_at >= self._asked_to_look_at:
                 self._look_due = False
             self.worker.wake()
 
     async def settle(self) -> None:
-        """Bring the service in line now. A service that fails is tried again later."""
+        """Update the service now. A failing service is retried later."""
         async with self._lock:
             await self._change_quietly(await self._known())
 
     # -- inside
 
     async def _step(self) -> float:
-        """Do what is due, and return how long there is nothing to do, in seconds."""
+        """Do what is due, and return for how many seconds there is nothing to do."""
         if self._clock.monotonic() - self._looked_at >= self._look_every_s:
             self._look_due = True
         if self._look_due:
@@ -287,7 +288,7 @@ class StoreStatusReconciler:
             self._failing = True
 
     async def _change(self, reasons: ClosureReasons) -> StoreClosure:
-        """Store the reasons, and send what follows. Raises ServiceError, LedgerError."""
+        """Store the reasons, and send the resulting status. Raises ServiceError, LedgerError."""
         now = self._clock.now_ms()
         reasons = closure.at_time(reasons, self._planned_at(now), now)
         if (busy := reasons.busy) is not None:
@@ -311,13 +312,13 @@ class StoreStatusReconciler:
         return closure_of(reasons)
 
     async def _send(self, store_id: str, reasons: ClosureReasons) -> ClosureReasons:
-        # Before the store is closed, too: it may be closed already, by somebody else.
+        # Before the store is closed as well: somebody else may already have closed it.
         if (
             self._look_due
             or reasons.service_status is None
             or closure_of(reasons).status == "inactive"
         ):
-            self._look_due = False  # first: one that is asked for during this read stays due
+            self._look_due = False  # first, so that a look requested during this read stays due
             try:
                 found = {store.store_id: store.status for store in await self._client.stores()}
             except BaseException:
@@ -344,7 +345,7 @@ class StoreStatusReconciler:
         return reasons
 
     async def _seen(self, status: Status, reasons: ClosureReasons) -> ClosureReasons:
-        """Return the reasons with what the service says the store is."""
+        """Return the reasons with the store's status at the service."""
         now = self._clock.now_ms()
         planned = self._planned_at(now)
         after = closure.at_time(closure.seen(reasons, status, planned, now), planned, now)
@@ -381,7 +382,7 @@ class StoreStatusReconciler:
         return get_fact(db, self._store, "standing"), get_fact(db, self._store, "pause")
 
     async def _save(self, reasons: ClosureReasons) -> None:
-        """Store the reasons, and report what they are."""
+        """Store the reasons, and report them."""
         fact = {**closure.to_json(reasons), "next_change_ms": self.next_change_ms()}
         if fact != self._fact:
             at = self._clock.now_ms()
@@ -404,7 +405,7 @@ class StoreStatusReconciler:
         self.context.bridge.problems.report(scope, found)
 
     def _remember(self, reasons: ClosureReasons) -> list[tuple[Who, Pause]]:
-        """Return what keeps the store closed, once the service has it so."""
+        """Return what keeps the store closed, once the service has that status."""
         causes = causes_of(reasons) if reasons.service_status == "inactive" else []
         self._closed_by = causes[0][0] if causes else self._closed_by
         return causes
@@ -417,7 +418,7 @@ def _detail(who: Who, pause: Pause) -> dict[str, str]:
 
 
 def _of_an_older_version(before: dict[str, Any], now_ms: int) -> ClosureReasons:
-    """Return the reasons where the ledger knows of the bridge's own pause only."""
+    """Return the reasons if the ledger only knows the bridge's own pause."""
     pause = Pause(before.get("since_ms", now_ms), by="bridge")
     if before.get("told"):
         return ClosureReasons(pos_away=pause, service_status="inactive")

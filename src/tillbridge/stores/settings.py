@@ -1,7 +1,7 @@
-"""Sends the store's settings and schedule as the restaurant's own files have them.
+"""Sends the store's settings and schedule from the restaurant's own files.
 
-The files are read at the start and whenever they change. One that cannot be used changes nothing:
-what it had before counts, over a restart too, and a problem reports what is wrong with it.
+The files are read at the start and whenever they change. An unusable file changes nothing: its
+previous content stays in effect, even over a restart, and a problem reports what is wrong.
 """
 
 import asyncio
@@ -49,9 +49,9 @@ Week = tuple[tuple[Span, ...], ...]
 def settings_body(
     restaurant: Restaurant | None, weekly: Week | None, *, end_of_day: str = "24:00"
 ) -> Body:
-    """Return the camelCase body: what is known, and what is passed through.
+    """Return the camelCase body: known fields, and those passed through.
 
-    Raises ConfigError where something that is passed through has a name of its own already.
+    Raises ConfigError if a field that is passed through already has a name of its own.
     """
     body: Body = {}
     if restaurant is not None:
@@ -90,7 +90,7 @@ def settings_body(
 
 
 def changed_part(body: Body, acknowledged: Mapping[str, Any] | None) -> Body:
-    """Return the fields at the top that differ from what was accepted, each of them whole."""
+    """Return the top-level fields that differ from what was accepted, each one complete."""
     known = acknowledged or {}
     return {
         key: value
@@ -100,14 +100,14 @@ def changed_part(body: Body, acknowledged: Mapping[str, Any] | None) -> Body:
 
 
 def no_longer_given(body: Body, acknowledged: Mapping[str, Any] | None) -> tuple[str, ...]:
-    """Return what was accepted once and stands in no file now: the service keeps it."""
+    """Return what was accepted once and is in no file now: the service keeps it."""
     gone = _leaves(acknowledged or {}).keys() - _leaves(body).keys()
     tops = ((path, path.partition(".")[0]) for path in _leaves(acknowledged or {}) if path in gone)
     return tuple(dict.fromkeys(path if top in body else top for path, top in tops))
 
 
 def _leaves(body: Mapping[str, Any]) -> Body:
-    """Return every value by its path: fields at the top, and those within one."""
+    """Return every value by its path: top-level fields, and those inside one."""
     leaves: Body = {}
     for key, value in body.items():
         inner = value if isinstance(value, Mapping) else None
@@ -116,12 +116,12 @@ def _leaves(body: Mapping[str, Any]) -> Body:
 
 
 def _same(one: object, other: object) -> bool:
-    """Whether two values are the same in JSON: true is not 1 there."""
+    """Return whether two values are the same in JSON, where true is not 1."""
     return json.dumps(one, sort_keys=True) == json.dumps(other, sort_keys=True)
 
 
 def _given(values: Mapping[str, Any]) -> Body:
-    """Leave out what is not given, and objects of which nothing is."""
+    """Leave out missing values, and objects without any."""
     return {key: value for key, value in values.items() if value is not None and value != {}}
 
 
@@ -149,7 +149,7 @@ _MONEY = frozenset({"min_order_amount", "delivery_fee"})
 def settings_lines(
     part: Mapping[str, Any], accepted: Mapping[str, Any] | None, currency: str
 ) -> list[str]:
-    """Return a line for each field that would be sent and differs; `accepted` is as it was."""
+    """Return a line for each field to be sent; `accepted` is the previous value."""
     before = _leaves(accepted or {})
     return [
         _line(path, value, before.get(path), currency)
@@ -169,7 +169,7 @@ def _line(path: str, value: object, before: object, currency: str) -> str:
     return f"{path}: {change}"
 
 
-def _day(spans: Any) -> str:  # noqa: ANN401 -- what was accepted once
+def _day(spans: Any) -> str:  # noqa: ANN401 -- as accepted earlier
     return ", ".join(f"{each['open']}-{each['close']}" for each in spans) or _("closed")
 
 
@@ -188,9 +188,9 @@ log = get_logger()
 
 @dataclass(frozen=True, slots=True)
 class SettingsPlan:
-    """What would be sent: `part` of `body`; `accepted` is what the service took before.
+    """What would be sent: `part` of `body`; `accepted` is what the service accepted before.
 
-    `unsaid` names what was accepted once and is given no more; `notes` are sentences.
+    `unsaid` names what was accepted once and is missing now; `notes` are sentences.
     """
 
     body: Body
@@ -228,12 +228,12 @@ class SettingsFlow:
 
     @property
     def hours(self) -> OpeningHours | None:
-        """The hours in force; None where no file gives any."""
+        """The current opening hours; None if no file has any."""
         return self._details.hours
 
     @property
     def schedule(self) -> Schedule:
-        """The schedule in force."""
+        """The current schedule."""
         chosen = self._chosen
         return Schedule(
             self._details.hours if chosen.follow_hours else None,
@@ -248,18 +248,18 @@ class SettingsFlow:
         self.worker.wake()
 
     async def recall(self) -> None:
-        """Take up the hours of the last run, and let the schedule be followed."""
+        """Take over the hours of the last run, and follow the schedule."""
         stored = await self._ledger.get_fact(self._store, "store_hours")
         if self._details.hours is None and self.files.paths():
             self._details = StoreDetails(hours=hours_from_json(stored))
         self._on_schedule(partial(planned_at, self.schedule))
 
     async def plan(self, *, full: bool = False) -> SettingsPlan:
-        """Return what would be sent now. Raises ConfigError with all that is wrong, LedgerError."""
+        """Return what would be sent now. Raises ConfigError with all mistakes, LedgerError."""
         return await self._plan(await self._read(), full=full)
 
     async def push(self, *, full: bool = False) -> SettingsPlan:
-        """Send what differs, or everything. As `plan`; raises ServiceError too."""
+        """Send what differs, or everything. As `plan`; also raises ServiceError."""
         async with self._lock:
             plan = await self.plan(full=full)
             await self._send(plan)
@@ -290,7 +290,7 @@ class SettingsFlow:
         return await asyncio.to_thread(read_store_files, self.files, today=today)
 
     async def _adopt(self, details: StoreDetails) -> None:
-        """Let the details count from now on, and store the hours for the next start."""
+        """Use the details from now on, and store the hours for the next start."""
         if details.hours != self._details.hours and details.hours is not None:
             hours, at = hours_to_json(details.hours), self._clock.now_ms()
             await self._ledger.put_fact(self._store, "store_hours", hours, at=at)
@@ -338,7 +338,7 @@ class SettingsFlow:
             }
             if fact != before:
                 put_fact(db, self._store, "store_settings", fact, at=at)
-            if sent and "name" in sent:  # otherwise the next look would bring it
+            if sent and "name" in sent:  # otherwise the next look would fetch it
                 put_fact(db, self._store, "service_store_name", sent["name"], at=at)
 
         await self._ledger.write(write)
@@ -352,9 +352,9 @@ class SettingsFlow:
         )
         match failure:
             case ConsentLost():
-                return None  # it is sent once the merchant has consented again
+                return None  # sent once the merchant has consented again
             case Refused(code=code) if code == NOT_INTEGRATED:
-                return None  # and this, once the store is integrated again
+                return None  # sent once the store is integrated again
             case RateLimited():
                 return failure.retry_after_s
             case Refused():

@@ -1,10 +1,10 @@
-"""How the service taxes a store: read daily and when asked, and compared with menu and orders.
+"""How the service taxes a store: read daily and on request, compared with menu and orders.
 
 Specification: Tax configuration; Menu push body (Item tax); Order (tax_breakdown). Rates are
-percent as decimal text. A POS knows no compound components: its rates are compared one by one with
-the service's, and where they differ as what they come to. The names of agencies differ between
-systems and are not compared. Stored as a fact: the service's taxes, what differs in the menu, how
-the latest orders were taxed.
+percent as decimal text. A POS has no compound components: its rates are compared one by one with
+the service's, and by their total if they differ. Names of agencies differ between systems and are
+not compared. Stored as a fact: the service's taxes, what differs in the menu, how the latest orders
+were taxed.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -25,9 +25,9 @@ from tillbridge.ledger.menu import all_items
 from tillbridge.model.numbers import printable
 from tillbridge.service.types import TaxConfig
 
-_LATEST = 5  # orders that are compared: a fault that was mended is over after so many
+_LATEST = 5  # orders to compare: a repaired fault disappears after this many
 _AGAIN_S = 900.0
-_SETTLED_S = 30.0  # after connecting: the first menu is on its way
+_SETTLED_S = 30.0  # after connecting, until the first menu has arrived
 _A_DAY_MS = 24 * 3600 * 1000
 _NAME = 60  # characters of a name or number in a sentence
 
@@ -35,11 +35,11 @@ log = get_logger()
 
 Rates = tuple[str, ...]
 
-_MOST = Decimal(1_000_000)  # percent: what is beyond is no tax, and no reason to stumble
+_MOST = Decimal(1_000_000)  # percent: anything above is not a tax, and must not cause a failure
 
 
 class Component(NamedTuple):
-    """A part of a tax; a compound one is levied on those before it too."""
+    """A part of a tax; a compound one also applies to those before it."""
 
     rate: str
     compound: bool = False
@@ -48,7 +48,7 @@ class Component(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Levied:
-    """A tax of the service: its components in their order."""
+    """A tax of the service, with its components in order."""
 
     tax_id: str
     name: str
@@ -57,7 +57,7 @@ class Levied:
 
 @dataclass(frozen=True, slots=True)
 class Taxes:
-    """How the service taxes a store, as it is stored; `default` is the id of a tax."""
+    """How the service taxes a store, as stored; `default` is the id of a tax."""
 
     enabled: bool
     level: str
@@ -67,7 +67,7 @@ class Taxes:
 
     @classmethod
     def of(cls, read: TaxConfig) -> Self:
-        """Return what the service said."""
+        """Return the service's answer as a value."""
         return cls(
             read.enabled is not False,
             read.tax_level or "",
@@ -88,13 +88,13 @@ class Taxes:
 
     @property
     def inclusive(self) -> bool | None:
-        """Whether prices include the tax; None where it is not given."""
+        """Whether prices include the tax; None if not given."""
         return {"inclusive": True, "exclusive": False}.get(self.pricing_mode or "")
 
 
 @dataclass(frozen=True, slots=True)
 class TaxedItem:
-    """What the till says about an item's tax: the tax's name and its components' rates."""
+    """What the till says about an item's tax: its name and its components' rates."""
 
     name: str
     tax_name: str
@@ -103,7 +103,7 @@ class TaxedItem:
 
 @dataclass(frozen=True, slots=True)
 class OrderTax:
-    """How an order was taxed; `inclusive` None where it does not say. No customer's data."""
+    """How an order was taxed; `inclusive` None if unknown. No customer data."""
 
     number: str
     inclusive: bool | None
@@ -124,12 +124,12 @@ class TaxFact:
 def differences(
     taxes: Taxes, items: Iterable[TaxedItem], orders: Iterable[OrderTax] = ()
 ) -> tuple[str, ...]:
-    """Return what differs, one sentence each; empty where all agree."""
+    """Return the differences, one sentence each; empty if there are none."""
     return (*_of_items(taxes, items), *_of_orders(taxes, orders))
 
 
 def taxed_orders(data: Mapping[str, Any], number: str) -> OrderTax:
-    """Return how an order's `data` says that it was taxed. Total."""
+    """Return how an order was taxed according to its `data`. Total."""
     lines = data.get("tax_breakdown")
     found = [
         _rate_text(each.get("rate"))
@@ -145,7 +145,7 @@ def taxed_orders(data: Mapping[str, Any], number: str) -> OrderTax:
 
 
 def total(components: Iterable[Component]) -> Decimal:
-    """Return what the components come to, in percent: a compound one is on those before it too."""
+    """Return the total of the components in percent, with compound ones on top of the others."""
     levied = Decimal(0)
     for each in components:
         part = _decimal(each.rate)
@@ -179,18 +179,18 @@ def _of_items(taxes: Taxes, items: Iterable[TaxedItem]) -> Iterator[str]:
 
 
 def _against(taxes: Taxes, item: TaxedItem) -> list[Levied]:
-    """Return the taxes one of which the item has to agree with."""
+    """Return the taxes one of which the item has to match."""
     if not taxes.enabled:
         return [Levied("", "")]
     default = [each for each in taxes.taxes if each.tax_id == taxes.default]
     if taxes.level == "store" and default:
         return default[:1]
-    # Which item has which tax is not given: it is the one of its name, or any.
+    # Which item has which tax is not given: it is the one with its name, or any.
     named = [each for each in taxes.taxes if _same(each.name, item.tax_name)]
     if named:
         return named
     others = list(taxes.taxes)
-    # Nobody taxes what is not taxed at all.
+    # An untaxed item has no tax.
     return [*others, Levied("", "")] if total(map(Component, item.rates)) == 0 else others
 
 
@@ -227,7 +227,7 @@ def _of_orders(taxes: Taxes, orders: Iterable[OrderTax]) -> Iterator[str]:
 
 
 def _percent(rate: Decimal) -> str:
-    """Return a rate for people: no zeros at its end, four decimals at most."""
+    """Return a rate for people: no trailing zeros, at most four decimals."""
     text = format(rate.quantize(Decimal("0.0001")).normalize(), "f")
     return f"{text} %"
 
@@ -280,14 +280,14 @@ class TaxMonitor:
         self.worker.wake()
 
     def service_back(self) -> None:
-        """Read and compare everything in a while, where that is due."""
+        """Read and compare everything in a while, if it is due."""
         self._perhaps = True
         self.worker.wake()
 
     def order_came(self, data: Mapping[str, Any], number: str) -> None:
-        """Compare how an order was taxed, unless others that agreed were taxed the same.
+        """Compare how an order was taxed, unless equally taxed orders have already matched.
 
-        While something differs each one counts.
+        While something differs, each order is compared.
         """
         taxed = taxed_orders(data, number)
         how = taxed.inclusive, taxed.rates
@@ -314,7 +314,7 @@ class TaxMonitor:
         found, at = list(differences(taxes, items)), self._clock.now_ms()
 
         def update(before: TaxFact) -> TaxFact:
-            # Orders that were taxed by other taxes say nothing about these.
+            # Orders taxed by earlier rules say nothing about the present ones.
             orders = before.orders if before.config == taxes else ()
             return replace(before, config=taxes, items=found, orders=orders, checked_at=at)
 
@@ -353,7 +353,7 @@ class TaxMonitor:
         )
 
     async def _update(self, update: Callable[[TaxFact], TaxFact]) -> TaxFact:
-        """Change the fact, and report what differs."""
+        """Change the fact, and report differences."""
 
         def write(db: Connection) -> TaxFact:
             fact = update(get_fact(db, self._store, "tax", TaxFact) or TaxFact())
