@@ -100,7 +100,7 @@ def _look_at(kit: Kit, look: Callable[[Kit, Path], str]) -> str:
 
 
 _AROUND: Sequence[tuple[str, str, Callable[[Kit, Path], str]]] = (
-    ("readme", "README.md tells options and limits", _readme),
+    ("readme", "README.md names options and limits", _readme),
     ("sample", "sample.toml is right", _sample),
     ("cases", "case folders are read as expected", _cases),
 )

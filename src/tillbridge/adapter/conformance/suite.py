@@ -58,18 +58,18 @@ CHECKS = (
     Check("identity", "keeps ids when the till exports again", reading.keeps_ids, _READS),
     Check("large_menu", "reads 5,000 items", reading.reads_five_thousand_items, _READS),
     Check(
-        "changes", "tells the same by changes", changes.tells_the_same_by_changes, ("read_changes",)
+        "changes", "reports the same by changes", changes.tells_the_same_by_changes, ("read_changes",)
     ),
-    Check("half_export", "distrusts half an export", reading.distrusts_half_an_export, _READS),
+    Check("half_export", "does not trust half an export", reading.distrusts_half_an_export, _READS),
     Check(
         "sold_out",
-        "tells what is sold out",
+        "reports what is sold out",
         reading.tells_what_is_sold_out,
         ("read_availability", *_READS),
     ),
     Check(
         "sold_out_until",
-        "tells until when",
+        "reports until when",
         reading.tells_until_when,
         ("read_availability", *_READS),
     ),
@@ -92,12 +92,12 @@ CHECKS = (
     Check("cancel", "cancels once and for all", writing.cancels_safely, ("cancel_ticket",)),
     Check(
         "news",
-        "tells news until it is handled",
+        "returns updates until they are handled",
         running.tells_news_until_handled,
         ("read_updates",),
     ),
     Check(
-        "offline", "says offline, and comes back", running.goes_offline_and_comes_back, ("health",)
+        "offline", "reports offline, and recovers", running.goes_offline_and_comes_back, ("health",)
     ),
     Check("slow", "does not hang with a slow till", running.does_not_hang, ("health",)),
     Check("probe", "probes without side effects", running.probes_without_side_effects, ("health",)),
