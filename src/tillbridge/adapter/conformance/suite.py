@@ -58,7 +58,10 @@ CHECKS = (
     Check("identity", "keeps ids when the till exports again", reading.keeps_ids, _READS),
     Check("large_menu", "reads 5,000 items", reading.reads_five_thousand_items, _READS),
     Check(
-        "changes", "reports the same by changes", changes.tells_the_same_by_changes, ("read_changes",)
+        "changes",
+        "reports the same by changes",
+        changes.tells_the_same_by_changes,
+        ("read_changes",),
     ),
     Check("half_export", "does not trust half an export", reading.distrusts_half_an_export, _READS),
     Check(
