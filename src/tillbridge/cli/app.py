@@ -8,14 +8,12 @@ from typer._click.formatting import HelpFormatter  # typer shows it nowhere else
 
 # Each declares its commands.
 from tillbridge.cli import (  # noqa: F401 -- (as above)
-    access,
     adapter,
     adapter_files,
     config,
     connect,
     doctor,
     ledger,
-    logs,
     orders,
     run,
     service,
