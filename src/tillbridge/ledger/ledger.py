@@ -346,7 +346,7 @@ class Ledger:
             if not batch:
                 facts.put_fact(self._connection, "", "write_probe", _PROBE, at=0)
                 facts.drop_fact(self._connection, "", "write_probe")
-            are_new = iter(orders.record(self._connection, deliveries))
+            are_new = iter(orders.record(self._connection, deliveries) if deliveries else ())
             answers = [
                 _Answer(waiter, next(are_new))
                 if isinstance(work, Delivery)
