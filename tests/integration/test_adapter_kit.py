@@ -165,6 +165,7 @@ def test_the_list_names_levels(tmp_path: Path) -> None:
         (("check", "no_such_adapter"), 2, "is not installed"),
         (("check", "folder", "--only", "no_such_check"), 2, "There is no check"),
         (("try", "folder", "--once"), 2, "bridge.toml"),
+        (("try", "folder", "--once", "--currency", "euro"), 2, 'Did you mean "EUR" (Euro)?'),
     ],
 )
 def test_mistakes_end_with_what_to_do(

@@ -106,7 +106,7 @@ BUGS = (
         '[each for each in read("products", self._item)'
         " if each.external_id not in self.read_availability().items],",
         "sold_out",
-        "def read_availability",
+        "def read_catalogue",
         "The item sku-2 is sold out, and is missing from the menu",
     ),
     Bug(
@@ -180,7 +180,7 @@ BUGS = (
         '"reference": __import__("uuid").uuid4().hex,',
         "same_order_twice",
         "def write_ticket",
-        "After writing it twice the till has 2 tickets of the order ord_twice_1: 1 under",
+        "After writing it twice the till has no tickets under ord_twice_1 and 1 under ",
     ),
     Bug(
         "written without looking",
@@ -188,7 +188,7 @@ BUGS = (
         '        key += "" if self.find_ticket(key) is None else "-2"\n        try:',
         "same_order_twice",
         "def write_ticket",
-        "has 2 tickets of the order ord_twice_1: 1 under ord_twice_1, 1 under ord_twice_1-2.",
+        "has 1 ticket under ord_twice_1 and 1 under ord_twice_1-2.",
     ),
     Bug(
         "key cut",
@@ -213,7 +213,7 @@ BUGS = (
         "            except api.TicketOutcomeUnknown as lost:\n"
         '                raise api.PosOffline("no answer") from lost',
         "lost_answer",
-        "def write_ticket",
+        'raise api.PosOffline("no answer")',
         "The till has the order, and the adapter says that it was offline",
     ),
     Bug(
@@ -250,7 +250,7 @@ BUGS = (
         'return self._till.health("/status")',
         'self._till.get("/status")\n        return api.Health(online=True)',
         "offline",
-        "def health",
+        'self._till.get("/status")',
         "The till is away, and health raises PosOffline",
     ),
     Bug(
@@ -284,7 +284,7 @@ BUGS = (
         "            except api.StoreClosed as refused:\n"
         "                raise api.PosFailure(refused.message) from refused",
         "closed",
-        "def write_ticket",
+        "raise api.PosFailure(refused.message)",
         "It is refused with PosFailure",
     ),
 )
@@ -353,6 +353,17 @@ def test_a_bug_of_the_rig_is_said_to_be_the_rigs(
     assert results[0].fix.startswith("This is the rig's fault, not the adapter's: mend rig.py")
 
 
+def test_an_error_in_what_the_till_answers_is_the_rigs(
+    plant: Callable[[str, str], type[Rig]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rig = plant("X-Api-Key", "X-API-KEY")
+    monkeypatch.setattr(rig, "_take", lambda self, _ticket: self._menu["no such thing"])
+    for result in run_suite(rig, only=["same_order_twice", "unknown_item", "slow"]).results:
+        assert (result.outcome, result.place[:7]) == (Outcome.FAILED, "rig.py:"), result.text
+        assert "in answer: KeyError: 'no such thing'" in result.text
+        assert result.fix.startswith("This is the rig's fault, not the adapter's: mend rig.py")
+
+
 def test_options_that_the_rig_does_not_know_are_named_once_and_show_no_value(
     plant: Callable[[str, str], type[Rig]], tmp_path: Path
 ) -> None:
@@ -409,6 +420,35 @@ def test_a_crash_while_trying_it_is_the_vendors(
     assert (code, "report it" in err) == (1, False), err
     place = line_with(rig, '{}["menu"]')
     assert f"{place} in read_catalogue: KeyError: 'menu'" in err
+
+
+def test_a_crash_in_a_process_of_its_own_is_told(plant: Callable[[str, str], type[Rig]]) -> None:
+    rig = plant(_FOUND, '        {}["no"]\n' + _FOUND)
+    (result,) = run_suite(rig, only=["killed"]).results
+    line = line_with(rig, '{}["no"]').replace(":", ", line ")
+    assert (
+        result.text == f"The adapter's code fails in a process of its own: KeyError: 'no' ({line})"
+    )
+
+
+def test_a_crash_while_replaying_a_case_is_the_vendors(
+    plant: Callable[[str, str], type[Rig]], tmp_path: Path
+) -> None:
+    rig = plant('menu = self._till.get("/menu")', 'menu = {}["menu"]')
+    for more in ((), ("--accept",)):
+        code, _out, err = tillbridge("replay", f"{_NAME}/tests/cases/plain", *more, cwd=tmp_path)
+        assert (code, "report it" in err) == (1, False), err
+        place = line_with(rig, '{}["menu"]')
+        assert f"{place} in read_catalogue: KeyError: 'menu'" in err
+
+
+def test_a_case_is_not_read_as_expected_with_a_time_that_is_none(
+    plant: Callable[[str, str], type[Rig]], tmp_path: Path
+) -> None:
+    plant(_UNTIL, "until=__import__('datetime').datetime(2026, 1, 2)")
+    code, out, _err = tillbridge("check", ".", "--only", "cases", cwd=tmp_path / _NAME)
+    assert code == 1
+    assert "reads datetime.datetime(2026, 1, 2, 0, 0), a datetime: times are whole milli" in out
 
 
 def test_a_case_whose_options_do_not_fit_is_told_in_words(tmp_path: Path) -> None:

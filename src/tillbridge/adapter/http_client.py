@@ -161,9 +161,12 @@ class HttpClient:
         return self.post(path, method="DELETE")
 
     def health(self, path: str, *, answer_s: float = 4.0) -> Health:
-        """Return whether the till answers a GET of `path`: all that `ReportsHealth` asks for."""
+        """Return whether the till answers a GET of `path`: all that `ReportsHealth` asks for.
+
+        It waits for `answer_s`, or as long as for other answers where that is shorter.
+        """
         try:
-            self.get(path, answer_s=answer_s)
+            self.get(path, answer_s=min(answer_s, self._answer_s))
         except StoreClosed as failure:
             return Health(online=True, closed=failure.message)
         except PosFailure as failure:

@@ -106,7 +106,7 @@ def check(
     from tillbridge.pos.kit import find_kit
     from tillbridge.pos.verdict import check_kit, write_junit, write_report
 
-    configure("auto", "warning")
+    configure("auto", "error")  # what goes wrong is in the report
     known = {each.name for each in CHECKS} | DOCUMENTS
     for each in only or ():
         if each not in known:
@@ -223,7 +223,7 @@ def try_adapter(
         until_the_end.enter_context(crash_named(source.adapter))
         pos = open_found(source.adapter, source.options, there)
         until_the_end.enter_context(closing(pos))
-        for trial in (trial_of(pos),) if once or is_case else trials(pos):
+        for trial in (trial_of(pos, is_case=is_case),) if once or is_case else trials(pos):
             if as_json:
                 summary = None if trial.summary is None else trial.summary.to_json(currency)
                 say.document({**trial.readings, "summary": summary})
@@ -260,9 +260,13 @@ def source_of(
 
     They are those of --sample, of the package's sample, or of a store that uses the adapter.
     """
+    from tillbridge.config.values import currency_fix
     from tillbridge.pos.kit import find_kit, options_of_sample
     from tillbridge.pos.recording import Source
 
+    if fix := currency_fix(currency):
+        text = _("{code} is not the code of a currency (ISO 4217).")
+        raise ConfigError(text.format(code=currency), fix=fix)
     kit = find_kit(name)
     if sample is None and store is None and kit.root is not None and Path(name).is_dir():
         sample = kit.root / "sample.toml"

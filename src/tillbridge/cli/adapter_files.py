@@ -165,11 +165,18 @@ def new(
 def _show_recorded(answer: Answer, given: Arguments) -> Lines:
     yield from (f"  {file}" for file in answer["files"])
     if answer["replies"]:
-        yield _("  {count} replies over HTTP").format(count=answer["replies"])
+        text = ngettext(
+            "  {count} reply over HTTP", "  {count} replies over HTTP", answer["replies"]
+        )
+        yield text.format(count=answer["replies"])
     counts = ", ".join(f"{kind} {count}" for kind, count in answer["counts"].items())
     yield _("Read: {counts}").format(counts=counts or _("nothing"))
     yield from ((each, "warning") for each in answer["left_out"])
-    text = _("Created {folder} and replaced {count} values. Look through it, then:")
+    text = ngettext(
+        "Created {folder} and replaced {count} value. Look through it, then:",
+        "Created {folder} and replaced {count} values. Look through it, then:",
+        answer["redacted"],
+    )
     yield text.format(folder=answer["folder"], count=answer["redacted"])
     yield f"  tillbridge adapter replay {answer['folder']} --adapter {given['name']}"
 
@@ -242,9 +249,10 @@ def replay(
     try:
         case = Case.of(folder)
         kit = find_kit(adapter or package_of(folder) or case.adapter)
-        if accept:
-            accept_reading(kit.adapter, case)
-        difference = run_case(kit.adapter, case)
+        with crash_named(kit.adapter):
+            if accept:
+                accept_reading(kit.adapter, case)
+            difference = run_case(kit.adapter, case)
     except ValueError as failure:
         raise ConfigError(str(failure), fix=_("Correct the case.")) from failure
     return {"adapter": kit.adapter.name, "same": not difference, "difference": difference}

@@ -227,11 +227,11 @@ class Trial:
     summary: MenuSummary | None = None  # of the catalogue, if that could be read
 
 
-def trial_of(pos: object) -> Trial:
-    """Read all there is to read, once."""
+def trial_of(pos: object, *, is_case: bool = False) -> Trial:
+    """Read all there is to read, once. Of a case only that: it has no till that could be there."""
     readings: dict[str, Any] = {}
     summary = None
-    if isinstance(pos, ReportsHealth):
+    if isinstance(pos, ReportsHealth) and not is_case:
         health = pos.health()
         readings["health"] = {"online": health.online, "detail": health.detail}
     for name, found in read_all(pos):

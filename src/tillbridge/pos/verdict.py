@@ -3,7 +3,7 @@
 import json
 import re
 import xml.etree.ElementTree as ET
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Sequence, Sized
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -62,7 +62,7 @@ def _readme(kit: Kit, root: Path) -> str:
             "README.md does not say what the adapter cannot do.",
             fix='Add a section with "cannot" in its heading.',
         )
-    return f"{len(options)} options"
+    return _counted(options, "option")
 
 
 def _sample(kit: Kit, root: Path) -> str:
@@ -73,7 +73,7 @@ def _sample(kit: Kit, root: Path) -> str:
         raise Violation(
             f"sample.toml: {first_fault(failure)}", fix="Correct the option, or the sample."
         ) from failure
-    return f"{len(given)} options"
+    return _counted(given, "option")
 
 
 def _cases(kit: Kit, root: Path) -> str:
@@ -90,7 +90,11 @@ def _cases(kit: Kit, root: Path) -> str:
                 f"{folder.name} is read differently:\n{difference}",
                 fix="Correct the adapter; or, if the reading is right, expected.json.",
             )
-    return f"{len(folders)} cases"
+    return _counted(folders, "case")
+
+
+def _counted(things: Sized, name: str) -> str:
+    return f"{len(things)} {name}" + ("" if len(things) == 1 else "s")
 
 
 def _look_at(kit: Kit, look: Callable[[Kit, Path], str]) -> str:

@@ -262,9 +262,13 @@ def run_case(adapter: Adapter, case: Case) -> str:
         return f"{path}: {failure}"
     if "options" in found and "options" not in expected:
         return f"The options in case.toml do not fit the adapter: {found['options']['error']}"
+    try:
+        now = written(found)
+    except ValueError as odd:
+        return str(odd)
     lines = difflib.unified_diff(
         written(expected).splitlines() if expected else [],
-        written(found).splitlines(),
+        now.splitlines(),
         "expected",
         "read",
         lineterm="",
@@ -279,8 +283,15 @@ def accept_reading(adapter: Adapter, case: Case) -> None:
 
 
 def written(reading: Mapping[str, Any]) -> str:
-    """Return a reading as it stands in `expected.json`."""
-    return json.dumps(reading, ensure_ascii=False, indent=2) + "\n"
+    """Return a reading as it stands in `expected.json`. Raises ValueError."""
+    return json.dumps(reading, ensure_ascii=False, indent=2, default=_refuse) + "\n"
+
+
+def _refuse(odd: object) -> None:
+    raise ValueError(
+        f"The adapter reads {odd!r}, a {type(odd).__name__}: times are whole milliseconds since"
+        " 1970, and amounts whole minor units."
+    )
 
 
 def readings(pos: object) -> Iterator[tuple[str, Any]]:

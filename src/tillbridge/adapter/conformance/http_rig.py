@@ -91,8 +91,7 @@ class HttpRig(Rig):
             self._hangs = False
             waiting, self._waiting = self._waiting, []
             for request in waiting:
-                with self.lock:
-                    self.answer(request)
+                self._answered(request)
             self._wake.notify_all()
 
     def _outcome(self, request: HttpRequest) -> tuple[int, object] | None:
@@ -107,12 +106,20 @@ class HttpRig(Rig):
                 return None  # nobody waits for it any more
         if self._is_away:
             return None
-        with self.lock:
-            status, body = self.answer(request)
+        answer = self._answered(request)
         if is_write and self._loses_answer:
             self._loses_answer = False
             return None
-        return status, body
+        return answer
+
+    def _answered(self, request: HttpRequest) -> tuple[int, object] | None:
+        """Return the answer; None where the rig fails, of which the check tells."""
+        try:
+            with self.lock:
+                return self.answer(request)
+        except Exception as failure:  # noqa: BLE001 -- whatever the code of a vendor's rig raises
+            self.broke = self.broke or failure
+            return None
 
 
 class _Server(socketserver.ThreadingTCPServer):

@@ -322,6 +322,7 @@ def tells_what_is_sold_out(subject: Subject) -> str:
                 f"The item {gone} is sold out, and is missing from the menu: the bridge would take"
                 " it for deleted.",
                 fix="Read every item the till has; available=False says that it is sold out.",
+                method="read_catalogue",
             )
         for until in _untils(rig, pos, gone):
             if not _plausible(until):

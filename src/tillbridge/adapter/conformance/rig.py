@@ -126,6 +126,8 @@ class Rig(ABC):
         self._opened: list[Closes] = []
         self.on_open: Callable[[object], None] = lambda _pos: None
         self.on_said: Callable[[object], None] = lambda _said: None
+        # What the till's own side raised where the adapter alone would notice: the rig's fault.
+        self.broke: Exception | None = None
 
     @abstractmethod
     def options(self) -> Mapping[str, Any]:

@@ -149,12 +149,25 @@ class Subject:
             rig.on_open, rig.on_said = self.witness.opened, self.witness.heard
             self.witness.know(rig)
             try:
-                yield rig
+                with _of_rig_first(rig):
+                    yield rig
             finally:
                 rig.close_opened()
                 rig.close()
         finally:
             shutil.rmtree(folder, ignore_errors=True)
+
+
+@contextlib.contextmanager
+def _of_rig_first(rig: Rig) -> Iterator[None]:
+    """Raise what went wrong in the rig, which the adapter could only see as a broken answer."""
+    try:
+        yield
+    except Exception:
+        if rig.broke is None:
+            raise
+    if rig.broke is not None:
+        raise rig.broke
 
 
 def able(pos: object, kind: type[K]) -> K:
@@ -237,13 +250,13 @@ def one_ticket(
     found = [ticket for ticket in there if ticket.key == key]
     plain = [ticket for ticket in found if not ticket.possible_duplicate]
     if len(plain) > 1 or not found or len(found) != len(there):
-        counts = Counter(ticket.key for ticket in there)
-        under = ", ".join(f"{count} under {name or 'no key'}" for name, count in counts.items())
-        tickets = "1 ticket" if len(there) == 1 else f"{len(there)} tickets"
+        counts = Counter(ticket.key for ticket in there if ticket.key != key)
+        others = [f"{count} under {name or 'no key'}" for name, count in counts.items()]
+        own = f"{len(found) or 'no'} {'ticket' if len(found) == 1 else 'tickets'} under {key}"
         raise Violation(
-            f"After {after} the till has {tickets} of the order {key}"
-            + (f": {under}." if found != there else "."),
+            f"After {after} the till has {' and '.join([own, *others])}.",
             fix=fix,
+            method="write_ticket",
         )
     return (plain or found)[0]
 

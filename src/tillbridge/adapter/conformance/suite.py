@@ -312,8 +312,11 @@ def judged(check: Check, look: Callable[[], str], witness: Witness) -> CheckResu
             outcome, text = Outcome.NOT_TRIED, reason.reason
         except Violation as violation:
             text, fix = violation.text, violation.fix
-            place = (witness.refused if violation.of_row else "") or witness.place_of_method(
-                filter(None, (violation.method, *check.about))
+            cause = violation.__cause__
+            place = (
+                (witness.refused if violation.of_row else "")
+                or (_where(witness.place_of(cause)) or witness.place_told() if cause else "")
+                or witness.place_of_method(filter(None, (violation.method, *check.about)))
             )
         except Exception as failure:  # noqa: BLE001 -- whatever an adapter raises that it should not
             witness.heard(failure)
@@ -322,7 +325,8 @@ def judged(check: Check, look: Callable[[], str], witness: Witness) -> CheckResu
             crashed = not _is_foreseen(failure, raised_at)
             place, text, fix = _raised(failure, raised_at)
             if not place and not isinstance(failure, RigFailed) and hasattr(failure, "fix"):
-                place = witness.place_of_method(check.about)  # of a program, in its own language
+                # of a program, in its own language
+                place = witness.place_told() or witness.place_of_method(check.about)
     if outcome is Outcome.FAILED and (words := witness.last_words()):
         text += f"\nThe program wrote last: {words}"
     if witness.leaks:
@@ -344,6 +348,10 @@ def judged(check: Check, look: Callable[[], str], witness: Witness) -> CheckResu
     )
 
 
+def _where(place: Place | None) -> str:
+    return "" if place is None else f"{place} in {place.function}"
+
+
 def _is_foreseen(failure: Exception, place: Place | None) -> bool:
     """Whether it is a failure of the API, or the rig's and not the adapter's."""
     if isinstance(failure, RigFailed) or (place is not None and place.in_rig):
@@ -353,7 +361,7 @@ def _is_foreseen(failure: Exception, place: Place | None) -> bool:
 
 def _raised(failure: Exception, place: Place | None) -> tuple[str, str, str]:
     """Return where it was raised, what is wrong, and what to do."""
-    kind, where = type(failure).__name__, "" if place is None else f"{place} in {place.function}"
+    kind, where = type(failure).__name__, _where(place)
     said = f"{kind}: {failure}".removesuffix(": ")
     if isinstance(failure, RigFailed) or (place is not None and place.in_rig):
         mend = "the rig" if place is None else f"{place.file}, line {place.line}"

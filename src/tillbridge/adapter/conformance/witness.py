@@ -24,6 +24,8 @@ from tillbridge.core.errors import ConfigError
 from tillbridge.core.redaction import names_secret
 
 _SHORTEST = 6  # a shorter text stands in many places that are no secret's
+_MOST_WORDS = 5
+_APART = 4  # so many lines lie between two of one traceback, at most
 _KIT = str(Path(__file__).parent)
 _OWN = str(Path(__file__).parents[2])
 
@@ -55,7 +57,7 @@ class Witness:
         self._program = _program_files(adapter) if self._is_program else ()
         self._rig_files = {
             inspect.getfile(kind)
-            for kind in (rig.__mro__ if rig is not None else ())
+            for kind in (rig.__mro__ if rig is not None and not rig.is_program else ())
             if issubclass(kind, Rig) and kind is not Rig and not _is_kits(inspect.getfile(kind))
         }
 
@@ -98,9 +100,22 @@ class Witness:
             self.refused = f"{place} in {place.function}"
 
     def last_words(self) -> str:
-        """Return what the adapter's own program wrote to stderr last; "" where it is none."""
+        """Return what the adapter's own program wrote to stderr last; "" where it is none.
+
+        Of a traceback these are the lines about the innermost line of its own.
+        """
+        lines = self._said()
+        place, at = _told(lines, self._program)
+        begin = max(0, at - 1) if place else -_MOST_WORDS
+        return "\n".join(lines[begin:][:_MOST_WORDS])
+
+    def place_told(self) -> str:
+        """Return the line of the adapter's own program that its stderr named last; "" for none."""
+        return _told(self._said(), self._program)[0]
+
+    def _said(self) -> list[str]:
         said = getattr(self.pos, "last_words", None)
-        return str(said()) if callable(said) and self._is_program else ""
+        return str(said()).splitlines() if callable(said) and self._is_program else []
 
     def _place(self, code: CodeType, line: int) -> Place | None:
         file = code.co_filename
@@ -217,6 +232,22 @@ def _program_files(adapter: Adapter) -> tuple[Path, ...]:
     return tuple(each for each in paths if each.is_file())
 
 
+def _told(lines: list[str], program: tuple[Path, ...]) -> tuple[str, int]:
+    """Return the place that a traceback names, in whatever language, and the number of its line."""
+    names = "|".join(re.escape(each.name) for each in program) or "(?!)"
+    form = re.compile(rf"\b({names})\W+(?:line )?(\d+)")
+    block: list[tuple[str, int]] = []  # of the last traceback, from its end
+    for at, line in reversed(list(enumerate(lines))):
+        if block and block[-1][1] - at > _APART:
+            break
+        if named := form.search(line):
+            block.append((f"{named[1]}:{named[2]}", at))
+    if not block:
+        return "", 0
+    # Python alone tells the innermost line last.
+    return block[0 if ".py:" in block[0][0] else -1]
+
+
 def _line_of(path: Path, method: str) -> int:
     """Return the line where a program in whatever language answers `method`; 0 for none."""
     try:
@@ -226,6 +257,7 @@ def _line_of(path: Path, method: str) -> int:
     name = rf"\b{method}\b"
     for form in (
         rf"\b(?:def|sub|function|func|case|when)\W+{name}",
+        rf"^\s*(?:[\w<>\[\],]+\s+)*{name}\s*\([^()]*\)[^;()]*\{{",
         rf"{name}\W*(?:=|:|\()|^\s*{name}\)",
         name,
     ):

@@ -3,6 +3,7 @@
 import multiprocessing
 import os
 import sys
+import traceback
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from multiprocessing.connection import Connection
@@ -103,8 +104,9 @@ def survives_being_killed(subject: Subject) -> str:
         deaths = tuple(Death(order_of(f"ord_killed_{line}", sold), line) for line in moments(lines))
         die(Work(work.adapter, work.options, work.context, deaths))
         keys = [f"ord_killed_{line}" for line in range(lines + 1)]
+        restarted = writer(rig.open())  # as the bridge: one for all that was under way
         for death in deaths:
-            _take_up(rig, death.order)
+            _take_up(restarted, death.order)
             one_ticket(
                 rig,
                 death.order.id,
@@ -121,8 +123,9 @@ def _kill_its_program(rig: Rig, sold: Sequence[Item], keys: Sequence[str]) -> in
         count = rig.kill_writing(orders)
     except CannotDo:
         return 0
+    restarted = writer(rig.open())
     for order in orders:
-        _take_up(rig, order)
+        _take_up(restarted, order)
         one_ticket(
             rig,
             order.id,
@@ -152,7 +155,7 @@ def survives_a_lost_answer(subject: Subject) -> str:
                     fix="Raise TicketOutcomeUnknown where the order may have got through; the core"
                     " then asks find_ticket. PosOffline means that surely nothing was written.",
                 ) from failure
-        _take_up(rig, order)
+        _take_up(writer(rig.open()), order)
         one_ticket(rig, order.id, "a lost answer and taking the order up again", fix=_FIND_FIRST)
         found = writer(rig.open()).find_ticket(order.id) if ticket is not None else None
         if found != ticket:
@@ -327,12 +330,11 @@ def _refused(
     return f"{kind.__name__}, nothing written"
 
 
-def _take_up(rig: Rig, order: Order) -> None:
+def _take_up(pos: WritesTickets, order: Order) -> None:
     """Do what the bridge does after a crash: ask, and write where there is surely nothing.
 
     Where nobody can tell, it is written again with a mark, if the adapter has marks.
     """
-    pos: WritesTickets = writer(rig.open())
     try:
         found = pos.find_ticket(order.id)
     except TicketOutcomeUnknown:
@@ -407,7 +409,10 @@ def _in_process(target: Any, work: Work, count: int) -> list[int]:  # noqa: ANN4
     lines: list[int] = []
     try:
         while len(lines) < count and receiver.poll(_PATIENCE_S):
-            lines.append(int(receiver.recv()))
+            told = receiver.recv()
+            if isinstance(told, str):
+                raise CannotDo(f"The adapter's code fails in a process of its own: {told}")
+            lines.append(int(told))
     except EOFError:
         pass  # it died, as it should
     finally:
@@ -420,10 +425,16 @@ def _in_process(target: Any, work: Work, count: int) -> list[int]:  # noqa: ANN4
 
 
 def _quietly(target: Any, work: Work, sender: Connection) -> None:  # noqa: ANN401 -- (as above)
-    """Run it without its words: stdout is where the report goes, and it may print there."""
+    """Run it without its words: stdout is where the report goes, and it may print a secret."""
     with Path(os.devnull).open("wb") as nowhere:
-        os.dup2(nowhere.fileno(), sys.stdout.fileno())
-    target(work, sender)
+        for descriptor in (1, 2):
+            os.dup2(nowhere.fileno(), descriptor)
+    try:
+        target(work, sender)
+    except Exception as failure:  # noqa: BLE001 -- whatever an adapter raises that it should not
+        *_others, last = traceback.extract_tb(failure.__traceback__)
+        place = f"{Path(last.filename).name}, line {last.lineno}"
+        sender.send(f"{type(failure).__name__}: {failure} ({place})")
 
 
 def _fork_each(work: Work, sender: Connection) -> None:

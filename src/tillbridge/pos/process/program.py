@@ -44,7 +44,7 @@ _EVEN_SO_S = 1.0
 _LOOK_AGAIN_S = 0.005
 _WINDOW_S = 10.0
 _MOST = 40
-_LAST = 5  # lines of its stderr, for whoever writes the program
+_LAST = 40  # lines of its stderr, for whoever writes the program
 
 _ALWAYS = frozenset(
     {
