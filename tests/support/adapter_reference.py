@@ -43,7 +43,7 @@ _SECTIONS: tuple[tuple[str, str, str, tuple[str, ...]], ...] = (
     ),
     (
         "What is read",
-        "Prices are whole minor units of the store's currency, ids the till's own stable keys.",
+        "Prices are whole minor units of the store's currency; ids are the till's own stable keys.",
         "tillbridge.adapter",
         (
             "Catalogue",

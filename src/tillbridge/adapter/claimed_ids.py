@@ -13,7 +13,7 @@ _Cells = TypeVar("_Cells", bound=Sequence[str])
 class Clash:
     """A row has an id that an earlier row has.
 
-    `is_same` is whether the whole record says the same as the earlier one: nothing is lost then.
+    `is_same` says whether the whole record equals the earlier one: then nothing is lost.
     """
 
     external_id: str
@@ -43,7 +43,7 @@ def distinct_rows(rows: Iterable[tuple[int, _Cells]]) -> list[tuple[int, _Cells]
 
 
 class ClaimedIds:
-    """The ids of the records of one reading, known records too; the first record keeps its ids."""
+    """The ids in one reading, including those of known records; the first record keeps its ids."""
 
     __slots__ = ("_claims",)
 
@@ -51,9 +51,9 @@ class ClaimedIds:
         self._claims: dict[str, tuple[int, int]] = {}
 
     def claim(self, ids: Iterable[tuple[str, int]], fingerprint: int) -> Clash | None:
-        """Claim the ids of a record, each with its row; claim none where one of them is taken.
+        """Claim the ids of a record, each with its row; claim none if one of them is taken.
 
-        One row may have an id twice, as item and as its only size.
+        A row can have an id twice, as item and as its only size.
         """
         own: dict[str, tuple[int, int]] = {}
         for external_id, row in ids:

@@ -24,10 +24,10 @@ _HEADER_CHARACTERS = 1 << 16
 
 @dataclass(frozen=True, slots=True)
 class CsvTable:
-    """A table as it was exported: `rows` are (number as a spreadsheet counts, fields).
+    """A table as exported: `rows` are (number as in a spreadsheet, fields).
 
-    `ends_with_newline` and `facts` belong into the `Catalogue` that is made of it. `may_grow` is
-    whether the file holds nothing but a part of a header, perhaps, that is being written now.
+    Pass `ends_with_newline` and `facts` to the `Catalogue` that you build from it. `may_grow` says
+    whether the file may contain only part of a header that is being written now.
     """
 
     name: str
@@ -39,17 +39,17 @@ class CsvTable:
     facts: ExportFacts = field(default_factory=ExportFacts)
 
     def place(self, number: int) -> str:
-        """Return how a person finds that row."""
+        """Return the place of that row, for people."""
         return f"{self.name}, row {number}"
 
 
 @dataclass(frozen=True, slots=True)
 class CsvExport:
-    """A CSV file with a header row. Without `encoding` it is found out, as `decoding` says.
+    """A CSV file with a header row. Without `encoding`, it is detected, as in `decoding`.
 
-    `header_row` is the number of the row with the column names; what stands above is left out, and
-    so are blank rows. Without `delimiter` it is a comma, semicolon or tab: what the first row has
-    most of, since spreadsheets of half the world save semicolons.
+    `header_row` is the number of the row with the column names; rows above it and blank rows are
+    left out. Without `delimiter`, it is a comma, semicolon or tab, whichever the first row has most
+    of, since many spreadsheets save semicolons.
     """
 
     path: Path
@@ -69,7 +69,7 @@ class CsvExport:
         return table
 
     def read_text(self) -> str:
-        """Return the file as it stands. Raises ExportUnreadable."""
+        """Return the file's text unchanged. Raises ExportUnreadable."""
         with reading_whole(self.path):
             return self._decoded()[0]
 

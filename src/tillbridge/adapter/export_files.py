@@ -11,7 +11,7 @@ from tillbridge.core.files import NotTheTills
 
 
 def still_being_written(name: str, what: str) -> ExportUnreadable:
-    """Return the failure of a file that is not finished; it mends itself."""
+    """Return the failure for a file that is not complete yet; it is temporary."""
     return ExportUnreadable.still_being_written(name, what)
 
 
@@ -37,28 +37,28 @@ def unfinished(path: Path, what: str, *, place: str, fix: str) -> ExportUnreadab
 
 @dataclass(slots=True)
 class LastRead:
-    """Which file was read to its end last: a till that writes in place changes that very one."""
+    """The file that was last read completely: a till that writes in place changes this file."""
 
     _file: tuple[int, int] | None = field(default=None, init=False)
 
     def is_being_rewritten(self, path: Path) -> bool:
-        """Return whether that file was changed in place a moment ago, and may grow yet."""
+        """Return whether that file was just changed in place, and may still grow."""
         status = path.stat()
         fresh = abs(time.time() - status.st_mtime) < _QUIET_S
         return fresh and self._file == (status.st_dev, status.st_ino)
 
     def done(self, path: Path) -> None:
-        """Take note that the file was read to its end."""
+        """Record that the file was read completely."""
         status = path.stat()
         self._file = (status.st_dev, status.st_ino)
 
 
 @contextmanager
 def reading_whole(path: Path) -> Iterator[None]:
-    """Let what is read inside count only if the file was the same before and after.
+    """Make a reading valid only if the file was the same before and after.
 
-    Raises ExportUnreadable, `passing` for a file that is missing, locked, empty, or that changed
-    meanwhile (whatever else seemed wrong with it then is of no interest).
+    Raises ExportUnreadable, with `passing` if the file is missing, locked or empty, or changed in
+    the meantime (other errors in it then do not matter).
     """
     before = _signature(path)
     if before[0] == 0:

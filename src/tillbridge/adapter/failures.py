@@ -11,9 +11,9 @@ from tillbridge.parsing import Unreadable
 
 
 class PosFailure(Exception):
-    """The POS refused; `message` holds the POS's own words. By itself: reason OTHER.
+    """The POS refused; `message` is in the POS's own words. Default reason: OTHER.
 
-    `fix` is one sentence that says what a person should do about it, where the adapter knows.
+    `fix` is one sentence that says what a person should do about it, if the adapter knows.
     """
 
     def __init__(self, message: str = "", *, fix: str = "") -> None:
@@ -58,8 +58,8 @@ class TicketOutcomeUnknown(PosFailure):
 class ExportUnreadable(Unreadable):
     """The export as a whole cannot be read now (missing, locked, half-written, not a table).
 
-    The last good menu stays. `place` names file and row, `fix` says what to do; `passing` is True
-    for what mends itself (still being written, locked by the till), which is read again soon.
+    The last good menu stays. `place` names file and row, `fix` says what to do. `passing` is True
+    for temporary causes (still being written, locked by the till): the export is read again soon.
     """
 
     # The reference of the API shows how it is made.

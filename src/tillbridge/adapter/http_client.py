@@ -38,7 +38,7 @@ _ADDRESS_FIX = "Correct the address in the adapter's options."
 
 
 class NoAnswer(Exception):
-    """There was no whole answer. `sent` is True where the till may have been asked, and may act."""
+    """There was no complete answer. `sent` is True if the request may have reached the till."""
 
     def __init__(self, text: str, *, sent: bool, fix: str = "") -> None:
         super().__init__(text)
@@ -48,11 +48,11 @@ class NoAnswer(Exception):
 
 
 class HttpRefused(PosFailure):
-    """The till refused a write with a status of 400 to 499: surely nothing was written.
+    """The till refused a write with a status of 400 to 499: certainly nothing was written.
 
-    `status` is that status, `body` the answer's JSON (None where it has none). An adapter catches
-    it to raise ItemUnavailable, PriceMismatch or AtCapacity; left alone, it is a PosFailure with
-    the till's own words.
+    `status` is that status, `body` the answer's JSON (None if it has none). Catch it to raise
+    ItemUnavailable, PriceMismatch or AtCapacity; otherwise it is a PosFailure in the till's own
+    words.
     """
 
     def __init__(self, message: str, status: int, body: Any = None) -> None:  # noqa: ANN401 -- any JSON value
@@ -63,7 +63,7 @@ class HttpRefused(PosFailure):
 
 @dataclass(frozen=True, slots=True)
 class HttpAnswer:
-    """An answer as it came; `headers` by their names in small letters."""
+    """An unprocessed answer; the names of `headers` are in lower case."""
 
     status: int
     content: bytes
@@ -71,12 +71,12 @@ class HttpAnswer:
 
 
 class HttpClient:
-    """Asks one till over HTTP or HTTPS, from any thread.
+    """An HTTP or HTTPS client for one till, usable from any thread.
 
-    `base_url` is the till's address (`https://till.example.net/api`), `headers` go with every
-    request (a key, for example), `name` is what messages call the till. `connect_s` bounds
-    connecting, `answer_s` everything from then on to the answer's last byte. Certificates are
-    checked against the system's store, or against `ca_file` alone. Raises ValueError for an address
+    `base_url` is the till's address (`https://till.example.net/api`), `headers` are sent with every
+    request (a key, for example), `name` is the till's name in messages. `connect_s` limits
+    connecting, `answer_s` everything from then until the last byte of the answer. Certificates are
+    checked against the system's store, or only against `ca_file`. Raises ValueError for an address
     or a header that cannot work.
     """
 
@@ -121,8 +121,8 @@ class HttpClient:
     ) -> Any:  # noqa: ANN401 -- any JSON value
         """Return the JSON at `path`; fractions are Decimal, never float. Raises PosOffline.
 
-        `missing` is returned for a status of 404 (without it, 404 is PosOffline as well: a wrong
-        address). In `find_ticket` a search that answers with an empty list is safer.
+        `missing` is returned for status 404 (without it, 404 raises PosOffline too: a wrong
+        address). In `find_ticket`, a search that returns an empty list is safer.
         """
         answer = self._asked("GET", path, query, None, changes=False, answer_s=answer_s)
         if answer.status == 404 and missing is not ...:
@@ -138,32 +138,32 @@ class HttpClient:
         changes: bool = True,
         answer_s: float | None = None,
     ) -> Any:  # noqa: ANN401 -- any JSON value
-        """Send `body` as JSON and return the answer's JSON, None where it has none.
+        """Send `body` as JSON and return the answer's JSON, None if it has none.
 
-        Raises PosOffline (surely nothing was written), TicketOutcomeUnknown (perhaps it was),
-        StoreClosed (423), HttpRefused. `changes=False` is for a POST that only asks: it raises what
-        `get` raises.
+        Raises PosOffline (certainly nothing was written), TicketOutcomeUnknown (it may have been
+        written), StoreClosed (423), HttpRefused. Use `changes=False` for a POST that only reads: it
+        raises what `get` raises.
         """
         content = b"" if body is None else json.dumps(body, default=_number).encode()
         answer = self._asked(method, path, None, content, changes=changes, answer_s=answer_s)
         return self._json(answer, changes=changes)
 
     def put(self, path: str, body: object = None) -> Any:  # noqa: ANN401 -- any JSON value
-        """Do as `post` does, with PUT."""
+        """Like `post`, with PUT."""
         return self.post(path, body, method="PUT")
 
     def patch(self, path: str, body: object = None) -> Any:  # noqa: ANN401 -- any JSON value
-        """Do as `post` does, with PATCH."""
+        """Like `post`, with PATCH."""
         return self.post(path, body, method="PATCH")
 
     def delete(self, path: str) -> Any:  # noqa: ANN401 -- any JSON value
-        """Do as `post` does, with DELETE and without a body."""
+        """Like `post`, with DELETE and without a body."""
         return self.post(path, method="DELETE")
 
     def health(self, path: str, *, answer_s: float = 4.0) -> Health:
-        """Return whether the till answers a GET of `path`: all that `ReportsHealth` asks for.
+        """Return whether the till answers a GET of `path`: enough for `ReportsHealth`.
 
-        It waits for `answer_s`, or as long as for other answers where that is shorter.
+        It waits for at most `answer_s`, or for the client's own `answer_s` if that is shorter.
         """
         try:
             self.get(path, answer_s=min(answer_s, self._answer_s))
@@ -174,7 +174,7 @@ class HttpClient:
         return Health(online=True)
 
     def close(self) -> None:
-        """Close all connections; one that is in use is closed when its answer is there."""
+        """Close all connections; one that is in use is closed after its answer."""
         with self._lock:
             self._closed = True
             idle, self._idle = self._idle, []
@@ -196,8 +196,8 @@ class HttpClient:
     ) -> HttpAnswer:
         """Return the answer, whatever its status. Raises NoAnswer.
 
-        `changes` says that asking twice is not the same as asking once. A connection is used again
-        only where it is False; one that turns out to be dead is then replaced.
+        `changes` says that the request must not be repeated. Only if it is False, a connection is
+        reused; a dead one is then replaced.
         """
         target = self._target(path, query)
         sent = {"Accept": "application/json", **self._headers, **(headers or {})}
@@ -343,7 +343,7 @@ class _Deadline:
 
 
 def json_of(content: bytes) -> Any:  # noqa: ANN401 -- any JSON value
-    """Return the JSON in the body of an answer, numbers exact; None for no body.
+    """Return the JSON in the body of an answer, with exact numbers; None for an empty body.
 
     Raises ValueError.
     """

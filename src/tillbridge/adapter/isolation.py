@@ -60,9 +60,9 @@ _RETRY_S = 600.0
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """What one call may use: memory, time by the clock, and how much JSON it may return.
+    """The limits of one call: memory, wall-clock time, and the size of the JSON it returns.
 
-    Where the system cannot limit a process's memory (macOS), only the others hold.
+    If the system cannot limit a process's memory (macOS), only the others apply.
     """
 
     memory_mb: int = 320
@@ -79,11 +79,11 @@ else:
 
 
 class ChildFailed(Exception):
-    """The call returned nothing.
+    """The call returned no result.
 
     `outcome` says why: out_of_memory, timeout, died (by a signal, or with an exit code), raised
     (another exception than ExportUnreadable), too_large (what it returned), not_started. `detail`
-    adds to it in words.
+    explains it in words.
     """
 
     def __init__(self, outcome: Outcome, detail: str) -> None:
@@ -95,10 +95,10 @@ class ChildFailed(Exception):
 def call_in_child(
     function: Callable[..., Any], *arguments: object, limits: Limits = _DEFAULT_LIMITS
 ) -> Any:  # noqa: ANN401 -- whatever JSON the function returns
-    """Return what `function(*arguments)` returns in a process of its own.
+    """Run `function(*arguments)` in a separate process, and return its result.
 
-    Blocks until that has ended, `limits.seconds` at most. Raises ChildFailed, and ExportUnreadable
-    where the function does.
+    Blocks until it has ended, at most `limits.seconds`. Raises ChildFailed, and ExportUnreadable if
+    the function does.
     """
     return _value(_answer(function, arguments, limits))
 
@@ -169,11 +169,12 @@ class _Known:
 
 
 class IsolatedReader:
-    """Reads files of a till in a child process, and the same content only once.
+    """Reads a till's files in a child process, and the same content only once.
 
-    `fix` is the remedy where they need too much memory or time. What the last content came to is
-    remembered, a failure too: a file that ends its parser is not parsed again and again. A child
-    that failed is forgotten after ten minutes, since the machine may have been short of something.
+    `fix` is the remedy if they need too much memory or time. The result for the last content is
+    cached, also if it is a failure: a file that kills its parser is not parsed again and again. A
+    failed child is tried again after ten minutes, since the machine may have been short of
+    resources.
     """
 
     def __init__(self, *, fix: str, limits: Limits = _DEFAULT_LIMITS) -> None:
@@ -182,10 +183,10 @@ class IsolatedReader:
         self._known: _Known | None = None
 
     def read(self, paths: Sequence[Path], function: Callable[..., Any], *arguments: object) -> Any:  # noqa: ANN401 -- whatever JSON the function returns
-        """Return what `function(contents, *arguments)` returns.
+        """Return the result of `function(contents, *arguments)`.
 
-        `contents` are the bytes of the files by their names. Raises ExportUnreadable, `passing`
-        where a file is missing, locked, empty, or changes while it is read.
+        `contents` are the bytes of the files by name. Raises ExportUnreadable, with `passing` if a
+        file is missing, locked or empty, or changes while it is read.
         """
         with ExitStack() as whole:
             for path in paths:

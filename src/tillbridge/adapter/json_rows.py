@@ -22,12 +22,12 @@ def read_rows(
     fix: str,
     id_field: str = "id",
 ) -> list[T]:
-    """Return what `make` makes of each row.
+    """Return the result of `make` for each row.
 
-    A row for which it raises KeyError, TypeError, ValueError, or what `decimal.Decimal` raises of a
-    text that is no number, is added to `bad_rows`, with its number in `place` (`GET /menu, product`
-    becomes `GET /menu, product 3`): its item stays as it was, and a person reads what is wrong and
-    the remedy in `fix`. `id_field` names the field with the external id.
+    If it raises KeyError, TypeError, ValueError, or what `decimal.Decimal` raises for a text that
+    is not a number, the row is added to `bad_rows`, with its number in `place` (`GET /menu,
+    product` becomes `GET /menu, product 3`): its item stays as it was, and a person sees what is
+    wrong and the remedy in `fix`. `id_field` names the field with the external id.
     """
     made = []
     for number, row in enumerate(rows, 1):

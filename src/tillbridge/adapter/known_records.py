@@ -38,11 +38,11 @@ _TO_SIGNED = 1 << 63  # a ledger's integers are signed
 
 
 class KnownRecords:
-    """The records of one reading, told apart by their fingerprints.
+    """The records of one reading, identified by their fingerprints.
 
-    `meaning` is all that decides, beside a record, which item it means; its `repr` counts, so it
-    must be values: texts, numbers, tuples, frozen dataclasses. Let a number of your own be part of
-    it, and raise it when the same record comes to mean another item.
+    `meaning` is everything besides a record that determines its item. Its `repr` counts, so it must
+    consist of values: texts, numbers, tuples, frozen dataclasses. Include a version number, and
+    raise it when the same record comes to mean another item.
     """
 
     __slots__ = ("_known", "_seed", "_unseen")
@@ -53,18 +53,18 @@ class KnownRecords:
         self._seed = xxh3_64_intdigest(repr(meaning).encode("utf-8", "surrogatepass"))
 
     def new(self, record: Iterable[str]) -> int | None:
-        """Return the fingerprint of a record that is not known; None for one that is.
+        """Return the fingerprint of a new record, or None for a known one.
 
-        `record` is all the texts that an item is made of, in a fixed order; those of all its rows
-        where it has several. A record that appears twice is known once.
+        `record` is all the texts that make up an item, in a fixed order; if it has several rows,
+        those of all rows. A record that appears twice is known once.
         """
         fingerprint = self.fingerprint(record)
         return None if self.is_known(fingerprint) else fingerprint
 
     def fingerprint(self, record: Iterable[str]) -> int:
-        """Return the fingerprint of a record without taking note of it.
+        """Return the fingerprint of a record without counting it as seen.
 
-        By it an adapter tells a record that appears twice from two that share an id.
+        With it, an adapter can tell a record that appears twice from two that share an id.
         """
         # JSON may have half of a character.
         content = _MARK.join(record).encode("utf-8", "surrogatepass")
@@ -73,10 +73,10 @@ class KnownRecords:
     def new_items(
         self, items: Iterable[RowsT], read: Callable[[Sequence[str]], Iterable[str]], width: int
     ) -> list[tuple[RowsT, int]]:
-        """Return the items of several rows whose records are not known, with their fingerprints.
+        """Return the items of several rows whose records are new, with their fingerprints.
 
-        A record is what `read` takes of each row. An item with a row that has not `width` cells is
-        bad by itself: it is returned each time, with 0.
+        A record is what `read` returns for each row. An item with a row that does not have `width`
+        cells is bad in itself: it is returned every time, with 0.
         """
         new: list[tuple[RowsT, int]] = []
         # Done for each row of an export, whenever the till writes it.
@@ -102,18 +102,18 @@ class KnownRecords:
         return new
 
     def is_known(self, fingerprint: int) -> bool:
-        """Return whether a record is known, and take note that it is in the export: once."""
+        """Return whether a record is known, and count it as seen, once."""
         if fingerprint not in self._unseen:
             return False
         self._unseen.remove(fingerprint)
         return True
 
     def changes(self, fresh: Catalogue) -> CatalogueChanges:
-        """Return the reading as its difference, once every record was looked at.
+        """Return the changes, once every record has been checked.
 
-        `fresh` is what the new records say: items with their fingerprints, the parts they name,
-        bad rows; and all parts that may change while no item does: add-ons and their groups, and
-        categories that have names apart from their ids.
+        `fresh` is the content of the new records: items with their fingerprints, the parts they
+        name, bad rows; and all parts that can change while no item does: add-ons and their groups,
+        and categories whose names differ from their ids.
         """
         return CatalogueChanges(
             fresh=fresh,

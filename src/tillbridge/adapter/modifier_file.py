@@ -40,9 +40,9 @@ class UnreadableModifier(ValueError):
 class Modifiers:
     """Add-on groups by the name of their modifier, and their add-ons.
 
-    `refused` names the modifiers that cannot be read, with the place of what is wrong: an item
-    that has one waits, since it would be sold without a choice it needs. `left_out` names those
-    that are left out on purpose. `name` is the file's, "" without one.
+    `refused` names the modifiers that cannot be read, with the place of the error: an item with one
+    stays as it was, since it would be sold without a choice that it needs. `left_out` names those
+    that are left out on purpose. `name` is the name of the file, "" without one.
     """
 
     groups: Mapping[str, AddOnGroup] = field(default_factory=dict)
@@ -63,12 +63,12 @@ class Modifiers:
         return (tuple(groups), tuple(priced), tuple(self.refused))
 
     def last_lines_end(self, *, export: bool | None) -> bool | None:
-        """Return whether the last line of the `export` ends, and that of this file, if known."""
+        """Return whether the last lines of the `export` and of this file end, if known."""
         known = [each for each in (export, self.ends_with_newline) if each is not None]
         return all(known) if known else None
 
     def group_of(self, modifier: str) -> AddOnGroup | None:
-        """Return the group of a modifier as the export calls it; None where it has no options.
+        """Return the group of a modifier by its name in the export; None if it has no options.
 
         Raises UnreadableModifier.
         """
@@ -80,9 +80,9 @@ class Modifiers:
     def facts_for(
         self, named: Mapping[str, Sequence[str]], *, export: str, store: str
     ) -> ExportFacts:
-        """Return what is missing of the modifiers that the `export` of a store names.
+        """Return which modifiers named in the `export` of a store are missing.
 
-        `named` is every modifier that the export has, with the names of the items that have it.
+        `named` contains every modifier in the export, with the names of its items.
         """
         missing = [name for name in named if self._is_missing(name)]
         offered = [name for name in missing if named[name]]
@@ -137,10 +137,10 @@ def _fix(store: str) -> str:
 
 
 def read_modifiers(path: Path, currency: str, *, decimal: DecimalSign | None = None) -> Modifiers:
-    """Read `modifier,option,price[,min,max]`; a row for each option. Raises ExportUnreadable.
+    """Read `modifier,option,price[,min,max]`, one row for each option. Raises ExportUnreadable.
 
-    A modifier of which any row is wrong is refused as a whole: without one of its options, or with
-    a wrong number of choices, guests would order what the kitchen cannot make.
+    If any row of a modifier is wrong, the whole modifier is refused: without one of its options, or
+    with a wrong number of choices, guests could order what the kitchen cannot make.
     """
     table = CsvExport(path).read()
     header = [name.casefold() for name in table.header]

@@ -31,14 +31,14 @@ _MAX_SHOWN = 60
 
 
 class BadPrice(RowError):
-    """A price that cannot be used: in which column, what stands there, and what to do."""
+    """A price that cannot be used, with its column, its text, and what to do."""
 
 
 @dataclass(frozen=True, slots=True)
 class PriceReader:
-    """Reads price texts of one export in `currency`, with the `decimal` sign it uses ("" if open).
+    """Reads the price texts of one export in `currency`, with its `decimal` separator ("" if open).
 
-    `chosen` is whether a person set that sign by the option `decimal`.
+    `chosen` says whether the option `decimal` set it.
     """
 
     currency: str
@@ -49,9 +49,9 @@ class PriceReader:
     def of(
         cls, written: Iterable[str], currency: str, decimal: DecimalSign | None = None
     ) -> "PriceReader":
-        """Return the reader for an export whose prices are `written` so.
+        """Return the reader for an export with the price texts `written`.
 
-        `written` is every text of all money columns, known records too; `decimal` the option.
+        `written` is every text of all price columns, including known records; `decimal` the option.
         """
         if decimal:
             return cls(currency, decimal, chosen=True)
@@ -60,7 +60,7 @@ class PriceReader:
     def read(self, written: str, *, column: str, name: str) -> int:
         """Return a price in minor units, not negative. Raises BadPrice.
 
-        `column` is the column as the file calls it, `name` what the price is of.
+        `column` is the column's name in the file, `name` the item that the price belongs to.
         """
         try:
             price = to_minor(written, self.currency, decimal=self.decimal)

@@ -37,10 +37,10 @@ class ReadsCatalogue(Protocol):
 
 @runtime_checkable
 class ReadsCatalogueChanges(Protocol):
-    """Reads a large menu as its difference; an addition to ReadsCatalogue, for speed."""
+    """Reads only the changes of a large menu; an addition to ReadsCatalogue, for speed."""
 
     def read_changes(self, known: AbstractSet[int]) -> CatalogueChanges:
-        """Return what differs from the records whose fingerprints are `known`.
+        """Return what differs from the records with the fingerprints in `known`.
 
         Raises as `read_catalogue` does.
         """
@@ -49,10 +49,10 @@ class ReadsCatalogueChanges(Protocol):
 
 @runtime_checkable
 class ReadsAvailability(Protocol):
-    """Reads what is sold out, apart from the menu: the fast path for 86ing."""
+    """Reads what is sold out, separately from the menu: the fast path for 86ing."""
 
     def read_availability(self) -> AvailabilityReading:
-        """Return by external id what the POS says; items it does not name are as the menu says.
+        """Return what the POS says, by external id; for items it does not name, the menu counts.
 
         Raises ExportUnreadable or PosOffline.
         """
@@ -70,64 +70,64 @@ class ReadsTables(Protocol):
 
 @runtime_checkable
 class WritesTickets(Protocol):
-    """Writes orders into the POS. `key` (the order's id) is what makes writing idempotent."""
+    """Writes orders into the POS. `key` (the order's id) makes writing idempotent."""
 
     def write_ticket(self, order: Order, key: str) -> Ticket:
-        """Write the order, findable by `key`, and return its ticket once the POS has it for good.
+        """Write the order so that `key` finds it; return its ticket once the POS has confirmed it.
 
-        Raises a PosFailure; TicketOutcomeUnknown where the POS may have it.
+        Raises a PosFailure, or TicketOutcomeUnknown if the POS may have the order.
         """
         ...
 
     def find_ticket(self, key: str) -> Ticket | None:
-        """Return the ticket that was written with `key`, None where there is surely none.
+        """Return the ticket that was written with `key`, or None if there is certainly none.
 
-        Raises PosOffline where the POS cannot say now, TicketOutcomeUnknown where nobody ever can.
+        Raises PosOffline if the POS cannot say now, TicketOutcomeUnknown if nobody ever can.
         """
         ...
 
 
 @runtime_checkable
 class MarksTickets(Protocol):
-    """Writes tickets that cannot be looked up again: on paper, where a mark warns a person.
+    """Writes tickets that cannot be looked up again, on paper, where a mark warns people.
 
-    The core writes such a ticket again, marked, where `find_ticket` raises TicketOutcomeUnknown.
-    An adapter that has this can also stand in for a till that cannot take an order.
+    If `find_ticket` raises TicketOutcomeUnknown, the core writes the ticket again, marked. Such an
+    adapter can also be the fallback for a till that cannot take an order.
     """
 
     def write_marked_ticket(self, order: Order, key: str, marks: AbstractSet[TicketMark]) -> Ticket:
-        """Write the order with these marks, and return its ticket once it is surely there.
+        """Write the order with these marks, and return its ticket once it is confirmed.
 
-        A ticket that surely came out before is returned as it is. Raises as `write_ticket` does.
+        Return a ticket that was certainly printed before as it is. Raises as `write_ticket` does.
         """
         ...
 
 
 @runtime_checkable
 class HoldsLateOrders(Protocol):
-    """Has a person release an old order before it is written: nobody cooks yesterday's backlog."""
+    """Waits for a person to release old orders, so that nobody cooks yesterday's backlog."""
 
     def hold_older_than_s(self) -> float:
-        """Return how old an order may be (seconds since it was placed); 0 holds none."""
+        """Return how old an order may be (seconds since it was placed); 0 means no limit."""
         ...
 
 
 @runtime_checkable
 class WritesLate(Protocol):
-    """Writes into a POS that may carry out a write after its answer was given up.
+    """Writes into a POS that may carry out a write after the bridge has stopped waiting for it.
 
-    `find_ticket` may then say None of a ticket that is still to come. The core writes no second
+    `find_ticket` may then return None for a ticket that is still to come. The core writes no second
     ticket until that time is over, and waits twice as long after each further unknown outcome.
     """
 
     def late_write_s(self) -> float:
-        """Return how long a write may take effect after its answer was given up, in seconds."""
+        """Return for how many seconds after its time-out a write may still take effect."""
         ...
 
 
 @runtime_checkable
 class ListsTickets(Protocol):
-    """Lists the tickets in the POS, so that one too many and one that is gone are noticed."""
+    """Lists the tickets in the POS, so that duplicate and missing tickets are noticed."""
 
     def list_tickets(self) -> Sequence[ListedTicket]:
         """Return all tickets written with a key in the last two days, in any state, oldest first.
@@ -139,17 +139,17 @@ class ListsTickets(Protocol):
     def cancel_listed_ticket(self, ticket: ListedTicket, order: Order, reason: str) -> None:
         """Cancel this ticket, and no other of the same key; cancelling it twice does nothing.
 
-        Raises a PosFailure; a plain one where a person has to do it, because staff has begun it.
+        Raises a PosFailure; a plain one if a person has to do it, since staff have started it.
         """
         ...
 
 
 @runtime_checkable
 class CancelsTickets(Protocol):
-    """Takes a written ticket back out of the kitchen."""
+    """Cancels written tickets."""
 
     def cancel_ticket(self, order: Order, key: str, reason: str) -> None:
-        """Cancel the ticket; cancelling one twice, or one that never was, does nothing.
+        """Cancel the ticket; cancelling it twice, or one that does not exist, does nothing.
 
         Raises a PosFailure.
         """
@@ -158,14 +158,14 @@ class CancelsTickets(Protocol):
 
 @runtime_checkable
 class TellsTicketUpdates(Protocol):
-    """Reads the status updates of tickets; each is returned again until it is handled."""
+    """Reads status updates of tickets. Each is returned again until it is handled."""
 
     def read_updates(self) -> Sequence[TicketUpdate]:
         """Return the updates not yet handled, oldest first. Raises PosOffline."""
         ...
 
     def update_handled(self, update: TicketUpdate) -> None:
-        """Return this update no more: the bridge has stored it."""
+        """Do not return this update any more: the bridge has stored it."""
         ...
 
 
@@ -174,24 +174,24 @@ class TellsUnreadableUpdates(Protocol):
     """Reports updates that could not be understood; an addition to TellsTicketUpdates."""
 
     def unreadable_updates(self) -> Sequence[BadRow]:
-        """Return what could not be understood, until a person has cleared it away."""
+        """Return what could not be understood, until a person has removed it."""
         ...
 
 
 @runtime_checkable
 class ReportsHealth(Protocol):
-    """Reports whether the POS is there. A probe has no side effects and answers soon."""
+    """Reports whether the POS is online. A probe has no side effects and answers quickly."""
 
     def health(self) -> Health:
-        """Return whether the POS can be reached; never raises for a POS that is off."""
+        """Return whether the POS can be reached. Never raises if the POS is off."""
         ...
 
 
 @runtime_checkable
 class NamesFiles(Protocol):
-    """Says which files a change of which means there is something to read.
+    """Names the files to watch: if one changes, there is something to read.
 
-    An adapter without it is read every `poll_s` seconds.
+    An adapter without it is polled every `poll_s` seconds.
     """
 
     def catalogue_files(self) -> Sequence[Path]:
@@ -213,14 +213,14 @@ class NamesFiles(Protocol):
 
 @runtime_checkable
 class NotifiesChanges(Protocol):
-    """Notifies the bridge of changes, so that it need not be asked all the time.
+    """Notifies the bridge of changes, so that it need not poll all the time.
 
-    It is asked once a minute all the same: a notification at a bad moment is not lost. Its first
-    name, `TellsChanges`, means the same.
+    The bridge still polls once a minute, in case a notification is lost. The former name,
+    `TellsChanges`, still works.
     """
 
     def on_change(self, hear: Callable[[Change], None]) -> None:
-        """Call `hear`, from any thread, whenever something has changed from now on.
+        """From now on, call `hear`, from any thread, whenever something has changed.
 
         The bridge subscribes once.
         """
@@ -229,22 +229,22 @@ class NotifiesChanges(Protocol):
 
 @runtime_checkable
 class ReportsFaults(Protocol):
-    """Reports what is wrong with the adapter itself, not with the till; no capability of a till.
+    """Reports faults of the adapter itself, not of the till; not a capability of a till.
 
-    Its first name, `TellsTrouble`, means the same.
+    The former name, `TellsTrouble`, still works.
     """
 
     def trouble(self) -> str:
-        """Return what is wrong in one plain sentence, "" while nothing is; answers at once."""
+        """Return what is wrong in one plain sentence, or "" if nothing is. Returns at once."""
         ...
 
 
 @runtime_checkable
 class Closes(Protocol):
-    """Holds something that must be let go of: a connection, a program; no capability of a till."""
+    """Keeps a connection or a program open, which must be closed; no capability of a till."""
 
     def close(self) -> None:
-        """Let go of it; nothing is asked afterwards. Safe to repeat; answers within a second."""
+        """Close it; no calls follow. Safe to repeat; returns within a second."""
         ...
 
 

@@ -34,14 +34,14 @@ ASKED_FIRST = "x-asked-first"
 
 
 class AdapterOptions(BaseModel):
-    """Base of an adapter's options: the keys of its table in the configuration."""
+    """Base class of an adapter's options: the keys of its table in the configuration."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
 
 
 @dataclass(frozen=True, slots=True)
 class AdapterContext:
-    """What an adapter is told of its store. Relative paths of options count from `base_dir`."""
+    """What an adapter knows about its store. Relative paths in options start at `base_dir`."""
 
     store: str
     currency: str
@@ -51,11 +51,11 @@ class AdapterContext:
 
 @dataclass(frozen=True, slots=True)
 class Adapter:
-    """An adapter as it is registered.
+    """The registration of an adapter.
 
-    `open` checks the options against the world, writes nothing outside `base_dir`, and returns the
-    object whose methods are its capabilities; it raises ValueError (text for a person) for options
-    that cannot work.
+    `open` checks the options against the environment, writes nothing outside `base_dir`, and
+    returns the object whose methods are its capabilities. It raises ValueError (with a text for
+    people) for options that cannot work.
     """
 
     name: str

@@ -92,10 +92,10 @@ class NotForSale(ValueError):
 
 @dataclass(slots=True)
 class SaleRules:
-    """Applies the options to the items of one reading, and takes note of what is left out.
+    """Applies the options to the items of one reading, and records what is left out.
 
-    `groups` and `add_ons` are all that the export has; `category_names` gives the names of
-    categories whose ids are not their names.
+    `groups` and `add_ons` are all that the export has; `category_names` has the names of categories
+    whose ids differ from their names.
     """
 
     options: SaleOptions
@@ -108,7 +108,7 @@ class SaleRules:
     def offered(self, item: Item, place: str = "") -> Item | None:
         """Return the item as it is sold, None if it is left out. Raises NotForSale.
 
-        A size at zero is left out of an item whose other sizes cost something.
+        A size at zero is left out if other sizes of the item have a price.
         """
         if category := self._left_out_category(item):
             self.leave_out(LeftOut(item.name, "category", category, place))
@@ -134,9 +134,9 @@ class SaleRules:
         return self.options.zero_prices != "sell" or bool(self.options.leave_out_categories)
 
     def meaning(self) -> tuple[object, ...]:
-        """Return what decides, beside an item's own record, whether it is sold.
+        """Return what determines, besides an item's own record, whether it is sold.
 
-        For `KnownRecords`, where `offered` is asked for new records only.
+        For `KnownRecords`, if `offered` is called for new records only.
         """
         priced = [name for name, each in self.groups.items() if costs_something(each, self.add_ons)]
         return (
@@ -147,21 +147,21 @@ class SaleRules:
         )
 
     def have_priced_choice(self, groups: Iterable[str]) -> bool:
-        """Return whether something must be chosen of these groups that costs something.
+        """Return whether these groups have a required choice with a price.
 
-        Then the price of an item may be in the choice.
+        Then the item's price may be in that choice.
         """
         return any(costs_something(self.groups[group], self.add_ons) for group in groups)
 
     def leave_out(self, left_out: LeftOut) -> None:
-        """Take note of something that is not sold for a reason of the adapter's own."""
+        """Record something that is not sold for a reason of the adapter."""
         self._left_out.append(left_out)
 
     def facts(self, export: str) -> ExportFacts:
-        """Return what was left out, with a warning for each category that there is not.
+        """Return what was left out, with a warning for each category that does not exist.
 
-        To be called when every item of the reading has passed: items of a category that is left
-        out are read each time, so a category that did not occur is not in the `export`.
+        Call it after the last item of the reading: items of a category that is left out are read
+        every time, so a category that did not occur is not in the `export`.
         """
         missing = [
             name
@@ -212,7 +212,7 @@ class SaleRules:
 def chosen_taxes(
     options: TaxOptions, taxes: Iterable[tuple[str, T]], *, export: str
 ) -> tuple[T, ...]:
-    """Return those of `taxes` (name and value) that count online, in the export's order.
+    """Return those of `taxes` (name and value) that apply online, in the export's order.
 
     Raises ExportUnreadable for a name that the export does not have: its tax would be lost.
     """
@@ -232,6 +232,6 @@ def chosen_taxes(
 
 
 def is_sold_out(options: StockOptions, stock: Decimal | None) -> bool:
-    """Return whether so few are left; `stock` is None for what the till does not count."""
+    """Return whether the stock is so low; `stock` is None if the till does not count it."""
     limit = options.sold_out_at_stock
     return limit is not None and stock is not None and stock <= limit

@@ -15,9 +15,9 @@ __all__ = ["Secret", "read_secret"]
 
 
 def read_secret(source: SecretStr | SecretSource, option: str, context: AdapterContext) -> str:
-    """Return the secret; from now on it is masked wherever it would be logged.
+    """Return the secret. From now on, it is masked in all logs.
 
-    Call it when the adapter is opened. Raises ValueError, which says where it was looked for.
+    Call it when the adapter is opened. Raises ValueError that says where the secret was expected.
     """
     try:
         secret = resolve_secret(source, key=option, base_dir=context.base_dir).get_secret_value()

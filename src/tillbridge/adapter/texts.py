@@ -22,9 +22,9 @@ _BREAKS = frozenset({"p", "br", "div", "li", "ul", "ol", "h1", "h2", "h3", "tr"}
 
 
 def one_line(text: str) -> str:
-    """Return a name without control characters, and with single blanks.
+    """Return a name without control characters, and with single spaces.
 
-    What cannot be seen goes, joiners aside, which some scripts and emoji need.
+    Removes invisible characters, except joiners, which some scripts and emoji need.
     """
     if text.isprintable():  # of all blanks only the plain one is
         clean = not text or (text[0] != " " and text[-1] != " " and "  " not in text)
@@ -33,10 +33,10 @@ def one_line(text: str) -> str:
 
 
 def plain_text(written: str) -> str:
-    """Return a description without its mark-up, a line for each paragraph.
+    """Return a description without markup, one line for each paragraph.
 
-    What is longer than LONGEST characters is cut. Takes time in proportion to the length, whatever
-    is written.
+    Text beyond LONGEST characters is cut. The time is proportional to the length, whatever the
+    text.
     """
     if not written:
         return ""
@@ -49,7 +49,7 @@ def plain_text(written: str) -> str:
 
 
 def without_markup(text: str) -> str:
-    """Return a description as it is, blank lines and all; one with mark-up as `plain_text` does."""
+    """Return a description unchanged, with blank lines; one with markup as `plain_text` does."""
     return text if _MARKUP.search(text) is None else plain_text(text)
 
 

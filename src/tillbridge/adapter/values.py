@@ -14,8 +14,8 @@ from tillbridge.model.restaurant import Table
 class AvailabilityReading:
     """What the POS says is sold out or on sale, by external id (of items and of variants).
 
-    Items that `items` does not name are as the menu says. An item that only a bad row names keeps
-    the state it had.
+    For items that `items` does not name, the menu counts. An item that only a bad row names keeps
+    its state.
     """
 
     items: Mapping[str, Availability] = field(default_factory=dict)
@@ -25,7 +25,7 @@ class AvailabilityReading:
 
 @dataclass(frozen=True, slots=True)
 class TablesReading:
-    """The whole floor plan; a table that only a bad row names keeps the state it had."""
+    """The whole floor plan. A table that only a bad row names keeps its state."""
 
     tables: tuple[Table, ...] = ()
     bad_rows: tuple[BadRow, ...] = ()
@@ -33,7 +33,7 @@ class TablesReading:
 
 
 class Change(StrEnum):
-    """What there is to read anew."""
+    """What has changed and must be read again."""
 
     CATALOGUE = "catalogue"
     AVAILABILITY = "availability"
@@ -44,17 +44,17 @@ class Change(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Ticket:
-    """An order as the POS knows it; `reference` is the POS's own number or name for it."""
+    """An order in the POS; `reference` is the POS's own number or name for it."""
 
     reference: str
 
 
 @dataclass(frozen=True, slots=True)
 class ListedTicket:
-    """One of the tickets that the POS holds under a key.
+    """One of the tickets that the POS has under a key.
 
-    `record` names it among several with the same key, in the POS's own terms. `live` is False for
-    one that is cancelled or given back.
+    `record` identifies it among several with the same key, in the POS's own terms. `live` is False
+    if it is cancelled or refunded.
     """
 
     key: str
@@ -64,7 +64,7 @@ class ListedTicket:
 
 
 class TicketMark(StrEnum):
-    """What is said on a ticket of paper, so that a person reads it before anything else."""
+    """A mark at the top of a paper ticket, for people to read first."""
 
     POSSIBLE_DUPLICATE = "possible_duplicate"  # it may have come out before; nobody can tell
     NOT_IN_TILL = "not_in_till"  # the till could not take it: somebody must type it in
@@ -72,7 +72,7 @@ class TicketMark(StrEnum):
 
 
 class TicketStatus(StrEnum):
-    """How far a ticket is (contract: `updates_dir`)."""
+    """The progress of a ticket (contract: `updates_dir`)."""
 
     ACCEPTED = "accepted"
     PREPARING = "preparing"
@@ -110,7 +110,7 @@ class TicketUpdate:
 
 @dataclass(frozen=True, slots=True)
 class Advice:
-    """Something in the POS that spoils orders although they are written: what, and the remedy."""
+    """A setting of the POS that spoils orders although they are written, and the remedy."""
 
     text: str
     fix: str
@@ -120,10 +120,10 @@ class Advice:
 class Health:
     """Whether the POS can be reached now. `detail` is one plain sentence for the technician.
 
-    `closed` is a plain sentence where the POS is there and takes no orders now (no open session):
-    the store is paused until it is "" again. `advice` stays until the POS is set up otherwise.
-    `fix` is one sentence that says what to do about one that is not online, where the cause is
-    known: a login that is refused needs another password, not a look at the till's plug.
+    `closed` is a plain sentence if the POS is online but takes no orders now (no open session): the
+    store is paused until it is "" again. `advice` stays until the POS is set up differently. `fix`
+    is one sentence that says what to do if the POS is not online and the cause is known: a refused
+    login needs another password, not a look at the till's plug.
     """
 
     online: bool

@@ -21,7 +21,7 @@ def _reader() -> IsolatedReader:
 
 @dataclass(frozen=True, slots=True)
 class Sheet:
-    """One sheet: `rows` are (number as a spreadsheet counts, cells as text), blank ones left out.
+    """One sheet: `rows` are (number as in a spreadsheet, cells as text), without blank rows.
 
     Numbers are decimal text as a spreadsheet shows them (`9.99`, `16`), never binary fractions.
     """
@@ -30,21 +30,21 @@ class Sheet:
     rows: tuple[tuple[int, tuple[str, ...]], ...]
 
     def place(self, number: int) -> str:
-        """Return how a person finds that row."""
+        """Return the place of that row, for people."""
         return f"{self.place_name}, row {number}"
 
 
 @dataclass(frozen=True, slots=True)
 class XlsxExport:
-    """A workbook that a till exports."""
+    """A workbook exported by a till."""
 
     path: Path
     _reader: IsolatedReader = field(default_factory=_reader, compare=False, repr=False)
 
     def read(self) -> Mapping[str, Sheet]:
-        """Return the sheets by name, in the workbook's order: one at least.
+        """Return the sheets by name, in the workbook's order, at least one.
 
-        A workbook that is as it was last time is not parsed again. Raises ExportUnreadable.
+        An unchanged workbook is not parsed again. Raises ExportUnreadable.
         """
         sheets = self._reader.read([self.path], parse_sheets)
         return {

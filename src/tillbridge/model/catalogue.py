@@ -14,7 +14,7 @@ from tillbridge.model.money import to_major
 
 @dataclass(frozen=True, slots=True)
 class Variant:
-    """A size or kind of an item. Missing from a re-push, the service deactivates it."""
+    """A size or kind of an item. If a re-push lacks it, the service deactivates it."""
 
     external_id: str
     variant_name: str
@@ -40,10 +40,10 @@ class ItemTax:
 
 @dataclass(frozen=True, slots=True)
 class Item:
-    """Something that can be ordered, or (`product_type` "addon") added to it.
+    """Something that can be ordered, or (`product_type` "addon") added to an order.
 
-    `categories`, `addon_groups` and `menus` hold external ids. `snooze_until` (milliseconds since
-    the epoch) is set only while `available` is False and its end is known.
+    `categories`, `addon_groups` and `menus` contain external ids. `snooze_until` (milliseconds
+    since the epoch) is set only while `available` is False and its end is known.
     """
 
     external_id: str
@@ -72,7 +72,7 @@ class Category:
 
 @dataclass(frozen=True, slots=True)
 class AddOn:
-    """An extra; never a storefront product of its own."""
+    """An extra; never a separate product on the storefront."""
 
     external_id: str
     name: str
@@ -81,9 +81,9 @@ class AddOn:
 
 @dataclass(frozen=True, slots=True)
 class AddOnGroup:
-    """A choice of add-ons (their external ids), of which `min_select` to `max_select` are taken.
+    """A choice of add-ons (by external id), of which guests choose `min_select` to `max_select`.
 
-    A `max_select` of 0 is no limit: as many as there are.
+    A `max_select` of 0 means no limit.
     """
 
     external_id: str
@@ -96,7 +96,7 @@ class AddOnGroup:
 
 @dataclass(frozen=True, slots=True)
 class Menu:
-    """One menu of the store; items name the menus they are on."""
+    """A menu of the store. Items name the menus they are on."""
 
     external_id: str
     name: str
@@ -105,10 +105,10 @@ class Menu:
 
 @dataclass(frozen=True, slots=True)
 class BadRow:
-    """A record of an export that could not be read, described so that a person can mend it.
+    """A record of an export that could not be read, with all that a person needs to correct it.
 
-    `place` is file and row ("menu.csv, row 17"); `external_id` is "" where even that is unknown.
-    The item it stands for keeps the last good state: it is neither changed nor removed.
+    `place` is file and row ("menu.csv, row 17"); `external_id` is "" if even that is unknown. Its
+    item keeps the last good state: it is neither changed nor removed.
     """
 
     place: str
@@ -121,14 +121,13 @@ class BadRow:
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """Where a reading comes from, so that what is found wrong with it later has a place.
+    """Where the records of a reading are, so that errors found later can name the place.
 
-    `places` names by external id where an item or a size stands (`menu.csv, row 17`), and
-    `part_places` where a category, add-on, group or menu does.
+    `places` says by external id where an item or a size is (`menu.csv, row 17`), and `part_places`
+    where a category, add-on, group or menu is.
 
-    `columns` gives what the file calls a field: `price`: `Price [Bar]`. Where a size has another
-    column than its item, it is `variants.price`; a field of a part is `add_ons.price`. All may be
-    left out.
+    `columns` gives the file's name of a field: `price`: `Price [Bar]`. If a size has another column
+    than its item, it is `variants.price`; a field of a part is `add_ons.price`. All are optional.
     """
 
     places: Mapping[str, str] = field(default_factory=dict)
@@ -138,16 +137,16 @@ class Source:
 
 @dataclass(frozen=True, slots=True)
 class Catalogue:
-    """What one export says, whole: each kind of thing by its external id, in the export's order.
+    """The complete content of an export: each kind of record by external id, in its order.
 
-    `fingerprints` tells, for each item, a stable 64-bit number of the record it was read from; two
-    readings with the same number gave the same item. An item without one is compared by content.
+    `fingerprints` has, for each item, a stable 64-bit number of the record it was read from; the
+    same number in two readings means the same item. An item without one is compared by content.
 
-    `ends_with_newline` is whether the text that the menu was read from ends with a line end, and
-    None where there is no such text (a database, a workbook, JSON). A table that used to end with
-    one and does not any more may be cut off.
+    `ends_with_newline` says whether the text of the menu ends with a newline; None if there is no
+    such text (a database, a workbook, JSON). A table that used to end with one and no longer does
+    may be cut off.
 
-    `facts` are what the reading found out about the export itself, `source` where its records are.
+    `facts` describe the export itself, `source` says where its records are.
     """
 
     items: Mapping[str, Item] = field(default_factory=dict)
@@ -176,7 +175,7 @@ class Catalogue:
         facts: ExportFacts | None = None,
         source: Source | None = None,
     ) -> "Catalogue":
-        """Build a catalogue from things; of two with the same external id the later one counts."""
+        """Build a catalogue; if two records have the same external id, the later one counts."""
         return cls(
             items={item.external_id: item for item in items},
             categories={category.external_id: category for category in categories},
@@ -193,11 +192,11 @@ class Catalogue:
 
 @dataclass(frozen=True, slots=True)
 class CatalogueChanges:
-    """A reading as its difference from records already known by fingerprint.
+    """A reading as the difference from records that are already known by fingerprint.
 
-    `fresh` holds what was read from records whose fingerprint was not known (items with their
-    fingerprints, the parts they name, and the bad rows); `unseen` the known fingerprints that did
-    not occur; `items_read` how many items the export has in all.
+    `fresh` is what was read from records with unknown fingerprints (items with their fingerprints,
+    the parts they name, and the bad rows); `unseen` are the known fingerprints that did not occur;
+    `items_read` is the number of items in the export.
     """
 
     fresh: Catalogue
@@ -207,7 +206,7 @@ class CatalogueChanges:
 
 @dataclass(frozen=True, slots=True)
 class Availability:
-    """Whether an item can be ordered; `until` (ms since the epoch) ends a False by itself."""
+    """Whether an item can be ordered; a False ends at `until` (ms since the epoch)."""
 
     available: bool
     until: int | None = None
@@ -318,7 +317,7 @@ class MenuSummary:
         )
 
     def to_json(self, currency: str) -> MenuSummaryView:
-        """Return it for machines."""
+        """Return it as JSON values."""
         return {
             "items": self.items,
             "sizes": self.sizes,

@@ -10,9 +10,10 @@ LeftOutReason = Literal["zero_price", "category", "variable_price", "not_a_dish"
 
 @dataclass(frozen=True, slots=True)
 class LeftOut:
-    """Something that stands in the export and is not sold online.
+    """Something in the export that is not sold online.
 
-    `name` is how the export calls it; `detail` is what the reason is about (a heading's name, say).
+    `name` is its name in the export; `detail` is what the reason refers to (for example, a
+    category).
     """
 
     name: str
@@ -23,12 +24,12 @@ class LeftOut:
 
 @dataclass(frozen=True, slots=True)
 class FileEncoding:
-    """How the bytes of a file stand for text.
+    """The encoding of a file.
 
-    `encoding` is the codec's name (`utf-8`, `cp1252`); `chosen` is whether an option named it.
-    `bad_byte` is the offset of the first byte that is no UTF-8, and `bad_line` the line it is in,
-    None where all are. `encoded_twice` is whether the text looks like UTF-8 that was taken for
-    another encoding and encoded again ("CrÃ¨me").
+    `encoding` is the codec's name (`utf-8`, `cp1252`); `chosen` says whether an option set it.
+    `bad_byte` is the offset of the first byte that is not UTF-8, and `bad_line` its line; None if
+    all are UTF-8. `encoded_twice` says whether the text looks like UTF-8 that was read in another
+    encoding and encoded again ("CrÃ¨me").
     """
 
     encoding: str
@@ -40,9 +41,9 @@ class FileEncoding:
 
 @dataclass(frozen=True, slots=True)
 class ExportWarning:
-    """Something a person should know of an export, although every row of it could be read.
+    """Something a person should know about an export, although every row could be read.
 
-    Nothing waits for it: it stands for no record, as a bad row does.
+    It holds nothing back: unlike a bad row, it stands for no record.
     """
 
     place: str
@@ -52,11 +53,11 @@ class ExportWarning:
 
 @dataclass(frozen=True, slots=True)
 class ExportFacts:
-    """Facts of one reading. An adapter states them, the bridge decides what follows.
+    """Facts about one reading. An adapter states them, the bridge decides what follows.
 
-    `read_as` is what the file was taken for, where that is not plain (a product's export, a sheet
-    of a workbook). `encodings` are by file name. `not_offered` names the modifiers that the export
-    has and for which nothing says what they offer.
+    `read_as` is how the file was interpreted, if that is not obvious (a product's export, a sheet
+    of a workbook). `encodings` are by file name. `not_offered` names the modifiers in the export
+    without known options.
     """
 
     encodings: Mapping[str, FileEncoding] = field(default_factory=dict)

@@ -55,9 +55,9 @@ class _Ordered:
 
 @dataclass(frozen=True, slots=True)
 class OrderOption(_Ordered):
-    """An add-on chosen on a line; `unit_price` in minor units, None where it is not given.
+    """An add-on chosen on a line. `unit_price` is in minor units, None if it is not given.
 
-    `quantity` is 1 where `quantity_clear` says that nobody knows it.
+    `quantity` is 1 if `quantity_clear` is False: nobody knows it then.
     """
 
     product_name: str
@@ -69,9 +69,9 @@ class OrderOption(_Ordered):
 
 @dataclass(frozen=True, slots=True)
 class OrderLine(_Ordered):
-    """A line; prices in minor units, None where they are not given.
+    """A line of an order. Prices are in minor units, None if they are not given.
 
-    `quantity` is 1 where `quantity_clear` says that nobody knows it.
+    `quantity` is 1 if `quantity_clear` is False: nobody knows it then.
     """
 
     product_name: str
@@ -86,7 +86,7 @@ class OrderLine(_Ordered):
 
 @dataclass(frozen=True, slots=True)
 class Order:
-    """An order of one store. `placed_at` is ms since the epoch, None where it is not given."""
+    """An order of one store. `placed_at` is in ms since the epoch, None if it is not given."""
 
     id: str
     order_number: str

@@ -56,7 +56,7 @@ class Restaurant:
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """A table as the POS knows it. `seats` is None where the POS does not say."""
+    """A table in the POS. `seats` is None if the POS does not say."""
 
     external_id: str
     name: str

@@ -251,7 +251,7 @@ def copied_case(case: Case) -> Iterator[tuple[Path, dict[str, Any], list[str]]]:
 
 
 def run_case(adapter: Adapter, case: Case) -> str:
-    """Return how the reading differs from what is expected, as a text; "" where it does not."""
+    """Return the difference between the reading and the expected one; "" if there is none."""
     path = case.folder / EXPECTED
     found = read_case(adapter, case)
     try:

@@ -20,7 +20,7 @@ _COVERED = (
 
 @dataclass(slots=True)
 class ChangesFollower:
-    """The items by id, each with the fingerprint of the record it came from; and what they name."""
+    """The items by id, each with the fingerprint of its record, and the parts that they name."""
 
     records: dict[str, tuple[int, Item]] = field(default_factory=dict)
     parts: dict[str, dict[str, object]] = field(default_factory=dict)  # by their kind, and by id
@@ -31,7 +31,7 @@ class ChangesFollower:
         return frozenset(fingerprint for fingerprint, _item in self.records.values())
 
     def follow(self, pos: object) -> None:
-        """Read the changes as the bridge does. Raises Violation where the menu says otherwise."""
+        """Read the changes as the bridge does. Raises Violation if they contradict the menu."""
         changes = able(pos, ReadsCatalogueChanges).read_changes(self.known)
         whole = able(pos, ReadsCatalogue).read_catalogue()
         fresh = changes.fresh

@@ -12,9 +12,9 @@ from tillbridge.model.catalogue import Item
 
 
 class FileRig(Rig):
-    """Exported anew after each change; each row is an item, and has its id and name in columns.
+    """A till that exports after each change; each row is an item, with columns for id and name.
 
-    `sold_out` is the column, and what stands there for an item that is off sale.
+    `sold_out` is the column, and its value for an item that is off sale.
     """
 
     export_name: ClassVar[str]
@@ -56,7 +56,7 @@ class FileRig(Rig):
         self.export(self._rows)
 
     def sell_out(self, external_id: str) -> None:
-        """Set the cell that says so."""
+        """Set the sold-out cell."""
         self._set(external_id, *self.sold_out)
 
     def exports(self) -> Sequence[Path]:
@@ -64,7 +64,7 @@ class FileRig(Rig):
         return [self.path]
 
     def go_offline(self) -> None:
-        """Take the export away, as a share that vanishes."""
+        """Remove the export, like a network share that disappears."""
         self.path.rename(self.folder / "away")
 
     def come_back(self) -> None:

@@ -22,7 +22,7 @@ _POLL_S = 0.02
 
 @dataclass(frozen=True, slots=True)
 class HttpRequest:
-    """What the till is asked; `headers` by their names in small letters, `body` parsed JSON."""
+    """A request to the till; names of `headers` in lower case, `body` as parsed JSON."""
 
     method: str
     path: str
@@ -32,7 +32,7 @@ class HttpRequest:
 
 
 class HttpRig(Rig):
-    """A till that answers at `address`. Its state is guarded by `lock`, which `answer` holds."""
+    """A till that answers at `address`. `lock` guards its state; it is held during `answer`."""
 
     def __init__(self, folder: Path) -> None:
         super().__init__(folder)
@@ -49,7 +49,7 @@ class HttpRig(Rig):
 
     @abstractmethod
     def answer(self, request: HttpRequest) -> tuple[int, object]:
-        """Return what the till answers: a status, and what its JSON holds (None: nothing)."""
+        """Return the till's answer: a status, and the content of its JSON (None: empty)."""
 
     def close(self) -> None:
         """Stop the server."""
@@ -58,7 +58,7 @@ class HttpRig(Rig):
         self._server.server_close()
 
     def go_offline(self) -> None:
-        """Refuse connections, and drop those there are; the port stays the till's."""
+        """Refuse connections and drop open ones; the port stays reserved for the till."""
         with self._wake:
             self._is_away = True
             self._wake.notify_all()
@@ -72,21 +72,21 @@ class HttpRig(Rig):
         self._server.start()
 
     def lose_next_answer(self) -> None:
-        """Do what is asked to be written next, and hang up instead of answering."""
+        """Carry out the next write, and hang up instead of answering."""
         self._loses_answer = True
 
     def answer_slowly(self, delay_s: float) -> None:
-        """Let every answer take so long; what waits for the delay before goes on."""
+        """Let every answer take this long; answers delayed before continue."""
         with self._wake:
             self._delay_s = delay_s
             self._wake.notify_all()
 
     def hang_writes(self) -> None:
-        """Let writes wait; what is only asked is answered."""
+        """Let writes wait; reads are answered."""
         self._hangs = True
 
     def carry_out_writes(self) -> None:
-        """Do what waits, in its order."""
+        """Carry out the waiting writes, in order."""
         with self._wake:
             self._hangs = False
             waiting, self._waiting = self._waiting, []

@@ -42,11 +42,11 @@ class CannotDo(Exception):
 
 @dataclass(frozen=True, slots=True)
 class TicketLine:
-    """What the till holds of one line that was ordered, in the order's own ids.
+    """One line of an order as stored in the till, with the ids of the order.
 
-    `options` has the quantity of each add-on by its external id, for one piece of the line.
-    `unit_price` is of one piece without its add-ons, in minor units. Lines that the till adds by
-    itself (a delivery fee, a discount) are left out.
+    `options` has the quantity of each add-on by external id, per piece of the line. `unit_price` is
+    the price of one piece without add-ons, in minor units. Lines that the till adds (a delivery
+    fee, a discount) are left out.
     """
 
     external_id: str
@@ -58,15 +58,15 @@ class TicketLine:
 
 @dataclass(frozen=True, slots=True)
 class RigTicket:
-    """An order as it stands in the till, found without the adapter.
+    """An order in the till, found without the adapter.
 
-    `key` is what the adapter was given to find it by; `lines` are `TicketLine`s. (Rigs written
-    before have (external id, quantity) there: what else is on the ticket is then not compared.)
-    `possible_duplicate` tells that it says so of itself, for a person to read.
+    `key` is the key with which the adapter wrote it; `lines` are `TicketLine`s. (Older rigs have
+    (external id, quantity) here: then the rest of the ticket is not compared.) `possible_duplicate`
+    says that the ticket is marked so, for people to see.
 
-    `note` is where the guest's instructions stand, whatever stands around them; `order_type` is the
-    order's own word ("delivery", "pickup", "dine_in"); `total` and `tax` are minor units. What a
-    till does not keep is None, and named with the reason under [not_kept] in quality.toml.
+    `note` is the text that contains the guest's instructions; `order_type` is the value in the
+    order ("delivery", "pickup", "dine_in"); `total` and `tax` are in minor units. What a till does
+    not store is None, and is listed with the reason under [not_kept] in quality.toml.
     """
 
     key: str
@@ -88,7 +88,7 @@ class RigTicket:
 
     @classmethod
     def of(cls, data: Mapping[str, Any], *, cancelled: bool = False) -> "RigTicket":
-        """Return the ticket of a till that keeps the order's JSON as the service sent it."""
+        """Return the ticket of a till that stores the order's JSON as the service sent it."""
         order, tax = parse_order(data), data.get("tax")
         return cls(
             key=order.id,
@@ -111,7 +111,7 @@ class RigTicket:
 
 
 class Rig(ABC):
-    """One till in a folder of its own, made anew for every check and closed after it."""
+    """One till in its own folder, created for every check and closed after it."""
 
     adapter: ClassVar[Adapter]
     # Seconds after which a call that has not come back counts as hanging.
@@ -131,27 +131,27 @@ class Rig(ABC):
 
     @abstractmethod
     def options(self) -> Mapping[str, Any]:
-        """Return the adapter's options for this till, with all it can do switched on."""
+        """Return the adapter's options for this till, with everything enabled that it can do."""
 
     def close(self) -> None:  # noqa: B027 -- nothing, where a till is files alone
-        """Let go of what the till holds: servers, files."""
+        """Close what the till has open: servers, files."""
 
     # What is sold
 
     def sell(self, items: Sequence[Item], currency: str) -> Sequence[Item]:
-        """Make the till sell just these items, and export them.
+        """Make the till sell exactly these items, and export them.
 
-        Return what a right adapter reads: the same items in the same order, with the external ids
-        that the till has given them. Only id, name, price, availability and variants are compared.
+        Return what a correct adapter reads: the same items in the same order, with the external ids
+        given by the till. Only id, name, price, availability and variants are compared.
         """
         raise CannotDo("This rig sells nothing.")
 
     def sell_menu(self, menu: Catalogue, currency: str) -> Catalogue:
-        """Make the till sell just this menu: items with variants, and with groups of add-ons.
+        """Make the till sell exactly this menu: items with variants and add-on groups.
 
-        Return what a right adapter reads: the same, with the external ids that the till has given,
-        and without the kinds of things that it has not (variants, add-ons). Of groups and add-ons
-        ids, names, prices and what belongs to what are compared.
+        Return what a correct adapter reads: the same, with the external ids given by the till, and
+        without what it does not support (variants, add-ons). Groups and add-ons are compared by
+        ids, names, prices and relations.
         """
         raise CannotDo("This rig sells plain items only: write sell_menu, for sizes and add-ons.")
 
@@ -164,11 +164,11 @@ class Rig(ABC):
         raise CannotDo("This till has one order only.")
 
     def sell_out(self, external_id: str) -> None:
-        """Take an item off sale, in whatever way the till has."""
+        """Take an item off sale, in the till's own way."""
         raise CannotDo("This till cannot sell out an item.")
 
     def sell_out_until(self, external_id: str, until: datetime) -> None:
-        """Take an item off sale until an instant (aware, UTC, a whole minute)."""
+        """Take an item off sale until a time (timezone-aware, UTC, a whole minute)."""
         raise CannotDo("This rig sells out without an end: write sell_out_until, if the till can.")
 
     def exports(self) -> Sequence[Path]:
@@ -176,7 +176,7 @@ class Rig(ABC):
         raise CannotDo("This till exports no files.")
 
     def furnish(self, tables: Sequence[Table]) -> Sequence[Table]:
-        """Make the till have just these tables; return what a right adapter reads."""
+        """Give the till exactly these tables; return what a correct adapter reads."""
         raise CannotDo("This rig has no tables.")
 
     # Orders
@@ -193,7 +193,7 @@ class Rig(ABC):
         reason: RejectReason | None = None,
         external_ids: Sequence[str] = (),
     ) -> None:
-        """Make the till say how an order goes on."""
+        """Make the till report the progress of an order."""
         raise CannotDo("This till tells no news of orders.")
 
     def close_store(self) -> None:
@@ -211,36 +211,36 @@ class Rig(ABC):
         raise CannotDo("This rig cannot come back.")
 
     def lose_next_answer(self) -> None:
-        """Make the till do what it is asked next, and its answer get lost."""
+        """Make the till carry out the next request, but lose its answer."""
         raise CannotDo("This till's answers cannot be lost.")
 
     def hang_writes(self) -> None:
-        """Let the till carry out nothing it is asked to write from now on, while it still answers.
+        """From now on, let the till carry out no writes, while it still answers reads.
 
-        The writes wait: as where a database holds a lock on the table of orders.
+        The writes wait, as if a database had locked the table of orders.
         """
         raise CannotDo("This till's writes cannot hang.")
 
     def carry_out_writes(self) -> None:
-        """Carry out all writes that wait, though nobody waits for their answers any more."""
+        """Carry out all waiting writes, although nobody waits for their answers any more."""
         raise CannotDo("This till's writes cannot hang.")
 
     def answer_slowly(self, delay_s: float) -> None:
-        """Make every answer take so many seconds."""
+        """Make every answer take this many seconds."""
         raise CannotDo("This till cannot be slow.")
 
     def kill_writing(self, orders: Sequence[Order]) -> int:
-        """Write each order with an adapter whose own program is ended at a moment of it.
+        """Write each order with an adapter whose program is killed at some moment of the write.
 
-        Return how many. Only for adapters that are programs of their own: of others the suite
-        itself kills the process, at each line of the adapter's code.
+        Return how many. Only for adapters that are separate programs: for others, the suite itself
+        kills the process, at each line of the adapter's code.
         """
         raise CannotDo("This adapter is no program of its own.")
 
     # What the suite uses itself
 
     def context(self, currency: str = "EUR") -> AdapterContext:
-        """Return what the adapter is told of its store."""
+        """Return what the adapter knows about its store."""
         return AdapterContext(
             store="rig", currency=currency, location_id="rig", base_dir=self.folder
         )
@@ -270,9 +270,9 @@ class Rig(ABC):
             self._opened.pop().close()
 
     def state(self) -> object:
-        """Return all of the till that a probe must not change, in a form that can be compared.
+        """Return everything in the till that a probe must not change, in a comparable form.
 
-        By itself: the files in the folder. A till with a server adds what its server holds.
+        By default, the files in the folder. A till with a server adds the server's state.
         """
         found = {}
         for path in sorted(self.folder.rglob("*")):

@@ -50,7 +50,7 @@ class Outcome(StrEnum):
 
 
 class Violation(Exception):
-    """What the adapter did against the rule; `fix` says what it should do.
+    """How the adapter broke the rule; `fix` says what it should do.
 
     `method` is the one that did it, where it is another than the check is about; `of_row` says that
     a record was refused, by the line that raised it.
@@ -66,11 +66,11 @@ class Violation(Exception):
 
 @dataclass(frozen=True, slots=True)
 class CheckResult:
-    """One check: `text` says what was found, or why it was not tried; `took_ms` is its time.
+    """One check: `text` says what was found, or why it was not tried; `took_ms` is its duration.
 
-    `place` is the file and line of the vendor's that it is about (`adapter.py:53`), `traceback` the
-    way of an exception that should not have been raised. `inexcusable` is what no exemption covers:
-    an adapter that crashed or showed a secret.
+    `place` is the file and line of the vendor's code (`adapter.py:53`), `traceback` that of an
+    unexpected exception. `inexcusable` failures cannot be exempt: the adapter crashed or exposed a
+    secret.
     """
 
     check: str
@@ -84,7 +84,7 @@ class CheckResult:
     inexcusable: bool = False
 
     def to_json(self) -> dict[str, Any]:
-        """Return it for machines."""
+        """Return it as JSON values."""
         return asdict(self)
 
 
@@ -106,7 +106,7 @@ class Report:
         return {each.check: each for each in self.results}
 
     def to_json(self) -> dict[str, Any]:
-        """Return it for machines."""
+        """Return it as JSON values."""
         counts = {
             outcome.value.replace(" ", "_"): sum(each.outcome is outcome for each in self.results)
             for outcome in Outcome

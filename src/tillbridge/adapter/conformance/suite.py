@@ -296,7 +296,7 @@ def _rules(table: Mapping[str, Any], place: str) -> tuple[frozenset[str], Mappin
 
 
 def run_check(check: Check, subject: Subject) -> CheckResult:
-    """Run one check on a till of its own. An exception of the adapter is a failure of it."""
+    """Run one check on a new till. An exception in the adapter is a failure."""
     return judged(check, lambda: check.run(subject), subject.witness)
 
 
@@ -397,9 +397,9 @@ def run_suite(
 
 
 def conformance_tests(rig: type[Rig], quality: Quality | None = None) -> Callable[..., None]:
-    """Return a test for each check; with `quality`, only what it says is done is tried.
+    """Return a test for each check; with `quality`, only for those that it declares done.
 
-    A check that is said to be done and cannot be tried fails: a promise is kept or taken back.
+    A check that is declared done but cannot be tried fails.
     """
     import pytest  # noqa: PLC0415 -- only a vendor's tests have pytest
 

@@ -20,7 +20,7 @@ def write_workbook(
 ) -> None:
     """Write a workbook by temporary file and rename.
 
-    `dimension` is what each sheet claims to span; some tills write "A1" whatever there is.
+    `dimension` is the range that each sheet claims; some tills always write "A1".
     """
     part = path.with_suffix(".part")
     with zipfile.ZipFile(part, "w", zipfile.ZIP_DEFLATED) as archive:
