@@ -130,15 +130,28 @@ def failing(failure: BaseException) -> Callable[[], object]:
     return fail
 
 
-async def test_reading_and_tickets_have_a_thread_each_and_the_loop_neither(run: Run) -> None:
+async def test_neither_reading_nor_tickets_run_in_the_loop(run: Run) -> None:
     till = Till()
     pos = run(till)
     await pos.read_catalogue()
     assert await pos.write_ticket(ORDER, "ord_1") == Ticket("1")
     assert await pos.find_ticket("ord_1") == Ticket("ord_1")
     assert await pos.find_ticket("ord_2") is None
-    assert till.threads["write"] == till.threads["find"]
-    assert len({*till.threads.values(), threading.get_ident()}) == 3
+    assert till.threads.keys() == {"read", "write", "find"}
+    assert threading.get_ident() not in till.threads.values()
+
+
+async def test_a_ticket_does_not_wait_for_a_reading(run: Run) -> None:
+    till, read_on = Till(), threading.Event()
+    read = till.read_catalogue
+    till.read_catalogue = lambda: (read_on.wait(10), read())[1]  # type: ignore[method-assign]  # slow
+    pos = run(till)
+    reading = asyncio.create_task(pos.read_catalogue())
+    await asyncio.sleep(0)
+    assert await pos.write_ticket(ORDER, "ord_1") == Ticket("1")
+    assert not reading.done()
+    read_on.set()
+    await reading
 
 
 async def test_what_the_adapter_can_do_is_known_before_it_is_asked(run: Run) -> None:

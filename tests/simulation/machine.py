@@ -46,7 +46,7 @@ from tillbridge.ledger import database, ledger
 from tillbridge.ledger.database import LedgerLock
 from tillbridge.menu import flow as menu_flow
 from tillbridge.operations.bridge import Bridge
-from tillbridge.pos import call_thread, runner
+from tillbridge.pos import call_lane, runner
 from tillbridge.pos.watch import FolderEvents
 from tillbridge.receiver import Receiver
 from tillbridge.service.transport import Transport
@@ -583,8 +583,7 @@ def installed() -> Iterator[None]:
         patch.object(ledger, "threading", threads),
         patch.object(ledger, "SimpleQueue", SimQueue),
         patch.object(ledger, "LedgerLock", _Lock),
-        patch.object(call_thread, "threading", threads),
-        patch.object(call_thread, "SimpleQueue", SimQueue),
+        patch.object(call_lane.POOL, "run", lambda work: SimThread(target=work).start()),
         patch.object(runner, "wait", virtual.wait_in_loop),
         patch.object(daemon, "_Daemon", SimDaemon),
         patch.object(daemon, "set_level", lambda _level: None),

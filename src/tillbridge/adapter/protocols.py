@@ -1,10 +1,10 @@
 """What an adapter can do, one small protocol per capability.
 
 An adapter is one object with the methods of the capabilities it has; the core looks which are
-there. Methods are plain blocking calls: the core runs them in a thread of the adapter's own, one
-for reading and one for tickets, never two calls of the same kind at once. They state facts, and
-raise a failure of `tillbridge.adapter.failures` for anything else; they never retry, buffer or
-persist.
+there. Methods are plain blocking calls. The core runs them outside its event loop, in whichever
+thread is free: those that read one after the other, those about tickets one after the other, never
+two calls of the same kind at once. They state facts, and raise a failure of
+`tillbridge.adapter.failures` for anything else; they never retry, buffer or persist.
 """
 
 from collections.abc import Callable, Sequence

@@ -1,8 +1,8 @@
-"""One store's POS, awaited: the adapter's blocking methods, each kind in a thread of its own.
+"""One store's POS, awaited: the adapter's blocking methods, each kind in a lane of its own.
 
 Here, once, everything an adapter may do wrong becomes one of the failures the core knows: an
 exception that no adapter should raise, an answer of the wrong kind, no answer at all. What each
-method of an adapter is held to is a row of `PosRunner`: its thread, its time, what its answer has
+method of an adapter is held to is a row of `PosRunner`: its lane, its time, what its answer has
 to be, and the failure that its defects become.
 """
 
@@ -22,7 +22,7 @@ from tillbridge.core.i18n import _
 from tillbridge.core.log import get_logger
 from tillbridge.core.problems import Found, Scope
 from tillbridge.core.worker import describe
-from tillbridge.pos.call_thread import CallThread, call_in
+from tillbridge.pos.call_lane import CallLane, call_in
 from tillbridge.pos.validation import (
     MAX_LINE,
     storable,
@@ -53,7 +53,7 @@ _END_WITHIN_S = 3.0  # a program is asked to end first, and then ended
 class _Policy:
     """What a method of an adapter is held to.
 
-    `kind` is what it returns, `valid` makes that usable, in the adapter's thread. A defect of the
+    `kind` is what it returns, `valid` makes that usable, outside the event loop. A defect of the
     adapter is raised as `defect`, and so is the end of patience with a call about tickets. One
     that reads goes on for as long as it takes (`hangs_after_s` makes a problem of it).
     """
@@ -152,7 +152,7 @@ class PosRunner:
     """An adapter's object as coroutines. What it cannot do raises TypeError: look first.
 
     `ticket_timeout_s` is how long a call about tickets may take. A write that takes longer raises
-    TicketOutcomeUnknown; it goes on in its thread, and the next call about tickets comes after it.
+    TicketOutcomeUnknown; it goes on, and the next call about tickets comes after it.
     A call that still runs after `hangs_after_s` is a problem until it returns.
     """
 
@@ -177,8 +177,8 @@ class PosRunner:
         self._closed = False
         self._trouble = ""
         self._listeners: list[Callable[[api.Change], None]] = []
-        self._reading = self._call_thread("reading", hangs_after_s)
-        self._tickets = self._call_thread("tickets", hangs_after_s)
+        self._reading = self._lane("reading", hangs_after_s)
+        self._tickets = self._lane("tickets", hangs_after_s)
         self._probe: Future[api.Health] | None = None
         self._odd_updates: tuple[api.BadRow, ...] = ()
 
@@ -299,7 +299,7 @@ class PosRunner:
         self._at_once("on_change", partial(self._pos.on_change, changed), None, _AT_ONCE_S)
 
     def close(self) -> None:
-        """Let go of the POS, and let the threads end; one that hangs is not waited for."""
+        """Let go of the POS; a call that hangs is not waited for."""
         self._closed = True
         if isinstance(self._pos, api.Closes):
             self._at_once("close", self._pos.close, None, _END_WITHIN_S)
@@ -313,11 +313,11 @@ class PosRunner:
             for callback in self._listeners:
                 callback(change)
 
-    def _call_thread(self, lane: str, hangs_after_s: float) -> CallThread:
-        return CallThread(f"{self._store}-{lane}", hangs_after_s=hangs_after_s, on_hang=self.hangs)
+    def _lane(self, lane: str, hangs_after_s: float) -> CallLane:
+        return CallLane(f"{self._store}-{lane}", hangs_after_s=hangs_after_s, on_hang=self.hangs)
 
     def _made(self, policy: _Policy, call: Callable[[], object], operation: str) -> Any:  # noqa: ANN401 -- as the policy makes of it
-        """Make a call in the adapter's thread, and return its answer made usable.
+        """Make a call outside the event loop, and return its answer made usable.
 
         Raises TypeError for one that is none.
         """
@@ -341,9 +341,7 @@ class PosRunner:
         """
         if self._reported.get(("adapter.hangs", f"{self._adapter}.{operation}")):
             return otherwise
-        thread = CallThread(f"{self._store}-{operation}")
-        made = thread.submit(call)
-        thread.close()
+        made = CallLane(f"{self._store}-{operation}").submit(call)
         wait([made], within_s)
         if not made.done():
             self.hangs(operation, within_s)

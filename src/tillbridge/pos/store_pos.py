@@ -16,7 +16,7 @@ from tillbridge.config import StoreSettings
 from tillbridge.core.errors import ConfigError
 from tillbridge.core.i18n import _
 from tillbridge.core.log import get_logger
-from tillbridge.pos.call_thread import CallThread
+from tillbridge.pos.call_lane import CallLane
 from tillbridge.pos.loader import AdapterNotLoaded, open_adapter
 from tillbridge.pos.runner import PosRunner, Report
 
@@ -59,7 +59,7 @@ class StorePos:
     fallback: PosRunner | None = None  # what prints an order that the till cannot take
 
     def close(self) -> None:
-        """Let the adapters' threads end."""
+        """Let go of the adapters."""
         adapters = (self.menu, self.orders, self.fallback)
         for adapter in {id(each): each for each in adapters}.values():
             if adapter is not None:
@@ -102,10 +102,8 @@ class StoreOpening:
     def _begin(self, table: str) -> Future[object]:
         """Open an adapter in a thread of its own: it may hang."""
         adapter, options = self._adapters[table]
-        thread = CallThread(f"{self._context.store} {table} opens")
-        attempt = thread.submit(partial(open_adapter, adapter, options, self._context, table=table))
-        thread.close()
-        return attempt
+        lane = CallLane(f"{self._context.store} {table} opens")
+        return lane.submit(partial(open_adapter, adapter, options, self._context, table=table))
 
     async def pos(self, within_s: float, report: Report) -> StorePos:
         """Return the store's POS; an adapter that is not open in time is offline in it.

@@ -27,7 +27,7 @@ from stat import S_ISREG
 from watchfiles import awatch
 
 from tillbridge.core.log import get_logger
-from tillbridge.pos.call_thread import CallThread, OnHang, call_in
+from tillbridge.pos.call_lane import CallLane, OnHang, call_in
 
 _LONGEST_STEP_MS = 50
 _SHORTEST_STEP_MS = 10
@@ -80,7 +80,7 @@ class FolderEvents:
         """Watch until cancelled."""
         # In a thread of its own, with an event loop of its own: opening a watch on a share that
         # hangs blocks, and must not hold the bridge.
-        worker = CallThread("folder-events")
+        lane = CallLane("folder-events")
         loop = asyncio.get_running_loop()
 
         try:
@@ -88,14 +88,14 @@ class FolderEvents:
                 self._renewed.clear()
                 self._stop = threading.Event()
                 watch = partial(self._watch_here, self._stop, loop)
-                await asyncio.wrap_future(worker.submit(watch))
+                await asyncio.wrap_future(lane.submit(watch))
                 # The watch failed, or no folder exists yet: wait for a reason to try again.
                 with contextlib.suppress(TimeoutError):
                     async with asyncio.timeout(_AGAIN_S):
                         await self._renewed.wait()
         finally:
             self._stop.set()
-            worker.close()
+            lane.close()
 
     def _watch_here(self, stop: threading.Event, loop: asyncio.AbstractEventLoop) -> None:
         """Watch in this thread until `stop`, or until the system ends the watch."""
@@ -189,8 +189,8 @@ class _Watched:
 class FileWatch:
     """The files of one store; `run` is one supervised task.
 
-    A thread of its own looks at them, so that a share that hangs delays no other store. Subscribe
-    before `run` begins: the first look reports every file that is there.
+    They are looked at in a lane of their own, so that a share that hangs delays no other store.
+    Subscribe before `run` begins: the first look reports every file that is there.
     """
 
     def __init__(
@@ -204,8 +204,8 @@ class FileWatch:
     ) -> None:
         self._events = events
         self._poll_s = poll_s
-        self._call_thread = partial(
-            CallThread, f"{store}-watch", hangs_after_s=hangs_after_s, on_hang=on_hang
+        self._lane = partial(
+            CallLane, f"{store}-watch", hangs_after_s=hangs_after_s, on_hang=on_hang
         )
         self._watched: list[_Watched] = []
         self._folders: dict[Path, None] = {}  # in which they are
@@ -236,7 +236,7 @@ class FileWatch:
 
     async def run(self) -> None:
         """Watch until cancelled."""
-        worker = self._call_thread()
+        lane = self._lane()
         next_poll = time.monotonic()
         known_folders: Sequence[_Identity | None] | None = None
         try:
@@ -245,7 +245,7 @@ class FileWatch:
                     next_poll = time.monotonic() + self._poll_s
                 self._hinted.clear()
                 looks, folders, at_ns = await asyncio.wrap_future(
-                    worker.submit(self._look_at_all, "watch")
+                    lane.submit(self._look_at_all, "watch")
                 )
                 missed = self._report(looks, at_ns) and polled
                 if known_folders is not None and (missed or folders != known_folders):
@@ -256,10 +256,10 @@ class FileWatch:
                     async with asyncio.timeout(min((next_poll, *due)) - time.monotonic()):
                         await self._hinted.wait()
         finally:
-            worker.close()
+            lane.close()
 
     def _look_at_all(self) -> tuple[Sequence[_Look], Sequence[_Identity | None], int]:
-        """Look at everything, and at which folders they are in (in the worker's thread)."""
+        """Look at everything, and at which folders they are in (outside the event loop)."""
         looks = [
             _look(each.path) if each.settle_s is not None else _listing(each.path)
             for each in self._watched
