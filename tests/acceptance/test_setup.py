@@ -1,6 +1,7 @@
 """Setting up on the page, as a program without a browser sees it: every way it may go."""
 
 import asyncio
+import html
 import re
 import shutil
 import socket
@@ -230,6 +231,55 @@ async def test_a_bridge_that_runs_is_changed_on_the_same_page(wizard: Wizard) ->
     menu = load(wizard.fresh.bridge.config).settings.stores["main"].pos.options["menu"]
     assert menu == "export/other.csv"
     assert await wizard.fresh.bridge.stop() == 0
+
+
+async def test_from_the_practice_service_one_moves_to_another(wizard: Wizard) -> None:
+    """Each step that the other service needs opens, in the order in which it can be taken."""
+    await wizard.everything()
+    await wizard.write()
+    await wizard.fresh.bridge.logged("setup.connected", ok=True)
+    await wizard.release()
+    real = await start(SandboxSettings(auto_consent=True))
+    try:
+        told = await wizard.send("service", base_url=f"{real.url}/v2")
+        assert "The bridge does not have the app's secret for this service." in told
+        assert 'formaction="/stores/main/connect"' not in told
+        assert 'href="/stores/main/connect"' not in told  # it would lead to the old service
+        state = await wizard.state()
+        assert (state["service"], state["sign_in"], state["save"]) == ("done", "open", "shut")
+        told = await wizard.send("sign-in", client_id="app_123", client_secret=SECRET)
+        assert (await wizard.state())["save"] == "open"
+        await wizard.write()
+
+        async def is_asked() -> bool:
+            state = await wizard.state()
+            return (state["service"], state["sign_in"]) == ("done", "open")
+
+        await until("the merchant is asked to sign in", is_asked)
+        assert "/stores/main/connect" in await wizard.page()
+        url = f"{wizard.fresh.page}/stores/main/connect"
+        body = {"back-to": "/setup"}
+        headers = {"Origin": wizard.fresh.page}
+        async with wizard.http.post(url, data=body, headers=headers) as answer:
+            assert answer.url.path == "/setup"
+            found = re.search(r'href="(http[^"]+/oauth2/authorize[^"]+)"', await answer.text())
+        assert found
+        async with wizard.http.get(html.unescape(found[1])) as answer:
+            assert answer.url.path == "/oauth/callback"
+
+        async def all_done() -> bool:
+            states = await wizard.state()
+            if (states["store"], states["adapter"]) == ("done", "open"):
+                approve = f"{wizard.fresh.page}/stores/main/menu/approve"
+                async with wizard.http.post(approve, headers=headers) as answer:
+                    assert answer.status == 200
+            return {each for name, each in states.items() if name != "order"} == {"done"}
+
+        await until("everything is set up at the other service", all_done)
+        (link,) = real.sandbox.world.links_of("st_main")
+        assert link.catalogue.items
+    finally:
+        await real.stop()
 
 
 async def test_what_is_edited_by_hand_is_never_put_back(wizard: Wizard) -> None:

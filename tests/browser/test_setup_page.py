@@ -64,6 +64,7 @@ async def sign_in(page: Page, fresh: Fresh) -> None:
     await step(merchant, "store", "open")
     await merchant.close()
     await step(page, "store", "open")  # without anybody touching the page
+    await expect(page.get_by_label("Currency")).to_have_value("USD")  # the practice service's
     await page.get_by_label("Currency").fill("dollars")
     await page.get_by_role("button", name="This is my store").click()
     await expect(page.locator("#wrong-currency")).to_contain_text("Did you mean")
@@ -116,6 +117,7 @@ async def save_and_order(page: Page) -> None:
     await expect(page.locator("#setup-state")).to_contain_text("Restarting")
     await page.get_by_role("link", name="Review and publish the menu").click()
     await expect(page.get_by_role("link", name="Go back")).to_be_visible()
+    await expect(page.locator("main .points")).to_contain_text("$")  # each dish with its price
     await page.locator("main form button").click()
     await expect(page).to_have_url(re.compile("/setup"))
     await step(page, "order", "open")

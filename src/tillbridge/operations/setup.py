@@ -182,6 +182,7 @@ async def _found_running(
     seen = await overview(bridge)
     _text, document = await asyncio.to_thread(place.document)
     changed = steps_changed(draft, document)
+    has_secret = await asyncio.to_thread(work.setup.sign_in.has_secret, draft.base_url)
     saved = "" if proposal.lines else _("Everything is in {file}.").format(file=place.path.name)
     findings = {
         **findings_of(
@@ -192,9 +193,20 @@ async def _found_running(
             delivered=snapshot.last_delivery_at is not None,
         ),
         **{name: each for name, each in draft.findings().items() if name in changed},
+        **({} if has_secret else {"sign_in": _other_app()}),
         "save": Finding(not proposal.lines, saved),
     }
     return findings, starting(seen, store), bool(seen["stores"][store]["menu"]["held"])
+
+
+def _other_app() -> "Finding":
+    """Return that another service than the one so far needs an app of its own."""
+    from tillbridge.setup.draft import not_done
+
+    return not_done(
+        _("The bridge does not have the app's secret for this service."),
+        _("Enter the client id and secret from this service's console."),
+    )
 
 
 async def _storefront(work: Work) -> str:

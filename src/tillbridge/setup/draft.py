@@ -312,12 +312,19 @@ def starting(overview: _Part, store: str) -> bool:
     service, uptime_s = overview["stores"][store]["service"], overview["bridge"]["uptime_s"]
     links = {link["key"]: link for link in overview["chain"][store]}
     is_there = links["service"]["at"] is not None and service["integrated"]
-    return not is_there and uptime_s is not None and uptime_s < _STARTING_S
+    has_access = _NO_ACCESS.isdisjoint(links["service"]["codes"])
+    return not is_there and has_access and uptime_s is not None and uptime_s < _STARTING_S
+
+
+# Problems with which the bridge asks the service nothing for the store: signing in comes first.
+_NO_ACCESS = frozenset({"consent.missing", "consent.revoked", "consent.expired"})
 
 
 def _service(link: _Part, base_url: str) -> Finding:
     if link["at"] is not None:
         return done(_("The service answers at {url}."), url=base_url)
+    if not _NO_ACCESS.isdisjoint(link["codes"]) and "service.unreachable" not in link["codes"]:
+        return done(_("The address is {url}."), url=base_url)
     return not_done(
         _("The service has not answered at {url} yet."),
         _("Check that this machine is on the internet and that the address is right."),

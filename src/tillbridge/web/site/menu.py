@@ -3,7 +3,7 @@
 from datetime import datetime
 from urllib.parse import urlsplit
 
-from tillbridge.core.formats import local_input, number
+from tillbridge.core.formats import local_input, money, number
 from tillbridge.core.i18n import _, ngettext, reader
 from tillbridge.menu.browse import MenuPage
 from tillbridge.menu.describe import FIELD_LABELS, counted
@@ -159,7 +159,7 @@ async def _ask_approve(visit: Visit) -> Question:
     counts = review["counts"] if hold is None else hold["counts"]
     lines = [row_line(each, review["currency"]) for each in review["worst"][:_READ_AT_ONCE]]
     more = review["count"] - len(lines)
-    points = [*(text for _kind, text in counted(counts)), *lines]
+    points = [*(text for _kind, text in counted(counts)), *(lines or _dishes(review))]
     if lines and more > 0:
         points.append(
             ngettext("and {n} more change", "and {n} more changes", more).format(n=number(more))
@@ -171,6 +171,26 @@ async def _ask_approve(visit: Visit) -> Question:
         _("Publish this change"),
         points=points,
     )
+
+
+def _dishes(review: ReviewView) -> list[str]:
+    """Return a line for each category of a menu in which everything is new."""
+    rows = [each for group in review["groups"] for each in group["rows"]]
+    if any(each["kind"] != "added" for each in rows):
+        return []
+    lines: list[str] = []
+    for group in review["groups"]:
+        dishes = [
+            f"{each['name']} {money(each['price'], review['currency'])}"
+            for each in group["rows"]
+            if each["part"] == "item" and each["price"] is not None
+        ]
+        if dishes:
+            name = group["name"] or _("Without a category")
+            lines.append(_("{name}: {fields}").format(name=name, fields=", ".join(dishes)))
+    if review["pages"] > 1:
+        lines.append("...")
+    return lines
 
 
 SUBJECT = subject(
