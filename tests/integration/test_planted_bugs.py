@@ -495,3 +495,56 @@ def test_no_exemption_excuses_a_crash_or_a_secret_shown(
     assert says in result.text
     assert (verdict.passed, verdict.shown_outcome(result)) == (False, "failed")
     assert "that covers no crash and no secret shown" in verdict.broken[0]
+
+
+@dataclass(frozen=True, slots=True)
+class Damage:
+    """`old` in `file` is replaced by `new`; `check` must say `says`, at the line with `new`."""
+
+    file: str
+    old: str
+    new: str
+    check: str
+    says: str
+    place: str = ""
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        Damage(
+            "mytill.py", "self.put(self.path(key),", "self.putt(self.path(key),", "cancel", "Att"
+        ),
+        Damage("mytill.py", "def health(self)", "def health(self", "probe", "SyntaxError"),
+        Damage(
+            "mytill.py",
+            "self.put(self.path(key),",
+            "os._exit(3); (",
+            "cancel",
+            "exit code 3",
+            "mytill.py:1",
+        ),
+        Damage(
+            "rig.py", 'news = {"order_id"', 'news = nothing or {"order_id"', "news", "NameError"
+        ),
+        Damage("rig.py", "def tickets(self)", "def tickets(self", "content", "SyntaxError"),
+        Damage("process.toml", "rig.py", "rigg.py", "reads", "rigg.py", "process.toml"),
+        Damage("process.toml", "mytill.py", "mytil.py", "reads", "mytil.py", "process.toml"),
+        Damage(
+            "process.toml", '"python3", "m', '"pythonn", "m', "reads", "pythonn", "process.toml"
+        ),
+    ],
+    ids=lambda damage: f"{damage.file}: {damage.new}",
+)
+def test_a_bug_of_a_program_or_of_its_rig_is_named_with_its_line(
+    damage: Damage, tmp_path: Path
+) -> None:
+    folder = make_package("mytill", tmp_path, kind="process").folder
+    path = folder / damage.file
+    text = path.read_text("utf-8").replace(damage.old, damage.new)
+    path.write_text(text, "utf-8")
+    (result,) = check_kit(find_kit(str(folder)), only=[damage.check]).report.results
+    line = next(n for n, each in enumerate(text.splitlines(), 1) if damage.new in each)
+    assert result.outcome is Outcome.FAILED
+    assert damage.says in result.text
+    assert result.text.startswith(f"{damage.place or f'{damage.file}:{line}'}"), result.text

@@ -27,9 +27,10 @@ from tillbridge.model.restaurant import Table
 class RigFailed(Exception):
     """The rig itself does not do what it must; that is no fault of the adapter."""
 
-    def __init__(self, text: str, *, fix: str = "") -> None:
+    def __init__(self, text: str, *, fix: str = "", place: str = "") -> None:
         super().__init__(text)
         self.fix = fix
+        self.place = place
 
 
 class CannotDo(Exception):

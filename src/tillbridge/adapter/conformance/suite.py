@@ -313,10 +313,11 @@ def judged(check: Check, look: Callable[[], str], witness: Witness) -> CheckResu
         except Violation as violation:
             text, fix = violation.text, violation.fix
             cause = violation.__cause__
+            asked = witness.last_asked() if cause else ""
             place = (
                 (witness.refused if violation.of_row else "")
                 or (_where(witness.place_of(cause)) or witness.place_told() if cause else "")
-                or witness.place_of_method(filter(None, (violation.method, *check.about)))
+                or witness.place_of_method(filter(None, (violation.method, asked, *check.about)))
             )
         except Exception as failure:  # noqa: BLE001 -- whatever an adapter raises that it should not
             witness.heard(failure)
@@ -326,7 +327,9 @@ def judged(check: Check, look: Callable[[], str], witness: Witness) -> CheckResu
             place, text, fix = _raised(failure, raised_at)
             if not place and not isinstance(failure, RigFailed) and hasattr(failure, "fix"):
                 # of a program, in its own language
-                place = witness.place_told() or witness.place_of_method(check.about)
+                place = witness.place_told() or witness.place_of_method(
+                    filter(None, (witness.last_asked(), *check.about))
+                )
     if outcome is Outcome.FAILED and (words := witness.last_words()):
         text += f"\nThe program wrote last: {words}"
     if witness.leaks:
@@ -348,6 +351,9 @@ def judged(check: Check, look: Callable[[], str], witness: Witness) -> CheckResu
     )
 
 
+_RIGS_FAULT = "This is the rig's fault, not the adapter's"
+
+
 def _where(place: Place | None) -> str:
     return "" if place is None else f"{place} in {place.function}"
 
@@ -362,12 +368,11 @@ def _is_foreseen(failure: Exception, place: Place | None) -> bool:
 def _raised(failure: Exception, place: Place | None) -> tuple[str, str, str]:
     """Return where it was raised, what is wrong, and what to do."""
     kind, where = type(failure).__name__, _where(place)
+    if isinstance(failure, RigFailed):
+        return failure.place or where, str(failure), failure.fix or f"{_RIGS_FAULT}: mend the rig."
     said = f"{kind}: {failure}".removesuffix(": ")
-    if isinstance(failure, RigFailed) or (place is not None and place.in_rig):
-        mend = "the rig" if place is None else f"{place.file}, line {place.line}"
-        if isinstance(failure, RigFailed) and failure.fix:
-            return where, str(failure), failure.fix
-        return where, said, f"This is the rig's fault, not the adapter's: mend {mend}."
+    if place is not None and place.in_rig:
+        return where, said, f"{_RIGS_FAULT}: mend {place.file}, line {place.line}."
     if isinstance(failure, PosFailure | ExportUnreadable):
         fix = (
             f"Correct what this line asks the till, or what the rig answers. {kind} is for another"

@@ -54,7 +54,7 @@ class Witness:
         # A program has no lines that could be seen from here.
         self._is_program = rig is not None and rig.is_program
         self._home = _home(adapter)
-        self._program = _program_files(adapter) if self._is_program else ()
+        self._program = program_files(adapter) if self._is_program else ()
         self._rig_files = {
             inspect.getfile(kind)
             for kind in (rig.__mro__ if rig is not None and not rig.is_program else ())
@@ -104,18 +104,19 @@ class Witness:
 
         Of a traceback these are the lines about the innermost line of its own.
         """
-        lines = self._said()
-        place, at = _told(lines, self._program)
-        begin = max(0, at - 1) if place else -_MOST_WORDS
-        return "\n".join(lines[begin:][:_MOST_WORDS])
+        return told_by(self._said(), self._program)[1]
 
     def place_told(self) -> str:
         """Return the line of the adapter's own program that its stderr named last; "" for none."""
-        return _told(self._said(), self._program)[0]
+        return told_by(self._said(), self._program)[0]
 
-    def _said(self) -> list[str]:
+    def last_asked(self) -> str:
+        """Return the method that the adapter's own program was asked for last; "" for none."""
+        return str(getattr(self.pos, "last_asked", "")) if self._is_program else ""
+
+    def _said(self) -> str:
         said = getattr(self.pos, "last_words", None)
-        return str(said()).splitlines() if callable(said) and self._is_program else []
+        return str(said()) if callable(said) and self._is_program else ""
 
     def _place(self, code: CodeType, line: int) -> Place | None:
         file = code.co_filename
@@ -225,15 +226,24 @@ def _home(adapter: Adapter) -> Path | None:
         return None
 
 
-def _program_files(adapter: Adapter) -> tuple[Path, ...]:
+def program_files(adapter: Adapter) -> tuple[Path, ...]:
     """Return the files that an adapter's command names: its program, where it is a script."""
     folder, command = (getattr(adapter.open, name, None) for name in ("folder", "command"))
-    paths = [folder / each for each in command] if folder is not None and command else []
+    return scripts_of(folder, command) if folder is not None and command else ()
+
+
+def scripts_of(folder: Path, command: Iterable[str]) -> tuple[Path, ...]:
+    """Return the files that a command names."""
+    paths = [folder / each for each in command]
     return tuple(each for each in paths if each.is_file())
 
 
-def _told(lines: list[str], program: tuple[Path, ...]) -> tuple[str, int]:
-    """Return the place that a traceback names, in whatever language, and the number of its line."""
+def told_by(stderr: str, program: Iterable[Path]) -> tuple[str, str]:
+    """Return the place that a traceback names, in whatever language, and the lines about it.
+
+    Without one: no place, and the last lines.
+    """
+    lines = stderr.splitlines()
     names = "|".join(re.escape(each.name) for each in program) or "(?!)"
     form = re.compile(rf"\b({names})\W+(?:line )?(\d+)")
     block: list[tuple[str, int]] = []  # of the last traceback, from its end
@@ -243,9 +253,10 @@ def _told(lines: list[str], program: tuple[Path, ...]) -> tuple[str, int]:
         if named := form.search(line):
             block.append((f"{named[1]}:{named[2]}", at))
     if not block:
-        return "", 0
+        return "", "\n".join(lines[-_MOST_WORDS:])
     # Python alone tells the innermost line last.
-    return block[0 if ".py:" in block[0][0] else -1]
+    place, at = block[0 if ".py:" in block[0][0] else -1]
+    return place, "\n".join(lines[max(0, at - 1) :][:_MOST_WORDS])
 
 
 def _line_of(path: Path, method: str) -> int:

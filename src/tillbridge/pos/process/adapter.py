@@ -108,6 +108,7 @@ class ProcessAdapter:
 
     def __init__(self, options: ProcessOptions, context: api.AdapterContext) -> None:
         self._options = options
+        self.last_asked = ""  # for tests of adapters
         self._lock = threading.Lock()
         self._pushed: dict[str, api.TicketUpdate] = {}
         self._notify: Callable[[api.Change], None] = lambda _change: None
@@ -162,6 +163,10 @@ class ProcessAdapter:
     def trouble(self) -> str:
         """Return why the program keeps ending."""
         return self._program.trouble()
+
+    def absence(self) -> str:
+        """Return why the program cannot be asked now; "" where it can. For tests of adapters."""
+        return self._program.absence()
 
     def last_words(self) -> str:
         """Return what the program wrote to stderr last. For tests of adapters."""
@@ -234,6 +239,7 @@ class ProcessAdapter:
 
     def _ask(self, method: str, **params: object) -> Any:  # noqa: ANN401 -- each method has a result of its own
         """Return what the program answers. Raises the failure that it states, or its absence."""
+        self.last_asked = method
         reads = method in _READINGS
         limit_s = self._options.read_s if reads else self._options.answer_s
         try:

@@ -28,6 +28,7 @@ from tillbridge.adapter import (
 )
 from tillbridge.adapter.conformance import CannotDo, Rig, RigTicket, TicketLine
 from tillbridge.adapter.conformance.rig import RigFailed
+from tillbridge.adapter.conformance.witness import program_files, scripts_of, told_by
 from tillbridge.adapter.values import catalogue_json, item_json, table_json
 from tillbridge.core.errors import ConfigError
 from tillbridge.core.i18n import _
@@ -259,9 +260,32 @@ class ProcessRig(Rig):
         try:
             hello = self._program.start()
         except Unusable as failure:
-            raise RigBroken(str(failure)) from failure
+            raise self._broken(str(failure)) from failure
         if hello is None:
-            raise RigBroken(self._program.absence())
+            raise self._broken(self._program.absence())
+
+    def open(self, currency: str = "EUR") -> object:
+        """Start the adapter's program on this till."""
+        fix = f"Correct the program, what the rig returns as its options, or `command` in {FILE}."
+        try:
+            pos = super().open(currency)
+        except ValueError as failure:
+            raise RigFailed(str(failure), fix=fix, place=FILE) from failure
+        if isinstance(pos, ProcessAdapter) and (absence := pos.absence()):
+            place, _words = told_by(pos.last_words(), program_files(self.adapter))
+            raise RigFailed(absence, fix=fix, place=place or FILE)
+        return pos
+
+    def _broken(self, text: str) -> RigBroken:
+        """Return the failure with the place that the rig's program named last, and let it end."""
+        self.close()
+        place, words = told_by(self._program.last_words(), scripts_of(self.home, self.command))
+        line = place.replace(":", ", line ") or f"`rig` in {FILE}"
+        return RigBroken(
+            "\n".join([f"The rig fails: {text}", *([f"It wrote last: {words}"] if words else [])]),
+            fix=f"This is the rig's fault, not the adapter's: mend {line}.",
+            place=place or FILE,
+        )
 
     def close(self) -> None:
         """Let the rig's program end."""
@@ -372,14 +396,14 @@ class ProcessRig(Rig):
         try:
             found = RIG_METHODS[method].result_of(self._program.ask(method, params, _PATIENCE_S))
         except (NotAsked, NotAnswered, MissingResult) as failure:
-            raise RigBroken(f"The rig fails: {failure}") from failure
+            raise self._broken(str(failure)) from failure
         except ValidationError as odd:
-            raise RigBroken(f"The rig's answer to {method}: {first_fault(odd)}") from odd
+            raise self._broken(f"its answer to {method}: {first_fault(odd)}") from odd
         if not isinstance(found, Failure):
             return found
         if found.kind == "CannotDo":
             raise CannotDo(found.message)
-        raise RigBroken(f"The rig fails at {method}: {found.message}")
+        raise self._broken(f"{method}: {found.message}")
 
 
 # -- a vendor's folder
