@@ -3,7 +3,9 @@
 import html
 import json
 import os
+import pty
 import re
+import shlex
 import signal
 import subprocess
 import sys
@@ -98,6 +100,17 @@ def test_the_demo_shows_what_its_faults_come_to(tmp_path: Path) -> None:
         assert "Main Street" in page(bridge)  # as the service calls the store
         command = re.findall(r"--config (\S+/bridge\.toml) status", said.read_text())
         assert [Path(each).exists() for each in command] == [True]
+        (printed,) = re.findall(r"^  (.*--config \S+ )status$", said.read_text(), re.MULTILINE)
+        from_home = subprocess.run(  # as in a second terminal, in another folder
+            [*shlex.split(printed), "doctor"],
+            cwd=tmp_path,
+            env={**os.environ, "PYTHONPATH": str(ROOT / "src")},
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert "Everything works." in from_home.stdout, from_home.stderr
+        assert "Other users can read" not in from_home.stdout
 
         page(service + "panel", do="kill")
         assert "The bridge was killed" in page(service)
@@ -128,3 +141,25 @@ def test_the_demo_ends_with_its_terminal_and_leaves_nothing(
         assert running.wait(60) == 0
         assert not Path(f"/proc/{bridge}").exists()
         assert [each for each in tmp_path.iterdir() if each != said] == []
+
+
+@pytest.mark.skipif(not BELOW.exists(), reason="only Linux tells what a process has started")
+def test_the_demo_ends_with_its_window_though_nobody_tells_it(tmp_path: Path) -> None:
+    """A closed window tells only the first program in it: make, which waits for the demo."""
+    log = tmp_path / "said"
+    demo = f"{sys.executable} -u -m tillbridge demo"
+    leader, window = pty.fork()
+    if leader == 0:
+        os.environ |= {"PYTHONPATH": str(ROOT / "src"), "TMPDIR": str(tmp_path)}
+        os.chdir(ROOT)
+        os.execv("/bin/sh", ["sh", "-c", f"trap '' HUP; {demo} & echo $! >{log}; wait"])
+    said = b""
+    try:
+        while b"Ctrl-C" not in said:
+            said += os.read(window, 65536)
+        running = int(log.read_text())
+    finally:
+        os.close(window)
+    until("it has ended", lambda: not Path(f"/proc/{running}").exists())
+    os.waitpid(leader, 0)
+    assert [each for each in tmp_path.iterdir() if each != log] == []

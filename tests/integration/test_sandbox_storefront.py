@@ -176,8 +176,10 @@ async def test_the_first_page_says_how_to_connect_and_makes_trouble(bridge: Driv
     _, page, _ = await bridge.page("/")
     assert bridge.running.base_url in page
     assert "sandbox-secret" in page
-    await bridge.page("/panel", {"do": "unavailable_once"})
+    _, page, _ = await bridge.page("/panel", {"do": "unavailable_once"})
+    assert page.count(">Done.<") == 1  # beside the button that was pressed
     _, page, _ = await bridge.page("/")
+    assert ">Done.<" not in page
     assert "Switched on: error 503 (1 to go)" in page
     assert (await bridge.call("GET", "/pos/stores")).status == 503
     for button in ("pause", "resume", "jump_day", "speed_60", "speed_1", "down", "clear"):

@@ -97,17 +97,20 @@ def _print_addresses(stage: Stage) -> None:
 
 
 def _program() -> str:
-    """Return how this program was called."""
-    called = Path(sys.argv[0])
-    return "python -m tillbridge" if called.name == "__main__.py" else str(called)
+    """Return how this program is called from any folder."""
+    called = Path(sys.argv[0]).absolute()
+    return f"{sys.executable} -m tillbridge" if called.name == "__main__.py" else str(called)
 
 
 async def _print_events(stage: Stage) -> None:
-    """Print the bridge's log as plain text, as it grows; start a bridge that was killed again."""
-    ended, attempts = False, dict[str, int]()
+    """Print the bridge's log as plain text, as it grows; start a bridge that was killed again.
+
+    It ends with the window it prints to: what started the demo (make, ssh) may hear of that alone.
+    """
+    ended, attempts, has_window = False, dict[str, int](), sys.stdout.isatty()
     with stage.log_path.open(encoding="utf-8") as log:
         log.seek(0, 2)
-        while True:
+        while sys.stdout.isatty() or not has_window:
             if not ended and not stage.bridge_runs():
                 ended = True
                 seconds = stage.starts_in_s()

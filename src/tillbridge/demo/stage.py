@@ -84,6 +84,7 @@ class Stage:
     def configure(self, *, receiver_port: int, page_port: int) -> None:
         """Write bridge.toml."""
         self.page_url = f"http://127.0.0.1:{page_port}"
+        self.config_path.touch(mode=0o600)  # it has a secret in it, as doctor would say
         self.config_path.write_text(
             _CONFIG.format(
                 base_url=self.base_url,

@@ -225,6 +225,7 @@ def _index(sandbox: "Sandbox", request: web.Request) -> web.Response:
         orders=list(reversed(world.orders.values()))[:12],
         groups=[(each, each.state(sandbox)) for each in _groups(sandbox)],
         version=_version(sandbox),
+        did=request.query.get("did", ""),
     )
 
 
@@ -247,7 +248,7 @@ async def _press(sandbox: "Sandbox", request: web.Request) -> web.Response:
     pressed = press(sandbox)
     if inspect.isawaitable(pressed):
         await pressed
-    raise web.HTTPSeeOther("/#trouble")
+    raise web.HTTPSeeOther(f"/?did={name}#did")
 
 
 def _version(sandbox: "Sandbox") -> str:
