@@ -68,13 +68,9 @@ async def learn(folder: Path) -> None:
     try:
         items = list(_accepted(export))
         for start in range(0, len(items), _PORTION):
-            portion = items[start : start + _PORTION]
-            await ledger.write(
-                lambda connection, portion=portion: menu.acknowledge(  # type: ignore[misc] # a portion each
-                    connection, STORE, PushContent(items=tuple(portion)), at=1
-                )
-            )
-        await ledger.write(lambda connection: _connected(connection, export))
+            content = PushContent(items=tuple(items[start : start + _PORTION]))
+            await ledger.write(menu.acknowledge, STORE, content, at=1)
+        await ledger.write(_connected, export)
     finally:
         await ledger.close()
         pos.close()

@@ -61,9 +61,9 @@ async def test_a_step_that_goes_on_late_after_its_commit_takes_no_order_back(
         await tell(order_id)
         monkeypatch.setattr(life.ledger, "write", answers_late)
 
-    async def answers_late(job: Callable[..., object]) -> object:
+    async def answers_late(job: Callable[..., object], *args: object, **more: object) -> object:
         monkeypatch.setattr(life.ledger, "write", write)
-        change = await write(job)
+        change = await write(job, *args, **more)
         await late.wait()
         return change
 

@@ -266,7 +266,7 @@ async def test_odd_deliveries_hold_up_nothing(harness: Harness) -> None:
 async def test_nothing_is_written_to_the_till_that_the_ledger_could_not_note_before(
     harness: Harness, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async def refuse(_job: object) -> None:
+    async def refuse(*_job: object, **_more: object) -> None:
         refusals.append(1)
         raise LedgerUnwritable("disk full")
 
@@ -290,7 +290,7 @@ async def test_a_disk_that_is_full_after_the_write_costs_no_second_ticket(
     async def fill_the_disk(_order: Order) -> None:
         full_disk.setattr(life.ledger, "write", refuse)
 
-    async def refuse(_job: object) -> None:
+    async def refuse(*_job: object, **_more: object) -> None:
         refusals.append(1)
         raise LedgerUnwritable("disk full")
 

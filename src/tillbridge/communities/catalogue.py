@@ -9,7 +9,6 @@ override is stored first, then pushed until the service has taken it; a snooze e
 import asyncio
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
-from functools import partial
 from typing import Any
 
 from sqlalchemy import Connection
@@ -128,7 +127,7 @@ class CommunityOverrides:
             by=by,
             at=self._context.bridge.clock.now_ms(),
         )
-        await self._context.bridge.ledger.write(partial(put_override, override=override))
+        await self._context.bridge.ledger.write(put_override, override=override)
         log.info(
             "community.override_set",
             community=self._context.name,
@@ -138,8 +137,8 @@ class CommunityOverrides:
 
     async def all(self) -> dict[str, CommunityOverride]:
         """Return the overrides, by item id."""
-        query = partial(get_overrides, store=self._context.key, kind=CommunityOverride)
-        return await self._context.bridge.ledger.read(query)
+        context = self._context
+        return await context.bridge.ledger.read(get_overrides, context.key, CommunityOverride)
 
     async def push(self) -> None:
         """Send what the service does not have yet. Raises ServiceError, LedgerError.
@@ -165,17 +164,12 @@ class CommunityOverrides:
                 await self._drop(override.external_id)
                 continue
             at = context.bridge.clock.now_ms()
-            await context.bridge.ledger.write(partial(settle_override, sent=override, at=at))
+            await context.bridge.ledger.write(settle_override, sent=override, at=at)
             log.info("community.override_pushed", community=context.name, item=override.external_id)
 
     async def _drop(self, item_id: str) -> None:
         await self._context.bridge.ledger.write(
-            partial(
-                drop_overrides,
-                store=self._context.key,
-                external_ids=[item_id],
-                kind=CommunityOverride,
-            )
+            drop_overrides, store=self._context.key, external_ids=[item_id], kind=CommunityOverride
         )
 
 
@@ -200,9 +194,7 @@ class Mirror:
         notes are carried over, and the records come from the service again.
         """
         state = await self.state()
-        there = await self._context.bridge.ledger.read(
-            partial(mirrored_counts, community=self._context.key)
-        )
+        there = await self._context.bridge.ledger.read(mirrored_counts, community=self._context.key)
         noted = all(state.get(name) == count for name, count in there.items())
         due = self._context.bridge.clock.now_ms() - self._context.settings.full_sync_s * 1000
         if not noted or not state.get("as_of") or (state.get("whole_at") or 0) <= due:

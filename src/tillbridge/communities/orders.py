@@ -9,7 +9,6 @@ simply go on from what is known, the order is read.
 import json
 from dataclasses import dataclass
 from enum import Enum
-from functools import partial
 
 from sqlalchemy import Connection
 
@@ -137,7 +136,7 @@ class ParentOrders:
         context = self._context
         ours = set(context.service_ids.values())
         before = context.bridge.clock.now_ms() - int(context.settings.child_within_s * 1000)
-        tied = await context.bridge.ledger.read(partial(tied_children, community=context.key))
+        tied = await context.bridge.ledger.read(tied_children, community=context.key)
         missing = {
             each.child.order_id: each.child.parent_id
             for each in tied
@@ -152,8 +151,10 @@ class ParentOrders:
     # -- inside
 
     async def _open(self, after: int) -> list[Delivery]:
-        query = partial(orders.open_deliveries, limit=_BATCH, store=self._context.key, after=after)
-        return await self._context.bridge.ledger.read(query)
+        context = self._context
+        return await context.bridge.ledger.read(
+            orders.open_deliveries, _BATCH, store=context.key, after=after
+        )
 
     async def _handle(self, delivery: Delivery) -> None:
         """Store what the delivery says of an order, and mark it handled."""
@@ -196,8 +197,7 @@ class ParentOrders:
     async def _settle(self, event: OrderEvent, received_at: int) -> tuple[str, ParentOrder | None]:
         """Return what came of the event, and the order that is to be stored."""
         context, order_id = self._context, event.order.order_id
-        query = partial(get_parent, community=context.key, order_id=order_id)
-        known = await context.bridge.ledger.read(query)
+        known = await context.bridge.ledger.read(get_parent, context.key, order_id)
         resolution = settle(known, event, received_at=received_at)
         if resolution is not Resolution.READ:
             return resolution.value, event.order if resolution is Resolution.TAKE else None

@@ -9,7 +9,6 @@ what is not stored here cannot be found again.
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
-from functools import partial
 from typing import Any
 
 from tillbridge.communities import CommunityContext
@@ -236,7 +235,7 @@ class Subscriber:
                 attempt = newest(fresh)  # its id is not known: it is what came since
             if attempt is not None:
                 arrived = await context.bridge.ledger.read(
-                    partial(has_delivery, store=context.key, delivery_id=attempt.delivery_id)
+                    has_delivery, store=context.key, delivery_id=attempt.delivery_id
                 )
                 break
             await asyncio.sleep(_LOOK_EVERY_S)

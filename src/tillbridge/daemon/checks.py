@@ -200,7 +200,7 @@ async def forget(ledger: Ledger, settings: BridgeSettings, clock: Clock) -> None
     )
     total = Pruned()
     try:
-        while batch := await ledger.write(lambda connection: prune(connection, before)):
+        while batch := await ledger.write(prune, before):
             total += batch
         files = forget_old_files(ledger.data_dir, before=before.personal_data)
     except (LedgerError, OSError) as failure:

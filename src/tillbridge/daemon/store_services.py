@@ -161,9 +161,7 @@ class StoreServices:
         if (await self.integrator.repository.facts()).removed:
             self._link.block("removed")
         if self._settled_at is None:
-            absent = await self._ledger.read(
-                partial(absent_s, store=self.name, now_ms=self._clock.now_ms())
-            )
+            absent = await self._ledger.read(absent_s, store=self.name, now_ms=self._clock.now_ms())
             least_s = self.context.bridge.settings.service.reintegrate_settle_s
             self._settled_at = self._clock.monotonic() + settle_s(absent, least_s)
         # The schedule of the last run counts before anything is asked of the reconciler.

@@ -182,7 +182,7 @@ class AuditTrail:
         act = Act(action, doer.who, role, store, target, logged)
         at = self._clock.now_ms()
         try:
-            entry = await self._ledger.write(lambda connection: append(connection, act, at=at))
+            entry = await self._ledger.write(append, act, at=at)
         except LedgerError:
             log.error("audit.not_written", action=action, who=doer.who, store=store, target=target)
             return

@@ -10,13 +10,13 @@ import asyncio
 import contextlib
 import os
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from queue import Empty, SimpleQueue
-from typing import Any, NamedTuple, Self, TypeVar, overload
+from typing import Any, Concatenate, NamedTuple, ParamSpec, Self, TypeVar, overload
 
 from sqlalchemy import Connection
 from sqlalchemy.exc import DBAPIError
@@ -47,8 +47,9 @@ from tillbridge.ledger.vault import Vault
 
 log = get_logger()
 
+P = ParamSpec("P")
 T = TypeVar("T")
-Job = Callable[[Connection], Any]
+Job = Callable[..., Any]  # of a connection first
 
 _READERS = 2
 _VERIFY_EVERY_S = 5.0  # while writing: how often the file is read just to verify it
@@ -84,6 +85,8 @@ class _Request(NamedTuple):
 
     work: Delivery | Job
     waiter: asyncio.Future[Any]
+    args: Sequence[Any]
+    more: Mapping[str, Any]
 
 
 class _Answer(NamedTuple):
@@ -171,10 +174,14 @@ class Ledger:
     def write(self, work: Delivery) -> asyncio.Future[bool]: ...
 
     @overload
-    def write(self, work: Callable[[Connection], T]) -> asyncio.Future[T]: ...
+    def write(
+        self, work: Callable[Concatenate[Connection, P], T], *args: P.args, **more: P.kwargs
+    ) -> asyncio.Future[T]: ...
 
-    def write(self, work: Delivery | Job) -> asyncio.Future[Any]:
-        """Store a delivery, or run a job in the writer's thread; done after its commit.
+    def write(self, work: Delivery | Job, *args: Any, **more: Any) -> asyncio.Future[Any]:
+        """Store a delivery, or run a job with these arguments in the writer's thread.
+
+        It is done after its commit.
 
         For a delivery the result is True if it is new, False if its event is known; both are on
         disk. For a job it is the job's value, which must not be an unread result. Concurrent writes
@@ -185,7 +192,7 @@ class Ledger:
         if self._closed:
             raise LedgerError(_("The database is closed."))
         waiter: asyncio.Future[Any] = self._loop.create_future()
-        self._gathered.append(_Request(work, waiter))
+        self._gathered.append(_Request(work, waiter, args, more))
         self._quiet_turns = 0
         if self.writing_since is None:
             if self._last_size == 1:
@@ -194,15 +201,18 @@ class Ledger:
                 self._gather()
         return waiter
 
-    async def read(self, query: Callable[[Connection], T]) -> T:
-        """Run `query` in a reader's thread, in one committed state.
+    async def read(
+        self, query: Callable[Concatenate[Connection, P], T], *args: P.args, **more: P.kwargs
+    ) -> T:
+        """Run `query` with these arguments in a reader's thread, in one committed state.
 
         Raises LedgerError if the file cannot be read.
         """
         if self._closed:
             raise LedgerError(_("The database is closed."))
         try:
-            return await self._loop.run_in_executor(self._readers, self._read, query)
+            reading = partial(self._read, query, *args, **more)
+            return await self._loop.run_in_executor(self._readers, reading)
         except LedgerError as failure:
             cause = failure.__cause__
             if cause is not None and is_damage(cause) and not self.storage.damaged:
@@ -218,15 +228,15 @@ class Ledger:
 
     async def get_fact(self, store: str, name: str, kind: Any = None) -> Any:
         """Return a fact in a read of its own; see `facts.get_fact`."""
-        return await self.read(lambda connection: facts.get_fact(connection, store, name, kind))
+        return await self.read(facts.get_fact, store, name, kind)
 
     async def put_fact(self, store: str, name: str, value: object, *, at: int) -> None:
         """Store a fact in a write of its own; see `facts.put_fact`."""
-        await self.write(lambda connection: facts.put_fact(connection, store, name, value, at=at))
+        await self.write(facts.put_fact, store, name, value, at=at)
 
     async def drop_fact(self, store: str, name: str) -> None:
         """Delete a fact in a write of its own."""
-        await self.write(lambda connection: facts.drop_fact(connection, store, name))
+        await self.write(facts.drop_fact, store, name)
 
     @property
     def writable(self) -> bool:
@@ -348,10 +358,10 @@ class Ledger:
                 facts.drop_fact(self._connection, "", "write_probe")
             are_new = iter(orders.record(self._connection, deliveries) if deliveries else ())
             answers = [
-                _Answer(waiter, next(are_new))
-                if isinstance(work, Delivery)
-                else self._run_job(work, waiter)
-                for work, waiter in batch
+                _Answer(each.waiter, next(are_new))
+                if isinstance(each.work, Delivery)
+                else self._run_job(each.work, each)
+                for each in batch
             ]
             if not alone:
                 sql("COMMIT")
@@ -372,28 +382,30 @@ class Ledger:
             return _Done(unwritten, (), storage)
         return _Done(answers, tuple(self._events), Storage())
 
-    def _run_job(self, job: Job, waiter: asyncio.Future[Any]) -> _Answer:
+    def _run_job(self, job: Job, request: _Request) -> _Answer:
         sql, before = self._connection.exec_driver_sql, len(self._events)
         sql("SAVEPOINT job")
         try:
-            value = job(self._connection)
+            value = job(self._connection, *request.args, **request.more)
         except Exception as failure:
             del self._events[before:]
             if is_storage_failure(failure):
                 raise  # SQLite may have rolled back everything
             sql("ROLLBACK TO job")
             sql("RELEASE job")
-            return _Answer(waiter, failure=failure)
+            return _Answer(request.waiter, failure=failure)
         sql("RELEASE job")
-        return _Answer(waiter, value)
+        return _Answer(request.waiter, value)
 
     # -- in a reader's thread
 
-    def _read(self, query: Callable[[Connection], T]) -> T:
+    def _read(
+        self, query: Callable[Concatenate[Connection, P], T], *args: P.args, **more: P.kwargs
+    ) -> T:
         try:
             with self._reader.connect() as connection:
                 connection.exec_driver_sql("BEGIN")
-                return query(connection)
+                return query(connection, *args, **more)
         except DBAPIError as failure:
             if not is_storage_failure(failure):
                 raise

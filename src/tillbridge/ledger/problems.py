@@ -9,7 +9,6 @@ import asyncio
 import json
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, fields, replace
-from functools import partial
 from typing import Any, Self
 
 from sqlalchemy import Connection, delete, insert, select
@@ -266,7 +265,7 @@ class ProblemTracker:
                 past, self._past = self._past, []
                 now = {key: self._open.get(key) for key in keys}
                 try:
-                    await self._ledger.write(partial(_apply, now=now, past=past))
+                    await self._ledger.write(_apply, now=now, past=past)
                 except LedgerError:
                     self._unwritten |= keys  # written when the disk works again
                     self._past = (past + self._past)[-_MOST_PAST:]

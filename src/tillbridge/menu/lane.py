@@ -211,9 +211,7 @@ class MenuContext:
         **options: P.kwargs,
     ) -> T:
         """Ask the ledger about this store. Raises LedgerError."""
-        return await self.ledger.read(
-            lambda connection: query(connection, self.store, *arguments, **options)
-        )
+        return await self.ledger.read(query, self.store, *arguments, **options)
 
     async def write(
         self,
@@ -222,9 +220,7 @@ class MenuContext:
         **options: P.kwargs,
     ) -> T:
         """Change what the ledger has of this store, in one transaction. Raises LedgerError."""
-        return await self.ledger.write(
-            lambda connection: change(connection, self.store, *arguments, **options)
-        )
+        return await self.ledger.write(change, self.store, *arguments, **options)
 
     async def write_portions(
         self,

@@ -327,9 +327,7 @@ async def end(
     """
     await ctx.write_portions(menu.mark_unconfirmed, unconfirmed)
     at = ctx.clock.now_ms()
-    await ctx.ledger.write(
-        lambda connection: pushes.end_push(connection, push_id, state, message, at=at)
-    )
+    await ctx.ledger.write(pushes.end_push, push_id, state, message, at=at)
 
 
 def acknowledge_availability(
@@ -464,7 +462,7 @@ async def settle_push(ctx: MenuContext, store_id: str, push: Push) -> None:
         state, message = ended.status, ended.message
         if ended.count is not None and ended.count < push.summary.get("items", 0):
             state = "lost"  # some items were refused: pushing again finds which
-    text = await ctx.ledger.read(lambda connection: pushes.pending_of(connection, push.id))
+    text = await ctx.ledger.read(pushes.pending_of, push.id)
     content = await asyncio.to_thread(PushContent.of_text, text or "")
     at = ctx.clock.now_ms()
     if state == "success":

@@ -340,15 +340,12 @@ async def webhook_remake(_bridge: "Bridge", community: Community) -> Answer:
 
 
 async def _records(community: "CommunityFlow") -> "list[Record]":
-    from functools import partial
 
     from tillbridge.ledger.community import get_records
 
     if not await community.mirror.state():
         await community.mirror.whole()
-    return await community.context.bridge.ledger.read(
-        partial(get_records, community=community.context.key)
-    )
+    return await community.context.bridge.ledger.read(get_records, community=community.context.key)
 
 
 async def _item(community: "CommunityFlow", item: str) -> "Record":

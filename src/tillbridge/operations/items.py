@@ -53,7 +53,7 @@ async def take_off(bridge: "Bridge", store: Store, item: ItemId, *, until: Until
     from tillbridge.menu.views import is_item, name_of_item
 
     now = bridge.clock.now_ms()
-    if not await bridge.ledger.read(lambda connection: is_item(connection, store.name, item)):
+    if not await bridge.ledger.read(is_item, store.name, item):
         raise BridgeError(
             _("The menu has no item {item}.").format(item=item),
             fix=_(
@@ -71,7 +71,7 @@ async def take_off(bridge: "Bridge", store: Store, item: ItemId, *, until: Until
         else _("{item} is sold out until {until}.")
     )
     end = "" if until is None else clock_time(until, now)
-    name = await bridge.ledger.read(lambda connection: name_of_item(connection, store.name, item))
+    name = await bridge.ledger.read(name_of_item, store.name, item)
     return {"ok": True, "text": bridge.later(text).format(item=name, until=end)}
 
 
@@ -84,7 +84,7 @@ async def restore(bridge: "Bridge", store: Store, item: ItemId) -> Answer:
     from tillbridge.menu.views import name_of_item
 
     restored = await store.menu.restore(item)
-    name = await bridge.ledger.read(lambda connection: name_of_item(connection, store.name, item))
+    name = await bridge.ledger.read(name_of_item, store.name, item)
     if not restored:
         return {"ok": False, "text": _("{item} was not marked as sold out here.").format(item=name)}
     text = bridge.later(_("{item} is back on sale, unless it is sold out in the till."))
@@ -100,7 +100,7 @@ async def off(bridge: "Bridge", store: Store) -> OffSaleNow:
     from tillbridge.menu.views import items_off_sale
 
     now = bridge.clock.now_ms()
-    items = await bridge.ledger.read(lambda connection: items_off_sale(connection, store.name, now))
+    items = await bridge.ledger.read(items_off_sale, store.name, now)
     return {"items": items, "ends": await _ends(bridge, store)}
 
 
@@ -118,15 +118,13 @@ async def board(
 
     now, currency = bridge.clock.now_ms(), store.settings.currency
     shown = await bridge.ledger.read(
-        lambda connection: board_view(
-            connection,
-            store.name,
-            text=text,
-            category=category,
-            page=max(1, page),
-            currency=currency,
-            now=now,
-        )
+        board_view,
+        store.name,
+        text=text,
+        category=category,
+        page=max(1, page),
+        currency=currency,
+        now=now,
     )
     return {"board": shown, "ends": await _ends(bridge, store)}
 
@@ -144,9 +142,7 @@ async def find(
     from tillbridge.menu.views import items_found
 
     return await bridge.ledger.read(
-        lambda connection: items_found(
-            connection, store.name, text, store.settings.currency, limit=_MOST_FOUND
-        )
+        items_found, store.name, text, store.settings.currency, limit=_MOST_FOUND
     )
 
 

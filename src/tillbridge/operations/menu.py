@@ -30,7 +30,7 @@ async def show(bridge: "Bridge", store: Store) -> "MenuState":
     """Return how the menu stands: what the till says, what the service has, what waits."""
     from tillbridge.menu.views import menu_state
 
-    return await bridge.ledger.read(lambda connection: menu_state(connection, store.name))
+    return await bridge.ledger.read(menu_state, store.name)
 
 
 @operation("menu.browse", role=Role.LOOK, reads=True)
@@ -52,9 +52,7 @@ async def browse(
     differing = await store.menu.differing()
     asked = Asked(category, text, page, item)
     currency = store.settings.currency
-    return await bridge.ledger.read(
-        lambda connection: menu_page(connection, store.name, currency, differing, asked)
-    )
+    return await bridge.ledger.read(menu_page, store.name, currency, differing, asked)
 
 
 @operation("menu.review", role=Role.LOOK, reads=True)
@@ -144,9 +142,7 @@ async def history(bridge: "Bridge", store: Store, *, before: int | None = None) 
     from tillbridge.menu.views import pushes_page
 
     currency = store.settings.currency
-    return await bridge.ledger.read(
-        lambda connection: pushes_page(connection, store.name, currency, before)
-    )
+    return await bridge.ledger.read(pushes_page, store.name, currency, before)
 
 
 @operation("menu.items", role=Role.LOOK, reads=True, command="menu items")
@@ -165,9 +161,7 @@ async def items(
     from tillbridge.menu.views import items_page
 
     return await bridge.ledger.read(
-        lambda connection: items_page(
-            connection, store.name, text, store.settings.currency, page=page, at_ms=at
-        )
+        items_page, store.name, text, store.settings.currency, page=page, at_ms=at
     )
 
 

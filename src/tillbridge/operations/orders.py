@@ -79,9 +79,7 @@ async def search_orders(
         until=until,
         types=raw_types(kind) if kind else None,
     )
-    found = await bridge.ledger.read(
-        lambda connection: orders_page(connection, wanted, max(1, page), now, zone)
-    )
+    found = await bridge.ledger.read(orders_page, wanted, max(1, page), now, zone)
     return {**found, "sound": bridge.settings.status_page.new_orders_sound}
 
 
@@ -199,6 +197,6 @@ async def _found(bridge: "Bridge", name: str) -> "tuple[OrderRow, StoreServices]
     from tillbridge.ledger.orders import find_called
     from tillbridge.orders.views import single_order
 
-    rows = await bridge.ledger.read(lambda connection: find_called(connection, name))
+    rows = await bridge.ledger.read(find_called, name)
     row = single_order([row for row in rows if row.store in bridge.stores], name)
     return row, bridge.stores[row.store]

@@ -48,7 +48,7 @@ async def overview(bridge: "Bridge") -> "Overview":
 
     now = bridge.clock.now_ms()
     facts = await _facts(bridge)
-    day = await bridge.ledger.read(lambda connection: read_day(connection, now))
+    day = await bridge.ledger.read(read_day, now)
     return overview(document(facts, now), facts, day, now)
 
 
@@ -82,9 +82,7 @@ class CountedFigures:
         began = self._clock.monotonic()
         if began >= self._fresh_until:
             now_ms = self._clock.now_ms()
-            self._counted = await self._ledger.read(
-                lambda connection: take_figures(connection, now_ms, zones)
-            )
+            self._counted = await self._ledger.read(take_figures, now_ms, zones)
             ended = self._clock.monotonic()
             stays_s = min(_MOST_S, max(_LEAST_S, (ended - began) * _TIMES_AS_LONG))
             self._fresh_until = ended + stays_s

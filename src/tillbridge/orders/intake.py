@@ -425,10 +425,9 @@ class Intake:
             more = True
             while more:
                 skip, now_ms = self._aside.not_due(), self._orders.clock.now_ms()
-                query = partial(
-                    orders.open_deliveries, limit=BATCH + len(skip), store=self._orders.store
+                found = await self._orders.ledger.read(
+                    orders.open_deliveries, BATCH + len(skip), store=self._orders.store
                 )
-                found = await self._orders.ledger.read(query)
                 waiting = [each for each in found if each.id not in skip]
                 writes = [
                     self._orders.write(process_delivery, self._settings, each, now_ms)

@@ -310,9 +310,7 @@ class OrderRepository:
         self, query: Callable[Concatenate[Connection, str, P], T], *args: P.args, **more: P.kwargs
     ) -> T:
         """Return what a query of the ledger finds for this store."""
-        return await self.ledger.read(
-            lambda connection: query(connection, self.store, *args, **more)
-        )
+        return await self.ledger.read(query, self.store, *args, **more)
 
     async def order(self, order_id: str) -> OrderRow | None:
         """Return the order as it is now."""
@@ -329,9 +327,7 @@ class OrderRepository:
         wait = _FIRST_WAIT_S
         while True:
             try:
-                return await self.ledger.write(
-                    lambda connection: job(connection, self.store, *args, **more)
-                )
+                return await self.ledger.write(job, self.store, *args, **more)
             except LedgerUnwritable:
                 await asyncio.sleep(wait)
                 wait = min(_LONGEST_WAIT_S, wait * 2)

@@ -8,7 +8,6 @@ import asyncio
 import math
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
-from functools import partial
 from typing import Any, Literal
 
 from sqlalchemy import Connection
@@ -294,7 +293,7 @@ class StoreStatusReconciler:
         if (busy := reasons.busy) is not None:
             since = now - BUSY_MINUTES * 60_000
             reached = await self._ledger.read(
-                partial(latest_but, store=self._store, place=busy.orders, since_ms=since)
+                latest_but, store=self._store, place=busy.orders, since_ms=since
             )
             reasons = closure.throttled(reasons, reached, now)
         await self._save(reasons)
