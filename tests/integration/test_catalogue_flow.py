@@ -399,6 +399,18 @@ async def test_a_push_of_unknown_outcome_is_told_again_although_the_export_went_
         await matches(harness, dishes(5))
 
 
+async def test_an_availability_call_of_unknown_outcome_removes_no_item(tmp_path: Path) -> None:
+    async with catalogue_harness(tmp_path) as harness:
+        await sync(harness, dishes(5))
+        fault = {"action": "drop", "when": "after", "path": "/items/availability$"}
+        await harness.linked.driver.control("POST", "/faults", fault)
+        await harness.flow.take_off_sale("p2", until=None, by="staff")
+        await harness.flow._availability.step()
+        await harness.linked.driver.control("DELETE", "/faults")
+        await exported_again(harness)
+        await matches(harness, dishes(5, p2={"available": False}))
+
+
 async def test_a_crash_in_the_middle_of_a_call_leaves_its_items_doubtful(tmp_path: Path) -> None:
     async with catalogue_harness(tmp_path) as harness:
         await sync(harness, dishes(5))

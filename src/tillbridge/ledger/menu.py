@@ -163,7 +163,7 @@ def forget_parts(connection: Connection, store: str, gone: Mapping[str, Collecti
 def mark_unconfirmed(connection: Connection, store: str, external_ids: Collection[str]) -> None:
     """Mark items whose state at the service is unknown: the next plan sends them again."""
     known = items_by_id(connection, store, external_ids).values()
-    doubtful = [replace(each, fingerprint=None, doubtful=True) for each in known]
+    doubtful = [replace(each, doubtful=True) for each in known]
     refresh_items(connection, store, doubtful)
 
 
