@@ -3,18 +3,13 @@
 import tomllib
 from pathlib import Path
 
-SURVIVORS = Path(__file__).with_name("survivors.toml")
-SOURCE = Path(__file__).resolve().parents[2] / "src/tillbridge"
+from tests.mutants.__main__ import PARTS, ROOT, SURVIVORS, code_of
 
 
-def test_each_survivor_is_a_line_of_the_program_and_has_a_reason() -> None:
-    parts = ("model/money", "receiver/deliveries", "menu/guard", "ledger/orders", "menu/plan")
-    lines = {
-        line.strip()
-        for part in parts
-        for line in (SOURCE / f"{part}.py").read_text("utf-8").splitlines()
-    }
-    for part in tomllib.loads(SURVIVORS.read_text("utf-8")).values():
-        for key, reason in part.items():
+def test_each_survivor_is_a_line_of_its_part_and_has_a_reason() -> None:
+    for name, survivors in tomllib.loads(SURVIVORS.read_text("utf-8")).items():
+        source = ROOT / "src" / Path(*PARTS[name].module.split(".")).with_suffix(".py")
+        lines = {code_of(line) for line in source.read_text("utf-8").splitlines()}
+        for key, reason in survivors.items():
             assert key.rpartition("  # ")[0] in lines
             assert reason.endswith(".")

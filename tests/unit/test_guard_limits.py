@@ -5,6 +5,7 @@ from decimal import Decimal
 
 import pytest
 
+from tests.support.catalogues import dishes, without
 from tests.support.full_menus import full_menu, mutated, tax, totals_of
 from tillbridge.config import AssumptionSettings, MenuSettings
 from tillbridge.menu import guard
@@ -226,3 +227,77 @@ def test_half_of_a_price_may_move(price: int, is_held: bool) -> None:
         return all_changed(price=amount, variants=())
 
     assert ("prices_moved" in codes(priced(100), priced(price))) is is_held
+
+
+def kept_dishes(count: int, *new: Item) -> Catalogue:
+    """A menu of nine dishes, of which the first `count` are left, and `new` ones."""
+    menu = dishes(9)
+    left = [each for key, each in menu.items.items() if int(key[1:]) <= count]
+    return replace(menu, items={each.external_id: each for each in (*left, *new)})
+
+
+def test_a_menu_is_empty_only_without_any_dish() -> None:
+    assert "empty" in codes(kept_dishes(9), kept_dishes(0))
+    assert "empty" not in codes(kept_dishes(9), kept_dishes(1))
+    assert "empty" not in codes(kept_dishes(9), kept_dishes(0, Item("q1", "New", 500)))
+
+
+def test_a_category_of_two_is_gone_with_both_and_not_if_others_were_moved() -> None:
+    one = {"categories": ("Few",)}
+    before = dishes(9, p1=one, p2=one)
+    assert codes(before, without(before, "p1")) == set()
+    assert codes(before, without(before, "p1", "p2")) == {"removed"}
+    moved = dishes(9, p1=one, p2={"categories": ("Sides",)})
+    assert codes(before, without(moved, "p1")) == set()
+
+
+def test_free_dishes_that_replace_a_menu_wait() -> None:
+    free = [Item(f"q{number}", f"New {number}", 0) for number in range(2)]
+    assert "free" in codes(kept_dishes(2), kept_dishes(0, *free))
+    assert "free" not in codes(kept_dishes(2), kept_dishes(0, *free, Item("q2", "New 2", 1)))
+
+
+@pytest.mark.parametrize(
+    ("known", "free", "priced", "is_held"),
+    [
+        (9, 5, 0, False),  # a day's work
+        (9, 6, 0, True),
+        (9, 6, 30, False),  # a sixth
+        (0, 1, 1, False),  # on a first menu one may be free
+        (0, 2, 7, True),
+        (0, 2, 8, False),  # a fifth, and no more
+    ],
+)
+def test_more_than_a_fifth_of_new_dishes_without_a_price_waits(
+    known: int, free: int, priced: int, is_held: bool
+) -> None:
+    new = [Item(f"q{n}", f"New {n}", 0 if n < free else 500) for n in range(free + priced)]
+    before = kept_dishes(known) if known else Catalogue()
+    after = kept_dishes(known, *new)
+    assert ("free" in codes(before, after)) is is_held
+
+
+def test_every_file_of_an_export_is_looked_at() -> None:
+    utf = FileEncoding("utf-8")
+    before = Source(encodings={"a": FileEncoding("cp1252"), "b": utf, "c": utf, "d": utf})
+    broken = FileEncoding("cp1252", bad_byte=4, bad_line=1)
+    after = Source(encodings={"new": broken, "a": broken, "b": utf, "c": broken, "d": broken})
+    changes = diff(MENU, all_changed(price=501))
+    totals = totals_of(MENU, changes, accepted_from=before, read_from=after)
+    found = [each.text for each in guard.findings(changes, totals, RULES)]
+    assert [each[:1] for each in found if "used to be" in each] == ["c", "d"]
+
+
+def test_wild_prices_are_told_by_how_many_times_they_moved() -> None:
+    def ids(percent: float, before: dict[str, int], after: dict[str, int]) -> tuple[str, ...]:
+        rules = Rules(MenuSettings(max_price_change_percent=percent), AssumptionSettings(), "USD")
+        was, is_now = (
+            dishes(4, **{key: {"price": price} for key, price in prices.items()})
+            for prices in (before, after)
+        )
+        changes = diff(was, is_now)
+        (found,) = guard.findings(changes, totals_of(was, changes), rules)
+        return found.items
+
+    assert ids(50, {"p1": 1000, "p2": 100}, {"p1": 1800, "p2": 200}) == ("p2", "p1")
+    assert ids(0, {"p1": 1000, "p2": 1000}, {"p1": 1005, "p2": 1008}) == ("p2", "p1")

@@ -14,8 +14,12 @@ from tillbridge.adapter import (
     TicketStatus,
     TicketUpdate,
 )
-from tillbridge.model.order import ReasonCode
+from tillbridge.ledger.models import OrderRow
+from tillbridge.model.order import OrderState, ReasonCode
+from tillbridge.orders.events import CancelWanted
 from tillbridge.orders.reasons import (
+    CAUSES,
+    EXPLAINED_BY_TILL,
     ByPerson,
     Cause,
     ChecksFailed,
@@ -24,7 +28,10 @@ from tillbridge.orders.reasons import (
     cancellation,
     customer_text,
     failure_note,
+    may_go_to_paper,
+    may_pass,
     was_offline,
+    why_not_written,
 )
 
 FAILURES = [PosFailure, ItemUnavailable, StoreClosed, PosOffline, AtCapacity, PriceMismatch]
@@ -147,3 +154,141 @@ def test_a_persons_cancel_for_prices_does_not_resync_the_menu() -> None:
 @given(failures)
 def test_a_note_tells_again_whether_the_pos_was_there(failure: PosFailure) -> None:
     assert was_offline(failure_note(failure)) is isinstance(failure, PosOffline)
+
+
+@pytest.mark.parametrize(
+    ("kind", "note", "passes", "paper_helps"),
+    [
+        (ItemUnavailable, "item_unavailable", False, False),
+        (StoreClosed, "store_closed", False, False),
+        (AtCapacity, "capacity", False, False),
+        (PriceMismatch, "price_mismatch", False, False),
+        (PosOffline, "offline", True, True),
+        (TicketOutcomeUnknown, "no_answer", True, True),
+        (PosFailure, "refused", False, True),
+        (VendorsOwn, "refused", False, True),
+    ],
+)
+def test_a_failure_is_noted_and_decides_what_is_tried_next(
+    kind: type[PosFailure], note: str, passes: bool, paper_helps: bool
+) -> None:
+    failure = kind("Drawer open")
+    assert failure_note(failure) == f"{note}: Drawer open"
+    assert failure_note(kind("")) == note
+    assert may_pass(failure) is passes
+    assert may_go_to_paper(failure) is paper_helps
+
+
+def rejected(reason: RejectReason | None, message: str = "", *items: str) -> TicketUpdate:
+    return TicketUpdate("k", "ord_1", TicketStatus.REJECTED, reason, items, message)
+
+
+C = ReasonCode
+
+
+@pytest.mark.parametrize(
+    ("cause", "wanted"),
+    [
+        (
+            ItemUnavailable("no soup", external_ids=["soup"]),
+            CancelWanted(C.ITEM_OUT_OF_STOCK, "no soup", "sold_out", items_out=("soup",)),
+        ),
+        (StoreClosed("closed"), CancelWanted(C.STORE_CLOSED, "closed", "closed")),
+        (
+            PosOffline("gone"),
+            CancelWanted(C.POS_OFFLINE, "gone", "offline", pos_offline=True, lost_to_absence=True),
+        ),
+        (AtCapacity("full"), CancelWanted(C.CAPACITY, "full", "capacity")),
+        (
+            PriceMismatch("was 9"),
+            CancelWanted(C.PRICE_MISMATCH, "was 9", "price", price_mismatch=True),
+        ),
+        (PosFailure("jam"), CancelWanted(C.OTHER, "jam", "refused")),
+        (
+            PosFailure(""),
+            CancelWanted(C.OTHER, "The till refused the order without saying why.", "refused"),
+        ),
+        (rejected(None, "burnt"), CancelWanted(C.OTHER, "burnt", "refused")),
+        (
+            rejected(RejectReason.ITEM_UNAVAILABLE, "", "soup"),
+            CancelWanted(
+                C.ITEM_OUT_OF_STOCK,
+                "The till rejected the order without saying why.",
+                "sold_out",
+                items_out=("soup",),
+            ),
+        ),
+        (
+            rejected(RejectReason.CAPACITY, "full", "soup"),
+            CancelWanted(C.CAPACITY, "full", "capacity"),
+        ),
+        (
+            Lapsed(Lapse.NOT_WRITTEN_OFFLINE, note="offline: gone"),
+            CancelWanted(
+                C.POS_OFFLINE,
+                "The till could not be reached in time.",
+                "offline",
+                lost_to_absence=True,
+            ),
+        ),
+        (
+            Lapsed(Lapse.NOT_WRITTEN, note="no_answer"),
+            CancelWanted(C.OTHER, "The till did not accept the order in time.", "not_written"),
+        ),
+        (
+            Lapsed(Lapse.NOT_CONFIRMED, C.CAPACITY),
+            CancelWanted(
+                C.CAPACITY, "The till did not confirm the order in time.", "not_confirmed"
+            ),
+        ),
+        (
+            ChecksFailed(C.PRICE_MISMATCH, "Soup: 9.00"),
+            CancelWanted(C.PRICE_MISMATCH, "Soup: 9.00", "price_differs", price_mismatch=True),
+        ),
+        (
+            ChecksFailed(C.ITEM_OUT_OF_STOCK, "no pie"),
+            CancelWanted(C.ITEM_OUT_OF_STOCK, "no pie", "unknown_item"),
+        ),
+        (
+            ByPerson(C.POS_OFFLINE, "anna"),
+            CancelWanted(C.POS_OFFLINE, "Cancelled by the restaurant's staff.", by="anna"),
+        ),
+    ],
+)
+def test_what_ends_an_order_decides_all_that_follows(cause: Cause, wanted: CancelWanted) -> None:
+    assert cancellation(cause) == wanted
+    assert cancellation(cause, pos_has_none=True).pos_has_none
+
+
+def test_every_cause_that_is_stored_can_be_shown() -> None:
+    assert CAUSES.keys() == {
+        *("offline", "not_written", "not_confirmed", "refused", "sold_out", "closed"),
+        *("capacity", "price", "unknown_item", "price_differs", "other"),
+    }
+    assert {"refused", "sold_out", "closed", "capacity", "price"} == EXPLAINED_BY_TILL
+
+
+def test_a_customer_reads_the_words_for_the_code() -> None:
+    assert "sold out" in customer_text(ReasonCode.ITEM_OUT_OF_STOCK)
+    assert customer_text(None) == customer_text(ReasonCode.OTHER)
+
+
+@pytest.mark.parametrize(
+    ("note", "why"),
+    [
+        ("refused: Drawer open: no paper", "Drawer open: no paper"),
+        ("no_answer", "no_answer"),
+        ("", "it did not answer"),
+    ],
+)
+def test_why_the_till_has_no_ticket_is_told_in_its_words(note: str, why: str) -> None:
+    row = OrderRow(
+        store="main",
+        order_id="ord_1",
+        payload="{}",
+        received_at=0,
+        last_failure=note,
+        desired_state=OrderState.CREATED,
+        service_state=OrderState.CREATED,
+    )
+    assert why_not_written(row) == why

@@ -64,8 +64,7 @@ class ProblemKind:
     def of(cls, code: str, entry: Mapping[str, Any]) -> "ProblemKind":
         """Return the kind of an entry of `problems.toml`, in the reader's language."""
         texts = {name: _(entry[name]) for name in TEXTS if name in entry}
-        # gettext answers "" with the head of its catalogue.
-        defaults = {name: text and _(text) for name, text in entry.get("defaults", {}).items()}
+        defaults = {name: _(text) for name, text in entry.get("defaults", {}).items()}
         return cls(
             code=code,
             severity=Severity(entry["severity"]),

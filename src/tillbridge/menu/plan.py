@@ -233,8 +233,7 @@ def availability_alone(changes: Diff, rules: Rules) -> Plan:
     toggled = {
         external_id: replace(change, fields=AVAILABILITY)
         for external_id, change in changes.changed.items()
-        if change.fields & AVAILABILITY
-        and availability_of(change.before) != availability_of(change.after)
+        if availability_of(change.before) != availability_of(change.after)
     }
     return plan("availability", Diff(changed=toggled), Catalogue(), rules)
 
@@ -285,10 +284,6 @@ def plan(kind: Kind, changes: Diff, target: Catalogue, rules: Rules) -> Plan:
     touched = [*changes.added.values(), *(each.after for each in changes.changed.values())]
     steps: list[Step] = []
     match kind:
-        case "nothing":
-            return Plan("nothing")
-        case "availability":
-            touched = [v.after for k, v in changes.changed.items() if k not in changes.content]
         case "patch":
             for key, change in changes.changed.items():
                 item, before = without_snooze(change.after), {key: change.before}

@@ -4,7 +4,7 @@ Contract: Failures of a POS. Specification: Orders, reason_code values and their
 """
 
 from dataclasses import dataclass
-from enum import StrEnum
+from enum import Enum, auto
 
 from tillbridge.adapter import (
     AtCapacity,
@@ -101,12 +101,12 @@ _CAUSE_OF_CODE = {
 }
 
 
-class Lapse(StrEnum):
+class Lapse(Enum):
     """What did not happen before an order's time was up."""
 
-    NOT_WRITTEN = "not_written"
-    NOT_WRITTEN_OFFLINE = "not_written_offline"
-    NOT_CONFIRMED = "not_confirmed"
+    NOT_WRITTEN = auto()
+    NOT_WRITTEN_OFFLINE = auto()
+    NOT_CONFIRMED = auto()
 
 
 @dataclass(frozen=True, slots=True)
