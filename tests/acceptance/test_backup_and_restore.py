@@ -88,6 +88,9 @@ async def test_a_running_bridge_is_not_restored_under(shop: World) -> None:
 
 async def test_a_back_up_to_another_folder_and_none_of_nothing(shop: World, tmp_path: Path) -> None:
     stick = tmp_path / "stick"
+    code, _out, err = await shop.bridge.run("backup", "--to", str(stick))
+    assert code == 1
+    assert f"mkdir {stick}" in err  # and not that the disk is full
     stick.mkdir()
     code, out, err = await shop.bridge.run("backup", "--to", str(stick))
     assert code == 0, out + err

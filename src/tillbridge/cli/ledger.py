@@ -47,6 +47,11 @@ def backup(
                 _("There is no database in {folder} yet.").format(folder=folder),
                 fix=_("The bridge creates it at its first start: tillbridge run"),
             )
+        if to is not None and not to.is_dir():
+            raise BridgeError(
+                _("The folder {path} does not exist.").format(path=to),
+                fix=_("Mount its disk, or make it: mkdir {path}").format(path=to),
+            )
         if to is None:
             saved = back_up(folder, at=now, newest=loaded.settings.bridge.keep_backups)
         else:
