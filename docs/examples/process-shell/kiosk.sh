@@ -69,7 +69,7 @@ take_key() {
     [ -d "$folder/tickets" ] || { fail PosOffline "The folder tickets is not there."; return 1; }
 }
 
-# Writes stdin as a file that is there whole, or not at all.
+# Writes stdin to a file atomically.
 put() {
     part=$folder/tickets/.$$.part
     cat >"$part" && sync "$part" && mv -f "$part" "$1"
