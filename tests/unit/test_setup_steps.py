@@ -8,7 +8,9 @@ from hypothesis import strategies as st
 from tests.support.fake_control import FakeControl
 from tillbridge.core.problems import OpenProblem
 from tillbridge.ledger.snapshot import StoreSnapshot
-from tillbridge.setup.draft import STEPS, Finding, findings_of, next_step, steps_of
+from tillbridge.setup.draft import STEPS, Draft, Finding, findings_of, next_step, steps_of
+from tillbridge.setup.pos import SAMPLE_MENU
+from tillbridge.setup.service import left_of_practice
 from tillbridge.status.document import document
 from tillbridge.status.overview import overview
 
@@ -73,3 +75,21 @@ def test_a_signed_delivery_is_told_before_the_first_order() -> None:
     order = _findings(StoreSnapshot(), delivered=True)["order"]
     assert not order.done
     assert order.text == "The ordering service reaches this bridge; no order has arrived yet."
+
+
+def test_what_is_good_for_practising_alone_opens_beside_a_real_service() -> None:
+    practised = Draft(
+        base_url="http://127.0.0.1:9000/v2",
+        pos={"adapter": "folder", "menu": SAMPLE_MENU},
+        public_url="http://127.0.0.1:8088",
+    )
+    assert left_of_practice(practised) == {}
+    assert left_of_practice(Draft(base_url="https://ordering.example.com/v2")) == {}
+    real = practised.with_answers(base_url="https://ordering.example.com/v2")
+    left = left_of_practice(real)
+    assert left["adapter"].text == "The till is still the sample till."
+    assert left["address"].text.endswith("for practising: http://127.0.0.1:8088")
+    own = real.with_answers(
+        pos={"adapter": "folder", "menu": "menu.csv"}, public_url="https://store-17.example.net"
+    )
+    assert left_of_practice(own) == {}

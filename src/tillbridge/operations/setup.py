@@ -122,6 +122,8 @@ async def show(work: Work, adapter: str = "") -> Answer:
     findings, is_starting, held = draft.findings(), False, False
     if running:
         findings, is_starting, held = await _found_running(work, proposal)
+    left = service.left_of_practice(draft)
+    findings, held = {**findings, **left}, held and "adapter" not in left
     steps = steps_of(findings)
     asks_for_store = not running and "sign_in" in draft.found
     asks_merchant = not running and "app" in draft.found and "sign_in" not in draft.found

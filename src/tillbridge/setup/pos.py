@@ -68,6 +68,7 @@ def columns_in(answers: Mapping[str, Any], base_dir: Path) -> ExportColumns | No
 
 
 _SAMPLE = Path("sample-till")
+SAMPLE_MENU = str(_SAMPLE / "export/menu.csv")
 
 
 def sample_till(base_dir: Path) -> dict[str, Any]:
@@ -89,7 +90,7 @@ def sample_till(base_dir: Path) -> dict[str, Any]:
         ) from failure
     return {
         "adapter": _USUAL,
-        "menu": str(_SAMPLE / "export/menu.csv"),
+        "menu": SAMPLE_MENU,
         "addons": str(_SAMPLE / "export/addons.csv"),
         "orders_dir": str(_SAMPLE / "orders"),
         "updates_dir": str(_SAMPLE / "updates"),

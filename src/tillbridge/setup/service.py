@@ -31,6 +31,7 @@ from tillbridge.service.client import ServiceLink, StoreLink
 from tillbridge.service.oauth import App
 from tillbridge.service.types import Store
 from tillbridge.setup.draft import Draft, Finding, done, not_done
+from tillbridge.setup.pos import SAMPLE_MENU
 from tillbridge.setup.proposal import SetupContext
 from tillbridge.stores.consent import (
     CallbackAnswer,
@@ -79,6 +80,21 @@ def _no_address(text: str) -> ConfigError:
 def is_practice(base_url: str) -> bool:
     """Whether a service is on this very machine, as the sandbox is."""
     return is_loopback(urlsplit(base_url).hostname or "")
+
+
+def left_of_practice(draft: Draft) -> dict[str, Finding]:
+    """Return the steps whose answers are good for the practice service alone, beside a real one."""
+    found: dict[str, Finding] = {}
+    if not draft.base_url or is_practice(draft.base_url):
+        return found
+    if draft.pos.get("menu") == SAMPLE_MENU:
+        text = _("The till is still the sample till.")
+        found["adapter"] = not_done(text, _("Choose your own till below."))
+    if is_practice(draft.public_url):
+        text = _("The public address is still the one for practising: {url}")
+        fix = _("Enter the address at which the internet reaches this machine.")
+        found["address"] = not_done(text, fix, url=draft.public_url)
+    return found
 
 
 async def reached(base_url: str) -> Finding:
