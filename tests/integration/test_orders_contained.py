@@ -79,7 +79,7 @@ async def test_a_delivery_that_cannot_be_taken_in_waits_and_the_others_are_taken
             [problem] = set_aside(life)
             assert problem.detail["step"] == "intake"
             # Between two tries there is no reason for the watchdog to end the process.
-            await life.until(lambda: life.flow.behind_since is None)
+            await life.until(lambda: life.flow.intake.behind_since is None)
             assert await life.row("ord_1") is None
             patch.undo()
             await life.until_told("ord_1", "accepted")

@@ -278,7 +278,7 @@ async def test_a_till_that_was_not_asked_for_a_cancelled_order_is_not_back(
 
         async def waits() -> bool:
             row = await life.row("ord_2")
-            return row is not None and row.attempts > 1 and not life.flow.pos_online
+            return row is not None and row.attempts > 1 and not life.flow.presence.online
 
         await life.until(waits)
         turned = list(harness.effects.presence)

@@ -30,7 +30,7 @@ async def test_an_order_the_till_was_offline_for_is_cancelled_when_its_time_is_u
         assert row.closed_at is not None
         assert row.ticket is TicketState.REFUSED
         harness.till.online = True
-        await life.until(lambda: life.flow.pos_online)
+        await life.until(lambda: life.flow.presence.online)
     assert harness.till.written == []
     assert harness.service.cancels[0][1] is ReasonCode.POS_OFFLINE
 

@@ -153,11 +153,11 @@ async def test_while_the_till_is_offline_orders_wait_and_then_come_in_order(
             await life.order(order_id)
         await life.until(lambda: life.row("ord_3"))
         await life.until(lambda: "pos.offline" in life.problems())
-        assert not life.flow.pos_online
+        assert not life.flow.presence.online
         assert harness.till.written == []
         harness.till.online = True
         await life.until_told("ord_3", "accepted")
-        await life.until(lambda: life.flow.pos_online)
+        await life.until(lambda: life.flow.presence.online)
         await life.until(lambda: "pos.offline" not in life.problems())
         health = await life.ledger.read(lambda each: get_fact(each, STORE, "pos_health"))
         assert health["online"] is True
@@ -275,7 +275,7 @@ async def test_nothing_is_written_to_the_till_that_the_ledger_could_not_note_bef
         harness.till.online = False
         await life.order("ord_1")
         await life.until(lambda: life.row("ord_1"))
-        await life.until(lambda: not life.flow.pos_online)
+        await life.until(lambda: not life.flow.presence.online)
         with monkeypatch.context() as full_disk:
             full_disk.setattr(life.ledger, "write", refuse)
             harness.till.online = True

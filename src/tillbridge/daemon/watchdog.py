@@ -171,7 +171,7 @@ def watchdog_of(manager: ServiceManager, bridge: Bridge) -> Watchdog:
         behind = {
             name: None if since is None else max(since, unwritable_at)
             for name, store in bridge.stores.items()
-            for since in (store.orders.behind_since,)
+            for since in (store.orders.intake.behind_since,)
         }
         return [
             ProgressCheck("writer", bridge.ledger.writing_since, _WRITER_S),

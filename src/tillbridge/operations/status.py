@@ -98,8 +98,8 @@ async def _facts(bridge: "Bridge") -> "BridgeFacts":
 
     snapshot = await bridge.ledger.read(take_snapshot)
     stores = bridge.settings.stores
-    seen = {name: found.orders.pos_seen_at for name, found in bridge.stores.items()}
-    took = {name: found.orders.pos_took_ms for name, found in bridge.stores.items()}
+    seen = {name: found.orders.presence.seen_at for name, found in bridge.stores.items()}
+    took = {name: found.orders.presence.took_ms for name, found in bridge.stores.items()}
     return BridgeFacts(
         version=tillbridge.__version__,
         running=bridge.is_running,

@@ -67,52 +67,32 @@ class OrdersFlow:
         self._checking = Worker("fallback", self._check_fallback, supervisor, clock)
         self._tidying = Worker("tidy", self.tidy, supervisor, clock)
         self._redispatching = Worker("dispatch", self._dispatch_again, supervisor, clock)
-        self._intake = Intake(context.settings, self._orders, self._effecting.wake)
+        self.intake = Intake(context.settings, self._orders, self._effecting.wake)
         self._notifier = ServiceNotifier(context, self._orders)
-        self._presence = PosPresence(context, self._orders, effects)
-        self._writer = TicketWriter(context, self._orders, self._presence)
-        self._presence.anything_to_write = self._writer.anything_to_write
-        self._presence.on_there = self._writer.pos_there
-        self._updates = UpdateReader(context, self._orders, self._presence)
-        self._reconciler = TicketReconciler(context, self._orders, self._presence, self._updates)
+        self.presence = PosPresence(context, self._orders, effects)
+        self._writer = TicketWriter(context, self._orders, self.presence)
+        self.presence.anything_to_write = self._writer.anything_to_write
+        self.presence.on_there = self._writer.pos_there
+        self._updates = UpdateReader(context, self._orders, self.presence)
+        self._reconciler = TicketReconciler(context, self._orders, self.presence, self._updates)
         self._reads_updates = context.pos.orders.reports_updates
         self._paper: PosRunner | None = self._writer.paper
         self._paper_ready: bool | None = None  # as was last logged
         # What happened since: the inbox, news of the POS, and the service that is back.
-        self.deliveries_arrived = self._intake.deliveries_arrived
+        self.deliveries_arrived = self.intake.deliveries_arrived
         self.updates_changed = self._updates.worker.wake
-        self.pos_changed = self._presence.worker.wake
+        self.pos_changed = self.presence.worker.wake
         self.service_back = self._notifier.service_back
-
-    @property
-    def pos_online(self) -> bool:
-        """Whether the POS can be reached, as far as is known."""
-        return self._presence.online
-
-    @property
-    def pos_seen_at(self) -> int | None:
-        """When the POS was last found there, ms since the epoch; None: not since the start."""
-        return self._presence.seen_at
-
-    @property
-    def pos_took_ms(self) -> int | None:
-        """How long the POS took to say that it is there; None: as above."""
-        return self._presence.took_ms
-
-    @property
-    def behind_since(self) -> float | None:
-        """Since when (monotonic, s) the inbox holds what is not processed; None: nothing waits."""
-        return self._intake.behind_since
 
     async def run(self) -> None:
         """Resume what is open, then work until cancelled. One step that fails stops no other."""
         attempt = self._orders.supervisor.attempt
-        await attempt("presence", self._presence.probe)
+        await attempt("presence", self.presence.probe)
         if self._reads_updates:
             await attempt("updates", self._updates.read)
         await self._resume()
-        workers = [self._intake.worker, self._writer.worker, *self._notifier.workers]
-        workers += [self._presence.worker, self._reconciler.worker]
+        workers = [self.intake.worker, self._writer.worker, *self._notifier.workers]
+        workers += [self.presence.worker, self._reconciler.worker]
         workers += [self._effecting, self._tidying, self._redispatching]
         if self._reads_updates:
             workers.append(self._updates.worker)
@@ -164,13 +144,13 @@ class OrdersFlow:
 
     async def _bring_about(self) -> None:
         """Bring about elsewhere what follows from deliveries; what fails is tried again."""
-        results = self._intake.results
+        results = self.intake.results
         while results:
             result = results.popleft()
             try:
                 event = None if result.change is None else result.change.event
                 if isinstance(event, events.CancelWanted):
-                    await self._presence.cancelled(event)
+                    await self.presence.cancelled(event)
                 self._effects.delivery_processed(result)
             except BaseException:
                 results.append(result)  # behind the others, which it must not hold up
@@ -216,7 +196,7 @@ class OrdersFlow:
         if row.service_state in state.FINAL:
             raise _refusal(row, _("Order {order} is already closed."), _LOOK)
         wanted = cancellation(ByPerson(code, by))
-        await self._presence.cancelled(wanted)
+        await self.presence.cancelled(wanted)
         await self._orders.commit(order_id, wanted)
         return _("Order {order} is being cancelled.").format(order=display_name(row))
 
