@@ -188,15 +188,15 @@ class LinkMonitor:
             self._called_at = self._bridge.clock.monotonic()
             self._note_contact(contact)
         self._report(contact)
-        guarded, failure = is_guarded(contact.operation), contact.failure
-        if guarded and failure is not None and failure.code == NOT_INTEGRATED:
+        failure = contact.failure
+        if failure is not None and failure.code == NOT_INTEGRATED and is_guarded(contact.operation):
             self.block(NOT_INTEGRATED)
             self.on_unsure()
         self._bridge.metrics.called(self._store, contact)
         well = contact.ok and not isinstance(failure, ConsentLost)
         if well and not self._well:
             self.on_back()
-            if guarded:  # whoever reads integrations already knows
+            if is_guarded(contact.operation):  # whoever reads integrations already knows
                 self.on_unsure()
         self._well = well
 
