@@ -322,11 +322,12 @@ def _storable(_scope: Scope, found: Iterable[Found]) -> None:
 @pytest.fixture(scope="module")
 def bench(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Bench]:
     # Thousands of tracebacks, each drawn for a person, take longer than what is tested.
+    before = structlog.get_config()
     structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(50))
     found = Bench(tmp_path_factory.mktemp("hostile"))
     yield found
     found.close()
-    structlog.reset_defaults()
+    structlog.configure(**before)
 
 
 @settings(suppress_health_check=list(HealthCheck))
