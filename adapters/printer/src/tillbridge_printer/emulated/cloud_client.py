@@ -5,7 +5,7 @@ import json
 import threading
 import zlib
 from dataclasses import dataclass, field
-from functools import cache
+from functools import cache, cached_property
 from urllib.parse import quote
 
 from tillbridge_printer.raster import glyph_of
@@ -13,7 +13,7 @@ from tillbridge_printer.raster import glyph_of
 _POLL_S = 0.05
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Picture:
     """A ticket as it was fetched: its PNG, and its dots as rows of bits."""
 
@@ -21,7 +21,7 @@ class Picture:
     width: int
     rows: tuple[int, ...]
 
-    @property
+    @cached_property
     def text(self) -> str:
         """Return what the lines say, read letter by letter off the dots.
 

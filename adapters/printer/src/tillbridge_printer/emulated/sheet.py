@@ -1,7 +1,9 @@
 """Paper of an emulated printer: what stands on it as text, and as a picture of grey dots."""
 
 import zlib
+from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import cache
 
 from tillbridge_printer.raster import glyph_of
 
@@ -86,17 +88,25 @@ class Sheet:
 
 
 def _draw(rows: list[bytearray], letter: str, left: int, look: Look) -> None:
-    """Draw an 8 by 16 glyph in a cell of 12 by 24, each dot a half more each way, softened."""
+    for row, dots in zip(rows, _cell(letter, look), strict=True):
+        row[left : left + len(dots)] = dots[: max(0, len(row) - left)]
+
+
+@cache
+def _cell(letter: str, look: Look) -> Sequence[bytes]:
+    """Return an 8 by 16 glyph in a cell of 12 by 24, each dot a half more each way, softened."""
     glyph, width = glyph_of(letter)
     bits = [[row >> (width - 1 - x) & 1 for x in range(width)] for row in glyph]
     if look.bold:
         bits = [[at or (x > 0 and row[x - 1]) for x, at in enumerate(row)] for row in bits]
-    for y in range(CELL_HEIGHT * look.tall):
-        for x in range(CELL_WIDTH * look.wide):
-            ink = _ink(bits, x / look.wide, y / look.tall)
-            at = left + x
-            if at < len(rows[y]):
-                rows[y][at] = _WHITE - ink if not look.invert else ink
+    paper = 0 if look.invert else _WHITE
+    return [
+        bytes(
+            abs(paper - _ink(bits, x / look.wide, y / look.tall))
+            for x in range(CELL_WIDTH * look.wide)
+        )
+        for y in range(CELL_HEIGHT * look.tall)
+    ]
 
 
 def _ink(bits: list[list[int]], x: float, y: float) -> int:
