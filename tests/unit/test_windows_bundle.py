@@ -49,6 +49,7 @@ def _can_fetch(folder: Path) -> bool:
     return subprocess.run(command, capture_output=True, check=False).returncode == 0
 
 
+@pytest.mark.xdist_group("windows bundle")
 def test_every_requirement_of_the_lock_is_in_the_bundle(
     program: types.ModuleType, bundle: Path
 ) -> None:
@@ -74,6 +75,7 @@ def test_every_requirement_of_the_lock_is_in_the_bundle(
     assert ours == {"program/tillbridge"} | {f"program/tillbridge_{till}" for till in tills}
 
 
+@pytest.mark.xdist_group("windows bundle")
 def test_the_bundle_holds_what_its_scripts_and_its_readme_name(bundle: Path) -> None:
     with zipfile.ZipFile(bundle) as archive:
         names = {name.partition("/")[2]: name for name in archive.namelist()}
