@@ -78,10 +78,7 @@ def answer_verdict(seen: Exchange) -> Finding:
             _("The ordering service has a failure of its own ({status}).").format(
                 status=seen.status
             ),
-            _(
-                "Wait. If it lasts, ask the ordering service's support. Orders that arrive "
-                "reach the till."
-            ),
+            _("Wait. If it lasts, ask the ordering service's support."),
             **details,
         )
     if 300 <= seen.status < 400 or not _is_envelope(seen.body):
