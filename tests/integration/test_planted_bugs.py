@@ -451,6 +451,24 @@ def test_a_case_is_not_read_as_expected_with_a_time_that_is_none(
     assert "reads datetime.datetime(2026, 1, 2, 0, 0), a datetime: times are whole milli" in out
 
 
+def test_a_secret_that_a_program_writes_is_found_and_not_shown(tmp_path: Path) -> None:
+    folder = make_package("mytill", tmp_path, kind="process").folder
+    rig = folder / "rig.py"
+    kept = '"api_key": "key-of-the-till", "folder": str(self.folder)'
+    rig.write_text(rig.read_text("utf-8").replace('"folder": str(self.folder)', kept), "utf-8")
+    only = ["declares", "reads"]
+    assert check_kit(find_kit(str(folder)), only=only).passed
+    program = folder / "mytill.py"
+    told = '    till = Mytill(Path(hello["base_dir"])'
+    shown = f'    sys.stderr.write(hello["options"].get("api_key", "") + "\\n")\n{told}'
+    program.write_text(program.read_text("utf-8").replace(told, shown), "utf-8")
+    results = check_kit(find_kit(str(folder)), only=["reads", "content"]).report.results
+    assert [each.outcome for each in results] == [Outcome.FAILED] * 2
+    for each in results:
+        assert "the adapter writes to stderr the secret in the option api_key" in each.text
+        assert "key-of-the-till" not in each.text + each.fix
+
+
 def test_a_case_whose_options_do_not_fit_is_told_in_words(tmp_path: Path) -> None:
     kit = find_kit(str(make_package("no_case", tmp_path, kind="http").folder))
     case = tmp_path / "no_case/tests/cases/plain/case.toml"

@@ -251,7 +251,10 @@ def copied_case(case: Case) -> Iterator[tuple[Path, dict[str, Any], list[str]]]:
 
 
 def run_case(adapter: Adapter, case: Case) -> str:
-    """Return the difference between the reading and the expected one; "" if there is none."""
+    """Return the difference between the reading and the expected one; "" if there is none.
+
+    Raises ValueError for options that do not fit the adapter.
+    """
     path = case.folder / EXPECTED
     found = read_case(adapter, case)
     try:
@@ -261,7 +264,10 @@ def run_case(adapter: Adapter, case: Case) -> str:
     except (OSError, ValueError) as failure:
         return f"{path}: {failure}"
     if "options" in found and "options" not in expected:
-        return f"The options in case.toml do not fit the adapter: {found['options']['error']}"
+        raise ValueError(
+            f"{case.folder.name}: The options in case.toml do not fit the adapter: "
+            f"{found['options']['error']}"
+        )
     try:
         now = written(found)
     except ValueError as odd:

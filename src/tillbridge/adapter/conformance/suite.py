@@ -332,6 +332,7 @@ def judged(check: Check, look: Callable[[], str], witness: Witness) -> CheckResu
                 )
     if outcome is Outcome.FAILED and (words := witness.last_words()):
         text += f"\nThe program wrote last: {words}"
+    witness.heard_program()
     if witness.leaks:
         outcome = Outcome.FAILED
         text = "\n".join([f"{'; '.join(witness.leaks)}.", *([text] if fix else [])])

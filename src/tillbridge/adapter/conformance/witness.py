@@ -156,6 +156,10 @@ class Witness:
         elif isinstance(said, Health):
             self.saw(said.detail, "says in Health.detail")
 
+    def heard_program(self) -> None:
+        """Note a secret in what the adapter's own program writes to stderr."""
+        self.saw(self._said(), "writes to stderr")
+
     def without_secrets(self, text: str) -> str:
         """Return a text that may be shown."""
         for value, option in self._secrets.items():
@@ -254,9 +258,10 @@ def told_by(stderr: str, program: Iterable[Path]) -> tuple[str, str]:
             block.append((f"{named[1]}:{named[2]}", at))
     if not block:
         return "", "\n".join(lines[-_MOST_WORDS:])
-    # Python alone tells the innermost line last.
-    place, at = block[0 if ".py:" in block[0][0] else -1]
-    return place, "\n".join(lines[max(0, at - 1) :][:_MOST_WORDS])
+    # Python alone tells the innermost line last, and what went wrong after it.
+    is_python = ".py:" in block[0][0]
+    place, at = block[0 if is_python else -1]
+    return place, "\n".join(lines[at if is_python else max(0, at - 1) :][:_MOST_WORDS])
 
 
 def _line_of(path: Path, method: str) -> int:

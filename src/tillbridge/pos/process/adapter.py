@@ -80,7 +80,9 @@ class ProcessOptions(api.AdapterOptions):
         ),
     )
     options: dict[str, Any] = Field(
-        default_factory=dict, description="What the program is told at its start; its own affair."
+        default_factory=dict,
+        repr=False,  # a key may be among them
+        description="What the program is told at its start; its own affair.",
     )
     capabilities: tuple[Capability, ...] = Field(
         ("catalogue", "tickets", "health"),

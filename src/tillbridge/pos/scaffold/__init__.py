@@ -35,7 +35,7 @@ def make_package(name: str, folder: Path, kind: str = "files") -> MadePackage:
     """
     if kind not in KINDS:
         raise ConfigError(
-            _("“{kind}” is not a kind of adapter.").format(kind=repr(kind)),
+            _("“{kind}” is not a kind of adapter.").format(kind=kind),
             fix=_("Choose from: {kinds}.").format(kinds=", ".join(KINDS)),
         )
     if not _NAME.fullmatch(name):
