@@ -156,10 +156,10 @@ def all_rows(connection: Connection, query: Select[T]) -> list[T]:
         return list(session.scalars(query))
 
 
-def first_row(connection: Connection, query: Select[T]) -> T | None:
-    """Return the first row found, detached, or None."""
+def first_row(connection: Connection, query: Select[T], **parameters: object) -> T | None:
+    """Return the first row found, detached, or None; `parameters` are of its `bindparam`s."""
     with Session(connection) as session:
-        return session.scalars(query).first()
+        return session.scalars(query, parameters).first()
 
 
 def among(column: SQLCoreOperations[Any], values: Collection[Any]) -> ColumnElement[bool]:

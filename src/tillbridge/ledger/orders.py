@@ -9,7 +9,18 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
-from sqlalchemy import Connection, and_, case, exists, func, or_, select, update
+from sqlalchemy import (
+    BindParameter,
+    Connection,
+    and_,
+    bindparam,
+    case,
+    exists,
+    func,
+    or_,
+    select,
+    update,
+)
 from sqlalchemy.dialects.sqlite import insert
 from sqlalchemy.sql import ColumnElement
 from sqlmodel import col
@@ -107,6 +118,23 @@ _PAPER = (ON_PAPER, PERHAPS_ON_PAPER_ONLY)
 
 _OLDEST_FIRST = (col(OrderRow.received_at), col(OrderRow.order_id))
 _SAME_NUMBER = 20  # orders of different days or stores
+# The queries of every step of an order are made once: making one costs ten times its execution.
+_OF_STORE: BindParameter[str] = bindparam("of_store")
+_OF_ORDER: BindParameter[str] = bindparam("of_order")
+_ORDER = select(OrderRow).where(
+    col(OrderRow.store) == _OF_STORE, col(OrderRow.order_id) == _OF_ORDER
+)
+_NEW_ENTRY = insert(LogEntry)
+_LAST_AT = (
+    select(col(LogEntry.at))
+    .where(
+        col(LogEntry.store) == _OF_STORE,
+        col(LogEntry.order_id) == _OF_ORDER,
+        col(LogEntry.event) == bindparam("of_event"),
+    )
+    .order_by(col(LogEntry.id).desc())
+    .limit(1)
+)
 _NEWEST_FIRST = (col(OrderRow.received_at).desc(), col(OrderRow.order_id))
 
 
@@ -129,7 +157,7 @@ def update_order(connection: Connection, store: str, order_id: str, at: int, **v
 
 def get_order(connection: Connection, store: str, order_id: str) -> OrderRow | None:
     """Return the order, or None."""
-    return first_row(connection, select(OrderRow).filter_by(store=store, order_id=order_id))
+    return first_row(connection, _ORDER, of_store=store, of_order=order_id)
 
 
 def find_called(connection: Connection, name: str) -> list[OrderRow]:
@@ -229,7 +257,7 @@ def log_event(
 ) -> None:
     """Add an entry to the order's log."""
     entry = {"store": store, "order_id": order_id, "at": at, "event": event, "detail": detail}
-    connection.execute(insert(LogEntry).values(entry))
+    connection.execute(_NEW_ENTRY, entry)
 
 
 def read_log(connection: Connection, store: str, order_id: str) -> list[LogEntry]:
@@ -246,8 +274,7 @@ def event_of(entries: Sequence[LogEntry]) -> str:
 
 def last_at(connection: Connection, store: str, order_id: str, event: str) -> int | None:
     """Return when `event` last happened to the order (ms since the epoch); None: never."""
-    found = select(col(LogEntry.at)).filter_by(store=store, order_id=order_id, event=event)
-    return connection.scalar(found.order_by(col(LogEntry.id).desc()).limit(1))
+    return connection.scalar(_LAST_AT, {"of_store": store, "of_order": order_id, "of_event": event})
 
 
 # -- pages of orders
