@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from tests.simulation.service import FINAL
+from tillbridge.core.errors import LedgerLocked
 
 if TYPE_CHECKING:
     from tests.simulation.simulation import Simulation
@@ -84,6 +85,17 @@ FAULTS: Mapping[str, Callable[[random.Random], dict[str, Any]]] = {
     "tokens": lambda rng: {},
     "jump": lambda rng: {"seconds": rng.choice((-7200.0, -40.0, 30.0, 900.0, 86400.0))},
     "forged": lambda rng: {},
+    "consent": lambda rng: {"seconds": round(rng.uniform(5, 90), 1)},
+    "deploy": lambda rng: {
+        "seconds": rng.choice((1.0, 2.5, 20.0)),
+        "pick": rng.randrange(100),
+        "pushing": rng.random() < 0.7,
+    },
+    "settings": lambda rng: {
+        "what": rng.choice(("live", "restart", "broken")),
+        "seconds": round(rng.uniform(2, 40), 1),
+    },
+    "second": lambda rng: {},
 }
 
 
@@ -148,6 +160,14 @@ def cancelled_for_a_reason(sim: "Simulation", order: Any) -> None:
 def forged_is_refused(sim: "Simulation", status: int) -> None:
     if status in range(200, 300):
         sim.violated("1 signature", "a delivery with a wrong signature was taken")
+
+
+# -- 7. One bridge has the ledger
+
+
+def second_ends(sim: "Simulation", failure: BaseException | None) -> None:
+    if not isinstance(failure, LedgerLocked):
+        sim.violated("7 one writer", f"a second bridge was not refused the ledger: {failure!r}")
 
 
 # -- 4. No menu is wiped by a bad export

@@ -388,6 +388,7 @@ class SimDaemon(daemon._Daemon):  # type: ignore[misc]  # Any, as its module
             machine = _machines[-1]
             machine.bridge, machine.receiver = self._bridge, self._receiver
             machine.connections = self._connections
+            machine.reload = self._reloading.wake
             machine.is_ready = True
             try:
                 yield
@@ -414,6 +415,7 @@ class Machine:
         self.bridge: Bridge | None = None
         self.receiver: Receiver | None = None
         self.connections: Any = None
+        self.reload: Callable[[], None] = lambda: None
         self.is_ready = False
         self.locks: list[LedgerLock] = []
         self.starts = 0
@@ -427,19 +429,39 @@ class Machine:
         self.task = self.loop.create_task(self._live(), context=self.process.context.copy())
 
     async def _live(self) -> None:
-        path = self.folder / "bridge.toml"
-        key = f"{path} {self.config}"
         self.restarts = RestartController()
         self.restarts.begin()
         try:
-            path.write_text(self.config)
-            if key not in _loaded:
-                _loaded[key] = load(path)
-            await daemon.live(_loaded[key], self.restarts, HeldAddress(), ServiceManager())
+            self.write_settings(self.config)
+            await self._run(self.restarts)
         except Exception as failure:  # noqa: BLE001 -- the program ends with it
             self.sim.ended(self, failure)
         else:
             self.sim.ended(self, None)
+
+    def write_settings(self, text: str) -> None:
+        """Let somebody write the file, and tell the bridge."""
+        (self.folder / "bridge.toml").write_text(text)
+        if self.running:
+            self.reload()
+
+    async def _run(self, restarts: RestartController) -> None:
+        path = self.folder / "bridge.toml"
+        key = f"{path} {self.config}"
+        if key not in _loaded:
+            _loaded[key] = load(path)
+        await daemon.live(_loaded[key], restarts, HeldAddress(), ServiceManager())
+
+    async def start_second(self) -> BaseException | None:
+        """Start another bridge by mistake; return why it ended, None where it goes on."""
+        process, restarts = Process("second"), RestartController()
+        restarts.begin()
+        task = self.loop.create_task(self._run(restarts), context=process.context.copy())
+        await asyncio.wait({task}, timeout=2.0)
+        failure = task.exception() if task.done() else None
+        process.alive = False
+        process.context.run(self._kill, process)
+        return failure
 
     @property
     def running(self) -> bool:

@@ -12,7 +12,9 @@ from unittest.mock import patch
 
 from tillbridge.adapter import PosFailure
 from tillbridge.core.clock import Clock
-from tillbridge.core.errors import RateLimited, ServiceError, Unauthorised
+from tillbridge.core.errors import ConsentLost, RateLimited, ServiceError, Unauthorised
+from tillbridge.core.problems import Scope
+from tillbridge.ledger.database import LedgerLock
 from tillbridge.ledger.ledger import Ledger
 from tillbridge.ledger.models import Delivery
 from tillbridge.ledger.problems import ProblemTracker
@@ -336,6 +338,52 @@ def secrets_are_logged() -> Patches:
         return await real(self, refresh_token)
 
     return [patch.object(oauth, "refresh", refresh)]
+
+
+@mutant
+def a_lost_consent_is_taken_for_a_refusal() -> Patches:
+    notifier = _module("orders.notifier")
+    real = notifier.waits
+    return [
+        patch.object(notifier, "waits", lambda f: not isinstance(f, ConsentLost) and real(f)),
+    ]
+
+
+@mutant
+def a_job_lost_in_a_deploy_is_taken_for_done() -> Patches:
+    push = _module("menu.push")
+
+    async def settled(*_args: Any) -> Any:
+        return push.Reply("success")
+
+    return [patch.object(push, "_by_sync_status", settled)]
+
+
+@mutant
+def settings_that_are_mended_are_still_a_problem() -> Patches:
+    found = Scope("", frozenset({"config.restart_needed"}))
+    return [patch.object(_module("daemon.reload"), "_FILE", found)]
+
+
+@mutant
+def two_bridges_at_once() -> Patches:
+    def init(self: Any, _data_dir: Any) -> None:
+        self._lock = SimpleNamespace(release=lambda: None)
+
+    return [patch.object(LedgerLock, "__init__", init)]
+
+
+@mutant
+def changes_are_published_as_their_committers_go_on() -> Patches:
+    real, number = OrdersFlow._dispatch, iter(range(10**9))
+
+    def dispatch(self: OrdersFlow, change: Any) -> None:
+        if next(number) % 3:
+            real(self, change)
+        else:
+            asyncio.get_running_loop().call_later(0.2, real, self, change)
+
+    return [patch.object(OrdersFlow, "_dispatch", dispatch)]
 
 
 # -- problems and the storefront

@@ -160,6 +160,8 @@ class Service:
     def consented(self) -> str:
         """Let the merchant consent; return the code of the redirect."""
         self.consent = True
+        self.access.clear()
+        self.refresh.clear()
         code = self.next_id("code")
         self.codes.add(code)
         return code
@@ -306,10 +308,10 @@ class Service:
 
     def _refresh(self, body: Any) -> Any:
         _only(body, {"grant_type", "refresh_token"})
-        if self._now() >= self.refresh.get(body["refresh_token"], 0.0):
-            raise Refusal(400, "auth.invalid_grant")
         if not self.consent:
             raise Refusal(403, "auth.consent_revoked")
+        if self._now() >= self.refresh.get(body["refresh_token"], 0.0):
+            raise Refusal(400, "auth.invalid_grant")
         return self._access()
 
     def _access(self) -> dict[str, Any]:

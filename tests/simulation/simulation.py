@@ -438,6 +438,75 @@ accept = "{chosen["accept"]}"
         headers = {"X-Service-Signature": "0" * 64, "X-Service-Delivery-Id": "evil"}
         invariants.forged_is_refused(self, await self.machine.deliver(headers, order.encode()))
 
+    def do_consent(self, seconds: float) -> None:
+        """Let the merchant withdraw the consent for a while."""
+        if self.healed or not self.service.consent:
+            return
+        self._fault("consent", seconds=seconds)
+        self.service.consent = False
+        self.later(seconds, self._consent)
+
+    async def _consent(self) -> None:
+        """Let a technician connect the store until the bridge has the merchant's consent."""
+        asked = {"store": "main"}
+        begun: dict[str, Any] | None = None
+        try:
+            begun = await self.machine.perform("connect", asked, STAFF)
+        except BridgeError as failure:
+            self.note("staff", did="connect", failed=str(failure))
+        process = self.machine.process
+        if begun is not None and process is not None:
+            query = {"code": self.service.consented(), "state": begun["state"]}
+            returned = self.machine.connections.returned(query)
+            task = self.loop.create_task(returned, context=process.context.copy())
+            while not task.done() and process.alive:
+                await asyncio.sleep(0.1)
+            self.note("staff", did="connect")
+        self.later(20.0, self._look_at_consent)
+
+    def _look_at_consent(self) -> None:
+        open_now = [code for (code,) in self.machine.rows("SELECT code FROM problems")]
+        if not self.service.consent or any(each.startswith("consent.") for each in open_now):
+            self._happens(self._consent)
+
+    def do_deploy(self, seconds: float, pick: int, pushing: bool) -> None:
+        """Let the service be away for a new release, which knows no job any more."""
+        if self.healed:
+            return
+        self._fault("deploy", seconds=seconds, pushing=pushing)
+        if pushing and (item := self._item(pick)):
+            self.till.items[item.external_id] = replace(item, price=item.price + 7)
+            self._happens(lambda: self._asked("menu.push", store="main", full=True))
+        self.later(1.5, self._deployed, seconds)
+
+    def _deployed(self, seconds: float) -> None:
+        if not self.healed:
+            self.network.weather.down = True
+            self.service.jobs.clear()
+            self.later(seconds, setattr, self.network.weather, "down", False)
+
+    def do_settings(self, what: str, seconds: float) -> None:
+        """Let somebody change the settings of a running bridge, and back."""
+        good = self.machine.config
+        changed = {
+            "live": good.replace("[bridge]", "[bridge]\nkeep_backups = 3"),
+            "restart": good.replace("poll_s = ", "poll_s = 1"),
+            "broken": good[: len(good) // 2],
+        }
+        self._fault("settings", what=what, seconds=seconds)
+        self.machine.write_settings(changed[what])
+        self.later(seconds, self.machine.write_settings, good)
+
+    async def do_second(self) -> None:
+        """Let somebody start the bridge twice."""
+        process = self.machine.process
+        if self.healed or not self.machine.running:
+            return
+        self._fault("second")
+        failure = await self.machine.start_second()
+        if self.machine.is_ready and self.machine.process is process:
+            invariants.second_ends(self, failure)
+
     def _item(self, pick: int) -> Item | None:
         items = list(self.till.items.values())
         return items[pick % len(items)] if items else None
