@@ -4,6 +4,7 @@ import json
 import shutil
 from pathlib import Path
 
+from tests.support.bridge_process import until
 from tests.support.world import World
 
 
@@ -100,3 +101,25 @@ async def test_a_back_up_to_another_folder_and_none_of_nothing(shop: World, tmp_
     code, out, err = await shop.bridge.run("backup")
     assert code == 1
     assert "no database" in err
+
+
+async def test_a_backup_is_restored_on_the_page_and_nothing_is_written_twice(shop: World) -> None:
+    before = await shop.order("p1")
+    await shop.reaches(before, "accepted")
+    saved = await backed_up(shop)
+    since = await shop.order("p2")
+    await shop.reaches(since, "accepted")
+    page = f"http://127.0.0.1:{shop.page_port}"
+    path = f"{page}/settings/backup/{saved.name}/restore"
+    async with shop.http.get(path) as answer:
+        assert "Kept: 1 order that arrived since" in await answer.text()
+    async with shop.http.post(path, headers={"Origin": page}) as answer:
+        assert "restarts with the backup" in await answer.text()
+    await until("it runs again", lambda: len(shop.bridge.events("bridge.ready")) > 1)
+    another = await shop.order("p3")
+    await shop.reaches(another, "accepted")
+    assert shop.till.tickets() == sorted([before, since, another])
+    async with shop.http.get(f"{page}/diagnostics/audit") as answer:
+        assert f"restored the backup {saved.name}" in await answer.text()
+    async with shop.http.get(f"{page}/settings/backup") as answer:
+        assert "ledger.db.replaced-" in await answer.text()

@@ -12,17 +12,19 @@ from typing import Any, cast
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from sqlalchemy import insert
 
 from tests.support.ledger_harness import opened
 from tests.support.page_harness import FakeTrail
 from tillbridge.config import load
 from tillbridge.core.actor import Actor, Role
 from tillbridge.core.clock import Clock
-from tillbridge.core.errors import ConfigError
+from tillbridge.core.errors import BridgeError, ConfigError
 from tillbridge.core.operation import Dispatcher
 from tillbridge.daemon.reload import RestartController
 from tillbridge.ledger.backup import back_ups
 from tillbridge.ledger.ledger import Ledger
+from tillbridge.ledger.models import OrderRow, StoreOverride
 from tillbridge.ledger.vault import vault_name
 from tillbridge.operations.setup import Setup
 from tillbridge.setup.form_values import FormField, fields_of, shown, value_of
@@ -360,3 +362,59 @@ def test_what_a_form_shows_of_a_value_is_that_value(
         assert value not in repr(changes)
         return
     assert value_of(field, shown(field, value)) == value
+
+
+async def test_a_backup_says_what_it_holds_and_what_restoring_it_costs(page: Page) -> None:
+    def order(number: int, at: int) -> dict[str, Any]:
+        states = {"ticket": "written", "desired_state": "accepted", "service_state": "accepted"}
+        row = {"store": "main", "order_id": f"o{number}", "payload": "{}", "received_at": at}
+        return {**row, **states}
+
+    def off_sale(item: str) -> dict[str, Any]:
+        return {"store": "main", "external_id": item, "by": "anna", "at": 1}
+
+    now = Clock().now_ms()
+    await page.ledger.write(lambda c: c.execute(insert(OrderRow), [order(1, now - 60_000)]))
+    await page.ledger.write(lambda c: c.execute(insert(StoreOverride), [off_sale("cola")]))
+    await page.ledger.put_fact("main", "service_store_name", "Main Street", at=now)
+    await page.ledger.put_fact("", "running", {"version": "1.2"}, at=now)
+    made = await page.ask("ledger.backup")
+    name = Path(made["path"]).name
+    later = [order(2, now + 60_000), order(3, now + 60_000)]
+    await page.ledger.write(lambda c: c.execute(insert(OrderRow), later))
+    await page.ledger.write(lambda c: c.execute(insert(StoreOverride), [off_sale("soup")]))
+    held = await page.ask("ledger.contents", backup=name)
+    assert (held["version"], held["stores"], held["orders"]) == ("1.2", ["Main Street"], 1)
+    assert (held["orders_since"], held["back_on_sale"]) == (2, 1)
+    assert (await page.ask("config.show"))["backups"][0]["replaced"] is False
+
+
+async def test_only_a_sound_backup_of_this_bridge_is_restored(page: Page) -> None:
+    for name in ("ledger-1.db", "../ledger.db", "/etc/passwd"):
+        with pytest.raises(ConfigError, match="no backup"):
+            await page.ask("ledger.restore", backup=name)
+    saved = Path((await page.ask("ledger.backup"))["path"])
+    saved.write_bytes(b"SQLite format 3" + bytes(5000))
+    with pytest.raises(ConfigError, match="not an intact database"):
+        await page.ask("ledger.restore", backup=saved.name)
+    assert not page.restarts.again
+
+
+async def test_a_restore_is_taken_back_where_the_bridge_cannot_start_with_it(page: Page) -> None:
+    await page.ledger.put_fact("main", "mood", "before", at=1)
+    saved = Path((await page.ask("ledger.backup"))["path"])
+    await page.ledger.put_fact("main", "mood", "since", at=2)
+    answer = await page.ask("ledger.restore", backup=saved.name)
+    assert answer["ok"]
+    assert page.restarts.again
+    folder = page.ledger.data_dir
+
+    async def mood() -> str:
+        async with opened(folder) as ledger:
+            return str(await ledger.get_fact("main", "mood"))
+
+    await page.ledger.close()
+    await page.restarts.between_runs(lambda: None)
+    assert await mood() == "before"
+    assert page.restarts.undo(BridgeError("The port is taken."))
+    assert await mood() == "since"

@@ -15,6 +15,7 @@ PARTS = {
     "code": "pos.offline",
     "section": "alerts",
     "user": "anna",
+    "backup": "ledger-1.db",
 }
 # Not in the registry, or another look of what is.
 BESIDE = (

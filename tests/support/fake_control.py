@@ -627,6 +627,8 @@ PERFORMED: dict[str, Callable[..., Awaitable[Answer]]] = {
     "users.save": lambda control, **given: control.settings.save_user(**given),
     "users.remove": lambda control, user: control.settings.remove_user(user),
     "ledger.backup": lambda control: control.settings.back_up(),
+    "ledger.contents": lambda control, **given: control.settings.contents(**given),
+    "ledger.restore": lambda control, **given: control.settings.restore(**given),
     "connect": lambda control, store, reintegrate, store_id, email: control.connect(
         store, reintegrate=reintegrate, store_id=store_id, email=email
     ),

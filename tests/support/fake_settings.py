@@ -25,6 +25,7 @@ class FakeSettings:
             "writable": True,
             "newer_version": "",
             "restarting": False,
+            "refused": None,
             "restart": [],
             "unusable": "",
             "store": "",
@@ -75,6 +76,21 @@ class FakeSettings:
     async def back_up(self) -> Answer:
         return self._told("back up")
 
+    async def contents(self, backup: str) -> Answer:
+        return {
+            "file": backup,
+            "at": "2026-11-21T04:00:00Z",
+            "version": "0.1",
+            "stores": list(self.shown["stores"].values()),
+            "orders": 1204,
+            "orders_since": 131,
+            "entries_since": 42,
+            "back_on_sale": 3,
+        }
+
+    async def restore(self, backup: str) -> Answer:
+        return self._told("restore", backup)
+
 
 def full_settings(settings: FakeSettings, text: str) -> None:
     """Let every page of settings show something; `text` is from outside."""
@@ -96,7 +112,11 @@ def full_settings(settings: FakeSettings, text: str) -> None:
         "newer_version": "9.9.9",
         "stores": {"main": text, "second": "Harbour"},
         "users": [{"name": "anna", "role": "technician"}, {"name": text, "role": "staff"}],
-        "backups": [{"file": f"ledger-{n}.db", "bytes": 1 << 20, "at": at} for n in range(3)],
+        "backups": [
+            {"file": f"ledger-{n}.db", "bytes": 1 << 20, "at": at, "replaced": n == 2}
+            for n in range(3)
+        ],
+        "refused": {"text": text, "fix": text},
         "next": [
             {"name": name, "done": name == "password"}
             for name in ("hours", "alerts", "password", "tablet", "backup", "service")

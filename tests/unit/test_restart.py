@@ -3,6 +3,8 @@
 import asyncio
 import socket
 
+import pytest
+
 from tillbridge.core.errors import BridgeError
 from tillbridge.daemon.reload import RestartController
 from tillbridge.web.listener import HeldAddress
@@ -53,6 +55,23 @@ async def test_a_life_that_cannot_be_is_taken_back_and_one_that_is_stays() -> No
     assert restarts.refused is None
     restarts.ready()
     assert not restarts.undo(failure)
+
+
+async def test_what_is_asked_for_between_two_lives_is_done_once_and_its_failure_told() -> None:
+    restarts, done = RestartController(), list[str]()
+    await restarts.between_runs(lambda: None)  # nothing was asked for
+    restarts.restart(nothing, between=lambda: done.append("restored"))
+    await restarts.between_runs(lambda: done.append("alive"))
+    await restarts.between_runs(lambda: None)
+    assert sorted(done) == ["alive", "restored"]
+
+    def fail() -> None:
+        raise BridgeError("The disk is full.")
+
+    restarts.begin()
+    restarts.restart(nothing, between=fail)
+    with pytest.raises(BridgeError, match="disk is full"):
+        await restarts.between_runs(lambda: None)
 
 
 async def test_whoever_comes_between_two_lives_waits() -> None:

@@ -94,6 +94,7 @@ def _shown(keys: Collection[str], most: int = 5) -> str:
 Undo = Callable[[BridgeError], None]
 
 _GRACE_S = 0.5
+_ALIVE_S = 5.0
 
 
 class RestartController:
@@ -105,6 +106,7 @@ class RestartController:
         self.is_ready = False  # the current run serves
         self._stopped = False
         self._undo: Undo | None = None
+        self._between: Callable[[], None] | None = None
         self._ending: asyncio.TimerHandle | None = None
         # Why the run that was asked for could not be, for the page.
         self.refused: BridgeError | None = None
@@ -119,10 +121,13 @@ class RestartController:
         self.again = False
         self.end.set()
 
-    def restart(self, undo: Undo, *, connect: str = "") -> None:
+    def restart(
+        self, undo: Undo, *, connect: str = "", between: Callable[[], None] | None = None
+    ) -> None:
         """End, and begin anew with what the file says now; `undo` is for a run that cannot be.
 
-        `connect` is the store that is connected then.
+        `connect` is the store that is connected then. `between` is called in a thread while
+        nothing uses the ledger; where it raises BridgeError, that is undone too.
         """
         if self._stopped or self.again:
             return
@@ -130,8 +135,20 @@ class RestartController:
         self.refused = None
         self.to_connect = connect
         self._undo = undo
+        self._between = between
         # The answer to whoever asked for it, and what their browser fetches next, come first.
         self._ending = asyncio.get_running_loop().call_later(_GRACE_S, self.end.set)
+
+    async def between_runs(self, alive: Callable[[], None]) -> None:
+        """Do what was asked for between two runs, telling that it goes on. Raises BridgeError."""
+        work, self._between = self._between, None
+        if work is None:
+            return
+        doing = asyncio.create_task(asyncio.to_thread(work))
+        while not doing.done():
+            await asyncio.wait({doing}, timeout=_ALIVE_S)
+            alive()
+        doing.result()
 
     def begin(self) -> None:
         """Note that another run begins."""

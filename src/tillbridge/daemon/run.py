@@ -432,6 +432,7 @@ async def _run(loaded: LoadedSettings, ask_to_stop: Callable[[Callable[[], objec
                 if not restarts.again:
                     return
                 unfreeze()
+                await restarts.between_runs(manager.alive)
                 loaded = load_to_run(path)
             except BridgeError as failure:
                 if not restarts.undo(failure):

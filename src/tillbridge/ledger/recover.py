@@ -374,14 +374,7 @@ def restore(data_dir: Path, saved: Path, *, at: int, who: str) -> Restored:
     Raises ConfigError if `saved` is not a sound ledger of this program or an older version,
     LedgerLocked while a bridge runs, LedgerError if the disk refuses: the ledger is then unchanged.
     """
-    another = _("Choose another backup: they are in the folder “backups” of the data folder.")
-    if not saved.is_file():
-        raise ConfigError(_("The backup {path} does not exist.").format(path=saved), fix=another)
-    if damage := find_damage(saved):
-        raise ConfigError(
-            _("{path} is not an intact database: {damage}.").format(path=saved, damage=damage),
-            fix=another,
-        )
+    _refuse_unsound(saved)
     try:
         data_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
         with LedgerLock(data_dir):
@@ -395,6 +388,54 @@ def restore(data_dir: Path, saved: Path, *, at: int, who: str) -> Restored:
                 "The database was not changed. Free disk space or repair the disk, then try again."
             ),
         ) from failure
+
+
+def _refuse_unsound(saved: Path) -> None:
+    another = _("Choose another backup: they are in the folder “backups” of the data folder.")
+    if not saved.is_file():
+        raise ConfigError(_("The backup {path} does not exist.").format(path=saved), fix=another)
+    if damage := find_damage(saved):
+        raise ConfigError(
+            _("{path} is not an intact database: {damage}.").format(path=saved, damage=damage),
+            fix=another,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Contents:
+    """What a backup holds, as far as it says so.
+
+    `version` is the bridge's that wrote it, `stores` their names, `off_sale` what staff had taken
+    off sale: store and external id.
+    """
+
+    version: str
+    stores: tuple[str, ...]
+    orders: int
+    off_sale: frozenset[tuple[str, str]]
+
+
+def look_into(saved: Path) -> Contents:
+    """Return what a backup holds. Raises ConfigError as `restore` does."""
+    _refuse_unsound(saved)
+    with contextlib.closing(_open(saved)) as opened:
+
+        def rows(query: str) -> list[_Row]:
+            # An older version may not have the table yet.
+            with contextlib.suppress(sqlite3.DatabaseError):
+                return opened.execute(query).fetchall()
+            return []
+
+        names = rows("SELECT value FROM facts WHERE name = 'service_store_name' ORDER BY store")
+        running = rows("SELECT value FROM facts WHERE store = '' AND name = 'running'")
+        written_by = json.loads(running[0][0]) if running else {}
+        off_sale = rows("SELECT store, external_id FROM overrides WHERE \"by\" != 'order'")
+        return Contents(
+            str(written_by.get("version", "")),
+            tuple(str(json.loads(value)) for (value,) in names),
+            sum(count for (count,) in rows("SELECT count(*) FROM orders")),
+            frozenset((store, external_id) for store, external_id in off_sale),
+        )
 
 
 def _restore(data_dir: Path, saved: Path, at: int, who: str) -> Restored:

@@ -15,6 +15,8 @@ from tillbridge.operations.bridge import not_running
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from sqlalchemy import Connection
+
     from tillbridge.config.writing import Changes
     from tillbridge.operations.bridge import Bridge
     from tillbridge.setup.form_values import FormField
@@ -33,7 +35,9 @@ async def show(bridge: "Bridge", section: str = "", store: str = "") -> Answer:
     `newer_version` is the one that is announced, "" for none. `restart`: keys that the file has and
     this run does not; `unusable` why the file cannot be used. `groups` are the fields of the
     section, `digest` what they say in the file now. `next` are the steps after set-up. `users`,
-    and `backups` the newest first. `hours` is the form of the opening hours, in their section.
+    and `backups` the newest first; those that are `replaced` were the database until one was
+    restored. `refused` is why the last restart was taken back. `hours` is the form of the opening
+    hours, in their section.
     """
     import asyncio
 
@@ -45,12 +49,14 @@ async def show(bridge: "Bridge", section: str = "", store: str = "") -> Answer:
     name = _store_of(bridge, found, store)
     changed = await asyncio.to_thread(_changed, bridge)
     copies = await asyncio.to_thread(_backups, bridge)
+    refused = place.restarts.refused
     return {
         "newer_version": await _newer_version(bridge),
         "file": str(place.path),
         "folder": str(bridge.ledger.data_dir),
         "writable": await asyncio.to_thread(may_be_replaced, place.path),
         "restarting": place.restarts.again,
+        "refused": None if refused is None else {"text": refused.text, "fix": refused.fix},
         **changed,
         "store": name,
         "stores": await _titles(bridge),
@@ -271,6 +277,108 @@ async def back_up(bridge: "Bridge") -> Answer:
     return {"ok": True, "text": text.format(file=saved.name, kib=kib), "path": str(saved)}
 
 
+def _restorable(bridge: "Bridge") -> "list[Path]":
+    """Return the backups, newest first, and the databases that one of them has replaced."""
+    from tillbridge.ledger.backup import back_ups, set_asides
+
+    folder = bridge.ledger.data_dir
+    return [
+        *back_ups(folder),
+        *(each for each in set_asides(folder) if ".replaced-" in each.name),
+    ]
+
+
+def _chosen(bridge: "Bridge", backup: str) -> "Path":
+    found = next((each for each in _restorable(bridge) if each.name == backup), None)
+    if found is None:
+        raise ConfigError(
+            _("There is no backup {name}.").format(name=backup), fix=_("Choose another one.")
+        )
+    return found
+
+
+def _made_at(saved: "Path") -> int:
+    return round(saved.stat().st_mtime * 1000)
+
+
+@operation("ledger.contents", role=Role.TECHNICIAN, reads=True)
+async def contents(bridge: "Bridge", backup: str) -> Answer:
+    """Return what a backup holds, and what restoring it costs.
+
+    `orders_since` arrived after it was made and are carried over; `entries_since` are the audit
+    trail's from then on, and `back_on_sale` how many items staff has taken off sale since: these
+    are lost.
+    """
+    import asyncio
+
+    from sqlalchemy import func, select
+    from sqlmodel import col
+
+    from tillbridge.ledger.models import AuditEntry, OrderRow, StoreOverride
+    from tillbridge.ledger.recover import look_into
+
+    saved = await asyncio.to_thread(_chosen, bridge, backup)
+    held, at = await asyncio.to_thread(look_into, saved), _made_at(saved)
+
+    def since(connection: "Connection") -> dict[str, int]:
+        orders = select(func.count()).where(col(OrderRow.received_at) > at)
+        entries = select(func.count()).where(col(AuditEntry.at) > at)
+        off_sale = select(col(StoreOverride.store), col(StoreOverride.external_id)).where(
+            col(StoreOverride.by) != "order"
+        )
+        now_off = {(store, item) for store, item in connection.execute(off_sale)}
+        return {
+            "orders_since": connection.scalar(orders) or 0,
+            "entries_since": connection.scalar(entries) or 0,
+            "back_on_sale": len(now_off - held.off_sale),
+        }
+
+    return {
+        "file": saved.name,
+        "at": to_iso(at),
+        "version": held.version,
+        "stores": list(held.stores),
+        "orders": held.orders,
+        **await bridge.ledger.read(since),
+    }
+
+
+@operation("ledger.restore", role=Role.TECHNICIAN)
+async def restore(bridge: "Bridge", backup: Annotated[str, Argument(audit="target")]) -> Answer:
+    """Restart the bridge, and restore a backup while nothing uses the database.
+
+    As `tillbridge restore` does it. If that fails, or the bridge cannot start with it, the database
+    from before is put back.
+    """
+    import asyncio
+
+    from tillbridge.config import load
+    from tillbridge.core.actor import current_actor
+    from tillbridge.ledger.recover import look_into
+    from tillbridge.ledger.recover import restore as put_back
+
+    place, folder, who = _place(bridge), bridge.ledger.data_dir, current_actor().who
+    saved = await asyncio.to_thread(_chosen, bridge, backup)
+    await asyncio.to_thread(look_into, saved)
+    if (await asyncio.to_thread(load, place.path)).data_dir != bridge.loaded.data_dir:
+        raise ConfigError(_("Restart the bridge to apply what was changed."))
+    replaced: list[Path] = []
+
+    def between() -> None:
+        done = put_back(folder, saved, at=bridge.clock.now_ms(), who=who)
+        replaced.extend([done.replaced] if done.replaced else ())
+
+    def undo(_failure: BridgeError) -> None:
+        for before in replaced:
+            put_back(folder, before, at=bridge.clock.now_ms(), who="bridge")
+
+    place.restarts.restart(undo, between=between)
+    return {
+        "ok": True,
+        "text": _("The bridge restarts with the backup {name}.").format(name=backup),
+    }
+
+
 # -- what is shown
 
 
@@ -371,15 +479,14 @@ def _field(field: "FormField", document: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _backups(bridge: "Bridge") -> list[dict[str, Any]]:
-    from tillbridge.ledger.backup import back_ups
-
     return [
         {
             "file": each.name,
             "bytes": each.stat().st_size,
-            "at": to_iso(round(each.stat().st_mtime * 1000)),
+            "at": to_iso(_made_at(each)),
+            "replaced": not each.name.startswith("ledger-"),
         }
-        for each in back_ups(bridge.ledger.data_dir)
+        for each in _restorable(bridge)
     ]
 
 

@@ -41,6 +41,7 @@ SENTENCES: Mapping[str, str] = {
     "item.86": N_("{who} took {target} off sale"),
     "item.restore": N_("{who} put {target} back on sale"),
     "ledger.backup": N_("{who} made a backup"),
+    "ledger.restore": N_("{who} restored the backup {target}"),
     "menu.approve": N_("{who} published a menu change"),
     "menu.dismiss": N_("{who} discarded a menu change"),
     "menu.push": N_("{who} sent the menu to the storefront"),

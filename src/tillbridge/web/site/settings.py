@@ -11,7 +11,9 @@ from typing import Any
 
 from tillbridge.core.actor import Role
 from tillbridge.core.errors import ConfigError
-from tillbridge.core.i18n import N_, _
+from tillbridge.core.formats import clock_time, number
+from tillbridge.core.i18n import N_, _, joined, ngettext
+from tillbridge.model.instant import from_iso
 from tillbridge.setup.sections import BY_NAME, SECTIONS
 from tillbridge.web.site.book import (
     Done,
@@ -99,6 +101,49 @@ async def _save_user(visit: Visit) -> Done:
     return replace(Done.of(answer), lines=answer["lines"])
 
 
+async def _ask_restore(visit: Visit) -> Question:
+    held = await visit.perform("ledger.contents", backup=visit.params["backup"])
+    when = clock_time(from_iso(held["at"]), visit.now_ms)
+    orders, since = held["orders"], held["orders_since"]
+    points = [
+        _("It holds {orders} of {stores}, and was written by version {version}.").format(
+            orders=ngettext("{n} order", "{n} orders", orders).format(n=number(orders)),
+            stores=joined(", ", held["stores"]) or "?",
+            version=held["version"] or "?",
+        ),
+        ngettext(
+            "Kept: {n} order that arrived since. The bridge asks the till before it writes an open "
+            "order again.",
+            "Kept: {n} orders that arrived since. The bridge asks the till before it writes an "
+            "open order again.",
+            since,
+        ).format(n=number(since)),
+        _(
+            "Lost: what was done since then. These are pauses, items taken off sale, decisions "
+            "about menu changes, and {n} entries of Activity."
+        ).format(n=number(held["entries_since"])),
+    ]
+    if back := held["back_on_sale"]:
+        points.append(
+            ngettext(
+                "{n} item that staff took off sale since then is on sale again.",
+                "{n} items that staff took off sale since then are on sale again.",
+                back,
+            ).format(n=number(back))
+        )
+    points += [
+        _("Settings and sign-ins stay as they are. The menu is sent again as a whole."),
+        _("The present database is kept, and stands in the list of backups afterwards."),
+        _("Orders that arrive meanwhile wait some seconds."),
+    ]
+    return Question(
+        _("The bridge restarts with its database as it was on {when}.").format(when=when),
+        _("Restore this backup"),
+        points=points,
+        risky=True,
+    )
+
+
 _PEOPLE = "/settings/people"
 _HOURS = "/settings/hours"
 SUBJECT = subject(
@@ -132,6 +177,13 @@ SUBJECT = subject(
         back=_PEOPLE,
     ),
     performs("/settings/backup/now", _("Back up now"), "ledger.backup", back="/settings/backup"),
+    performs(
+        "/settings/backup/{backup}/restore",
+        _("Restore"),
+        "ledger.restore",
+        ask=_ask_restore,
+        back="/settings/backup",
+    ),
     performs("/settings/alerts/test", _("Send a test"), "alerts.test", back="/settings/alerts"),
     home="/settings",
 )
