@@ -499,6 +499,7 @@ async def the_page(day: Script) -> None:
         "community": "hall",
         "section": "alerts",
         "user": "anna",
+        "backup": "ledger-gone.db",
     }
     for each in EVERYTHING:
         path = re.sub(r"\{([a-z_]+)\}", lambda found: parts[found[1]], each.path)
