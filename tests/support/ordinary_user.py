@@ -67,6 +67,21 @@ class OrdinaryUser:
             timeout=110,
         )
 
+    def run_other(
+        self, *command: str, folder: Path, text: str = "", **env: str
+    ) -> subprocess.CompletedProcess[str]:
+        """Run another program to its end, in a folder of this user's, with `text` as its input."""
+        return subprocess.run(
+            [*self._prefix, *command],
+            cwd=folder,
+            env={**self._env, **env},
+            input=text,
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=110,
+        )
+
     @contextmanager
     def terminal(self, *arguments: str) -> Iterator[Iterator[str]]:
         """Run a command in a terminal of its own; yields the lines that it shows, as they come."""
