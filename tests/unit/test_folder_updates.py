@@ -246,6 +246,8 @@ def test_a_folder_that_may_not_be_written_is_told_before_an_order_comes(
     assert not health.online
     assert str(closed) in health.detail
     assert f"chown -R {pwd.getpwuid(os.geteuid()).pw_name}: {closed}" in health.fix, "what to do"
+    closed.chmod(0o500)
+    assert f"chmod -R u+rwX {closed}" in till.health().fix, "it is the bridge's user's already"
 
 
 FOLDERS = ["orders", "orders/.tillbridge", "updates", "updates/done", "updates/bad"]

@@ -6,6 +6,7 @@ A right can be missing, a disk full, a share gone, a quota used up; only writing
 import errno
 import os
 import shlex
+import stat
 import sys
 from dataclasses import dataclass
 from pathlib import Path
@@ -115,6 +116,8 @@ def _give_rights(folder: Path) -> str:
     if sys.platform == "win32":
         return f"Give the account that the bridge runs as the right to modify {folder}."
     user = _user_name(os.geteuid())
+    if _owner(folder) == user and not folder.stat().st_mode & stat.S_IWUSR:
+        return f"Let the bridge's user write there (chmod -R u+rwX {_quoted(folder)})."
     return (
         f"Give it to the bridge's user (sudo chown -R {user}: {_quoted(folder)}); a service of "
         "systemd may also need: sudo tillbridge service install."
