@@ -5,7 +5,7 @@ import os
 import sys
 import traceback
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from multiprocessing.connection import Connection
 from pathlib import Path
 from types import FrameType
@@ -97,13 +97,13 @@ def survives_being_killed(subject: Subject) -> str:
         sold = items_to_order(rig, plain_items(2))
         writer(rig.open())
         rig.tickets()
-        work = Work(type(rig).adapter, dict(rig.options()), rig.context())
-        lines = lines_of(work, order_of("ord_killed_0", sold))
+        orders = [order_of(f"ord_killed_{number}", sold) for number in range(_MOST_MOMENTS + 1)]
+        work = Work(type(rig).adapter, dict(rig.options()), rig.context(), tuple(orders))
+        lines = die(work)
         if not lines:
             raise CannotDo("The adapter's code could not be run in a process of its own.")
-        deaths = tuple(Death(order_of(f"ord_killed_{line}", sold), line) for line in moments(lines))
-        die(Work(work.adapter, work.options, work.context, deaths))
-        keys = [f"ord_killed_{line}" for line in range(lines + 1)]
+        deaths = work.deaths(lines)
+        keys = [each.id for each in orders]
         restarted = writer(rig.open())  # as the bridge: one for all that was under way
         for death in deaths:
             _take_up(restarted, death.order)
@@ -361,26 +361,29 @@ class Death:
 
 @dataclass(frozen=True, slots=True)
 class Work:
-    """Writing orders with an adapter; all of it can be handed to another process."""
+    """Orders to write with an adapter; all of it can be handed to another process."""
 
     adapter: Adapter
     options: dict[str, Any]
     context: AdapterContext
-    deaths: tuple[Death, ...] = ()
+    orders: tuple[Order, ...]
+
+    def deaths(self, lines: int) -> Sequence[Death]:
+        """Return where to die with each order but the first, which takes so many lines."""
+        return [Death(*each) for each in zip(self.orders[1:], moments(lines), strict=False)]
 
 
-def lines_of(work: Work, order: Order) -> int:
-    """Write the order to its end, and return how many lines of the adapter it took."""
-    counts = _run(replace(work, deaths=(Death(order, _NEVER),)))
-    return counts[0]
+def die(work: Work) -> int:
+    """Write the first order to its end, each other in a process that dies at another line.
 
-
-def die(work: Work) -> Sequence[int]:
-    """Write each order in a process that dies on the way.
-
-    Return for each how many lines it took where it came to its end, else 0.
+    Return how many lines of the adapter the first took; 0 where it did not come to its end.
     """
-    return _run(work)
+    if hasattr(os, "fork"):
+        return next(iter(_in_process(_fork_each, work)), 0)
+    lines = next(iter(_in_process(_write_and_die, work, Death(work.orders[0], _NEVER))), 0)
+    for death in work.deaths(lines):
+        _in_process(_write_and_die, work, death)
+    return lines
 
 
 def moments(lines: int) -> Sequence[int]:
@@ -391,46 +394,38 @@ def moments(lines: int) -> Sequence[int]:
     return sorted({1 + round(number * step) for number in range(_MOST_MOMENTS)})
 
 
-def _run(work: Work) -> list[int]:
-    if hasattr(os, "fork"):
-        return _in_process(_fork_each, work, len(work.deaths))
-    return [
-        _in_process(_write_and_die, replace(work, deaths=(each,)), 1)[0] for each in work.deaths
-    ]
-
-
-def _in_process(target: Any, work: Work, count: int) -> list[int]:  # noqa: ANN401 -- a function of this module
+def _in_process(target: Any, *given: object) -> list[int]:  # noqa: ANN401 -- a function of this module
     # A fresh interpreter: nothing of this one's threads or open files goes with it.
     context = multiprocessing.get_context("spawn")
     receiver, sender = context.Pipe(duplex=False)
-    process = context.Process(target=_quietly, args=(target, work, sender), daemon=True)
+    process = context.Process(target=_quietly, args=(target, sender, given), daemon=True)
     process.start()
     sender.close()
     lines: list[int] = []
     try:
-        while len(lines) < count and receiver.poll(_PATIENCE_S):
+        while receiver.poll(_PATIENCE_S):
             told = receiver.recv()
             if isinstance(told, str):
                 raise CannotDo(f"The adapter's code fails in a process of its own: {told}")
             lines.append(int(told))
     except EOFError:
-        pass  # it died, as it should
+        pass  # it has come to its end, or died, as it should
     finally:
         receiver.close()
     process.join(_PATIENCE_S)
     if process.is_alive():
         process.kill()
         process.join()
-    return lines + [0] * (count - len(lines))
+    return lines
 
 
-def _quietly(target: Any, work: Work, sender: Connection) -> None:  # noqa: ANN401 -- (as above)
+def _quietly(target: Any, sender: Connection, given: Sequence[object]) -> None:  # noqa: ANN401 -- (as above)
     """Run it without its words: stdout is where the report goes, and it may print a secret."""
     with Path(os.devnull).open("wb") as nowhere:
         for descriptor in (1, 2):
             os.dup2(nowhere.fileno(), descriptor)
     try:
-        target(work, sender)
+        target(*given, sender)
     except Exception as failure:  # noqa: BLE001 -- whatever an adapter raises that it should not
         *_others, last = traceback.extract_tb(failure.__traceback__)
         place = f"{Path(last.filename).name}, line {last.lineno}"
@@ -439,28 +434,33 @@ def _quietly(target: Any, work: Work, sender: Connection) -> None:  # noqa: ANN4
 
 def _fork_each(work: Work, sender: Connection) -> None:
     """Live and die once for each order, in a child each: a fork costs a hundredth of a start."""
+    lines = _forked(work, Death(work.orders[0], _NEVER))
+    sender.send(lines)
+    for death in work.deaths(lines):
+        sender.send(_forked(work, death))
+
+
+def _forked(work: Work, death: Death) -> int:
     if sys.platform == "win32":
         raise OSError("Windows has no fork")
-    for death in work.deaths:
-        receiving, sending = multiprocessing.Pipe(duplex=False)
-        child = os.fork()
-        if not child:
-            receiving.close()
-            _write_and_die(replace(work, deaths=(death,)), sending)
-            os._exit(0)
-        sending.close()
-        os.waitpid(child, 0)
-        try:
-            sender.send(receiving.recv())
-        except EOFError:
-            sender.send(0)
-        finally:
-            receiving.close()
+    receiving, sending = multiprocessing.Pipe(duplex=False)
+    child = os.fork()
+    if not child:
+        receiving.close()
+        _write_and_die(work, death, sending)
+        os._exit(0)
+    sending.close()
+    os.waitpid(child, 0)
+    try:
+        return int(receiving.recv())
+    except EOFError:
+        return 0
+    finally:
+        receiving.close()
 
 
-def _write_and_die(work: Work, sender: Connection) -> None:
+def _write_and_die(work: Work, death: Death, sender: Connection) -> None:
     """Write the order in this process, and die at that line of the adapter's package."""
-    (death,) = work.deaths
     home = str(home_of(work.adapter))
     count = 0
 
