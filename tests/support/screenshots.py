@@ -22,13 +22,16 @@ from tests.support.page_sample import busy, fill_menu, fill_orders
 from tests.support.sample_menu import DISHES, HEADINGS, menu_page
 from tests.support.small_png import small_png
 from tillbridge.core.clock import Clock
+from tillbridge.ledger.day import HOUR_MS
 from tillbridge.ledger.snapshot import Held
 from tillbridge.menu.diff import diff
 from tillbridge.menu.review import Differing
 from tillbridge.model.catalogue import Catalogue, Category, Item, Variant
 from tillbridge.model.instant import to_iso
+from tillbridge.stores.closure import ClosureReasons, Pause, to_json
 
 TEXT = "no heartbeat for 60 seconds"
+SIZES = ("Regular", "Large", "Family")
 
 
 @dataclass(frozen=True)
@@ -86,7 +89,12 @@ def fill(control: FakeControl) -> None:
     assert store.held is not None
     store.held = Held(store.held.since, (held,))
     store.acknowledged_items = 80
-    store.facts = {**store.facts, "service_store_name": "Trattoria Sant'Ambrogio"}
+    oven = Pause(control.now_ms - HOUR_MS, control.now_ms + HOUR_MS, "anna", "the oven is broken")
+    store.facts = {
+        **store.facts,
+        "service_store_name": "Trattoria Sant'Ambrogio",
+        "standing": to_json(ClosureReasons(person=oven, service_status="inactive")),
+    }
     problems = (pos, replace(menu, detail={"detail": held}), consent)
     control.facts = replace(control.facts, problems=problems)
     first, second = control.day.waiting
@@ -105,7 +113,11 @@ def tell_one_evening(control: FakeControl) -> None:
     """Put plain texts where the sample has one and the same."""
     numbers = ("A-104", "A-103", "A-102", "A-101")
     for row, number in zip(control.orders.rows, numbers, strict=True):
-        row |= {"order_number": number, "id": f"ord_{number}"}
+        row |= {"order_number": number, "id": f"ord_{number}", "table": number[-1]}
+        row["dishes"] = [
+            {"name": "Pizza Margherita", "quantity": "2"},
+            {"name": "Cola", "quantity": "1"},
+        ]
         row["ticket_reference"] = "" if number == "A-104" else f"#{number[-3:]}"
         row["last_failure"] = "offline: no paper" if number == "A-104" else ""
         if row["handled"]:
@@ -114,6 +126,11 @@ def tell_one_evening(control: FakeControl) -> None:
     base = control.items.menu[0]
     control.items.menu = [
         {**base, "external_id": f"p{number}", "name": name, "variant": "", "on_sale": number != 2}
+        | {
+            "sizes": [
+                {**each, "name": size} for each, size in zip(base["sizes"], SIZES, strict=False)
+            ]
+        }
         for number, name in enumerate(names)
     ]
     for stopped, name in zip(control.items.stopped, (names[2], "Tiramisu", "Cola"), strict=True):
@@ -145,6 +162,7 @@ def tell_one_evening(control: FakeControl) -> None:
         "ordered": {
             **ordered,
             "table": "7",
+            "bill": {**ordered["bill"], "taxes": [{"name": "VAT", "rate": "10", "amount": 190}]},
             "instructions": "No onions, please",
             "lines": [
                 {**line, "external_id": "p1", "variant": None, "menu": menu(line)} for line in lines
