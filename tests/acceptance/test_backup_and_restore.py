@@ -97,6 +97,10 @@ async def test_a_back_up_to_another_folder_and_none_of_nothing(shop: World, tmp_
     assert code == 0, out + err
     assert sorted(path.suffix for path in stick.iterdir()) == [".db", ".vault"]
     await shop.bridge.stop()
+    code, out, err = await shop.bridge.run("restore", str(stick / "none.db"))
+    assert code == 2, out + err
+    assert "none.db does not exist" in err
+    assert "replaces the present database" not in out + err  # nobody is asked first
     shutil.rmtree(shop.folder / "data")
     code, out, err = await shop.bridge.run("backup")
     assert code == 1

@@ -90,6 +90,7 @@ def restore(
     Example: tillbridge restore
     """
     from tillbridge.ledger.backup import back_ups
+    from tillbridge.ledger.recover import refuse_unsound
     from tillbridge.ledger.recover import restore as put_back
 
     if find_running(loaded.data_dir) is not None:
@@ -107,6 +108,7 @@ def restore(
             fix=_("Give one: tillbridge restore PATH"),
         )
     if not yes:
+        refuse_unsound(chosen)  # before anybody is asked
         say.confirm(
             (
                 _("{path} replaces the present database.").format(path=chosen),

@@ -374,7 +374,7 @@ def restore(data_dir: Path, saved: Path, *, at: int, who: str) -> Restored:
     Raises ConfigError if `saved` is not a sound ledger of this program or an older version,
     LedgerLocked while a bridge runs, LedgerError if the disk refuses: the ledger is then unchanged.
     """
-    _refuse_unsound(saved)
+    refuse_unsound(saved)
     try:
         data_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
         with LedgerLock(data_dir):
@@ -390,7 +390,8 @@ def restore(data_dir: Path, saved: Path, *, at: int, who: str) -> Restored:
         ) from failure
 
 
-def _refuse_unsound(saved: Path) -> None:
+def refuse_unsound(saved: Path) -> None:
+    """Raise ConfigError if `saved` is not a sound ledger of this program or an older version."""
     another = _("Choose another backup: they are in the folder “backups” of the data folder.")
     if not saved.is_file():
         raise ConfigError(_("The backup {path} does not exist.").format(path=saved), fix=another)
@@ -417,7 +418,7 @@ class Contents:
 
 def look_into(saved: Path) -> Contents:
     """Return what a backup holds. Raises ConfigError as `restore` does."""
-    _refuse_unsound(saved)
+    refuse_unsound(saved)
     with contextlib.closing(_open(saved)) as opened:
 
         def rows(query: str) -> list[_Row]:
