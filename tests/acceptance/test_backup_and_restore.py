@@ -126,4 +126,6 @@ async def test_a_backup_is_restored_on_the_page_and_nothing_is_written_twice(sho
     async with shop.http.get(f"{page}/diagnostics/audit") as answer:
         assert f"restored the backup {saved.name}" in await answer.text()
     async with shop.http.get(f"{page}/settings/backup") as answer:
-        assert "ledger.db.replaced-" in await answer.text()
+        text = await answer.text()
+        assert "ledger.db.replaced-" in text
+        assert f": {saved.name}</p>" in text  # restored, and when

@@ -33,6 +33,7 @@ class FakeSettings:
             "digest": "d1",
             "users": [],
             "backups": [],
+            "restored": None,
             "next": [{"name": "alerts", "done": False}, {"name": "password", "done": True}],
         }
 
@@ -117,6 +118,7 @@ def full_settings(settings: FakeSettings, text: str) -> None:
             for n in range(3)
         ],
         "refused": {"text": text, "fix": text},
+        "restored": {"file": text, "at": at},
         "next": [
             {"name": name, "done": name == "password"}
             for name in ("hours", "alerts", "password", "tablet", "backup", "service")

@@ -36,8 +36,8 @@ async def show(bridge: "Bridge", section: str = "", store: str = "") -> Answer:
     this run does not; `unusable` why the file cannot be used. `groups` are the fields of the
     section, `digest` what they say in the file now. `next` are the steps after set-up. `users`,
     and `backups` the newest first; those that are `replaced` were the database until one was
-    restored. `refused` is why the last restart was taken back. `hours` is the form of the opening
-    hours, in their section.
+    restored; `restored` is the last of these. `refused` is why the last restart was taken back.
+    `hours` is the form of the opening hours, in their section.
     """
     import asyncio
 
@@ -67,6 +67,7 @@ async def show(bridge: "Bridge", section: str = "", store: str = "") -> Answer:
         else None,
         "users": [{"name": each, "role": role} for each, role in users_of(document).items()],
         "backups": copies,
+        "restored": await _restored(bridge),
         "next": await _next_steps(bridge, document, copies),
     }
 
@@ -488,6 +489,15 @@ def _backups(bridge: "Bridge") -> list[dict[str, Any]]:
         }
         for each in _restorable(bridge)
     ]
+
+
+async def _restored(bridge: "Bridge") -> dict[str, str] | None:
+    """Return which backup became the database, and when; None where none did."""
+    noted = await bridge.ledger.get_fact("", "rebuilt")
+    source = str(noted["set_aside"]) if noted else ""
+    if not source or ".damaged-" in source:
+        return None
+    return {"file": source, "at": to_iso(noted["at_ms"])}
 
 
 async def _next_steps(
