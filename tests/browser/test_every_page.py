@@ -3,6 +3,7 @@
 A page is loaded once for all that is looked at in it; only its sample of data differs.
 """
 
+import asyncio
 from collections import defaultdict
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
@@ -209,16 +210,11 @@ async def test_every_page_tells_the_same_without_scripts_and_obeys_the_keyboard(
 
 async def lost_to_the_keyboard(page: Page, part: str) -> list[str]:
     """Go through a part of the page, from what is before it to what is after it."""
-    found: list[str] = []
-    first, end = await page.evaluate(BEGIN_BEFORE, part)
-    for expected in range(first, end):
-        here = await page.evaluate(WHERE_THE_KEYBOARD_IS, expected)
-        found += here["faults"]
-        for _stop in range(here["stops"]):
-            await page.keyboard.down("Tab")  # it is held, as by somebody who goes far
+    stops = await page.evaluate(BEGIN_BEFORE, part)
+    # It is held, as by somebody who goes far. The page looks where it is before each step.
+    await asyncio.gather(*(page.keyboard.down("Tab") for _stop in range(stops)))
     await page.keyboard.up("Tab")
-    if part == "html" and await page.evaluate(f"{WHAT_ACTS}().indexOf(document.activeElement) > 0"):
-        found.append("the keyboard never leaves the page")
+    found: list[str] = await page.evaluate("metByTheKeyboard()")
     return found
 
 
@@ -271,25 +267,31 @@ WHAT_ACTS = """(() => [...document.querySelectorAll(
   'a[href], button, input:not([type=hidden]), select, textarea, summary, [tabindex="0"]')]
   .filter((each) => each.checkVisibility() && !each.disabled))"""
 
-BEGIN_BEFORE = f"""(part) => {{
-  const all = {WHAT_ACTS}(), inside = (each) => each.matches(part + ' *');
-  if (!all.some(inside)) return [0, 0];
-  const first = Math.max(0, all.findIndex(inside) - 1);
-  all[first].focus();
-  return [first, Math.min(all.length, all.length - [...all].reverse().findIndex(inside) + 1)];
-}}"""
-
 # Chromium stops at day, month, year, hour, minute, and what opens the calendar.
-WHERE_THE_KEYBOARD_IS = f"""(expected) => {{
-  const at = document.activeElement, faults = [];
-  const name = at.outerHTML.slice(0, 150);
-  if (at !== {WHAT_ACTS}()[expected]) faults.push(`not the next: ${{name}}`);
-  const style = getComputedStyle(at);
-  if (style.outlineStyle === 'none' || parseFloat(style.outlineWidth) < 2)
-    faults.push(`no ring: ${{name}}`);
-  const box = at.getBoundingClientRect();
-  if (box.bottom < 0 || box.top > innerHeight) faults.push(`out of sight: ${{name}}`);
+BEGIN_BEFORE = f"""(part) => {{
+  const all = {WHAT_ACTS}(), inside = (each) => each.matches(part + ' *'), faults = [];
+  const first = Math.max(0, all.findIndex(inside) - 1);
+  const end = all.some(inside)
+    ? Math.min(all.length, all.length - [...all].reverse().findIndex(inside) + 1) : first;
   const twelve = Intl.DateTimeFormat(undefined, {{hour: 'numeric'}}).resolvedOptions().hour12;
-  const stops = {{'date': 4, 'datetime-local': twelve ? 7 : 6}}[at.type] || 1;
-  return {{faults, stops}};
+  const stops = (each) => ({{'date': 4, 'datetime-local': twelve ? 7 : 6}}[each.type] || 1);
+  let expected = first, inField = 0;
+  addEventListener('keydown', () => {{
+    if (inField-- > 0) return;
+    const at = document.activeElement, name = at.outerHTML.slice(0, 150);
+    inField = stops(at) - 1;
+    if (at !== {WHAT_ACTS}()[expected++]) faults.push(`not the next: ${{name}}`);
+    const style = getComputedStyle(at), box = at.getBoundingClientRect();
+    if (style.outlineStyle === 'none' || parseFloat(style.outlineWidth) < 2)
+      faults.push(`no ring: ${{name}}`);
+    if (box.bottom < 0 || box.top > innerHeight) faults.push(`out of sight: ${{name}}`);
+  }}, true);
+  window.metByTheKeyboard = () => {{
+    if (expected !== end) faults.push(`met ${{expected}}, not ${{end}}`);
+    if (part === 'html' && {WHAT_ACTS}().indexOf(document.activeElement) > 0)
+      faults.push('the keyboard never leaves the page');
+    return faults;
+  }};
+  if (end > first) all[first].focus();
+  return all.slice(first, end).reduce((sum, each) => sum + stops(each), 0);
 }}"""
