@@ -262,10 +262,10 @@ class JsonText(TypeDecorator[Any]):
     impl = Text
     cache_ok = True
 
-    def process_bind_param(self, value: Any, dialect: Dialect) -> str:  # noqa: ANN401 -- any JSON value
+    def process_bind_param(self, value: Any, dialect: Dialect) -> str | None:  # noqa: ANN401 -- any JSON value
         """Return the value as text."""
         del dialect
-        return json_text(value)
+        return None if value is None else json_text(value)
 
     def process_result_value(self, value: str | None, dialect: Dialect) -> Any:  # noqa: ANN401 -- any JSON value
         """Return the value from its text."""

@@ -13,12 +13,15 @@ from typing import Annotated, Any, Self
 
 import xxhash
 from sqlalchemy import (
+    BigInteger,
     Column,
     Index,
     Integer,
     Text,
     UniqueConstraint,
+    event,
     false,
+    schema,
     text,
 )
 from sqlalchemy.orm import registry
@@ -38,6 +41,20 @@ class Row(SQLModel, registry=registry()):
 
 
 metadata = Row.metadata
+
+_WHOLE = BigInteger().with_variant(Integer(), "sqlite")
+
+
+@event.listens_for(Column, "before_parent_attach")
+def _hold_64_bits(column: Column[Any], table: schema.Table) -> None:
+    # Milliseconds and minor units need 64 bits: SQLite's INTEGER has them, PostgreSQL's has 32.
+    if table.metadata is metadata and isinstance(column.type, Integer):
+        column.type = _WHOLE
+
+
+def _index_where(condition: str, name: str, *columns: str) -> Index:
+    where = text(condition)
+    return Index(name, *columns, sqlite_where=where, postgresql_where=where)
 
 
 # -- types of columns
@@ -66,10 +83,10 @@ class Delivery(Row, table=True):
     __tablename__ = "inbox"
     __table_args__ = (
         UniqueConstraint("store", "event_id", name="uq_inbox_event"),
-        Index("ix_inbox_open", "id", sqlite_where=text("handled_at IS NULL")),
+        _index_where("handled_at IS NULL", "ix_inbox_open", "id"),
     )
 
-    id: int = Field(default=None, primary_key=True)  # assigned by SQLite
+    id: int = Field(default=None, primary_key=True)  # assigned by the database
     store: TextColumn
     delivery_id: TextColumn
     event_id: TextColumn
@@ -107,11 +124,11 @@ class OrderRow(Row, table=True):
 
     __tablename__ = "orders"
     __table_args__ = (
-        Index("ix_orders_open", "store", "received_at", sqlite_where=text("closed_at IS NULL")),
+        _index_where("closed_at IS NULL", "ix_orders_open", "store", "received_at"),
         Index("ix_orders_received", "received_at"),
         Index("ix_orders_told", "store", "service_state"),
         Index("ix_orders_number", "order_number"),
-        Index("ix_orders_unseen", "store", sqlite_where=text("unseen <> '{}'")),
+        _index_where("unseen <> '{}'", "ix_orders_unseen", "store"),
     )
 
     store: TextKey
@@ -152,7 +169,7 @@ class LogEntry(Row, table=True):
     __tablename__ = "order_log"
     __table_args__ = (Index("ix_order_log_order", "store", "order_id", "id"),)
 
-    id: int = Field(default=None, primary_key=True)  # assigned by SQLite
+    id: int = Field(default=None, primary_key=True)  # assigned by the database
     store: TextColumn
     order_id: TextColumn
     at: int
@@ -173,7 +190,7 @@ class MenuItem(Row, table=True):
     __tablename__ = "menu_items"
     __table_args__ = (
         Index("ix_menu_items_fingerprint", "store", "fingerprint"),
-        Index("ix_menu_items_overlaid", "store", sqlite_where=text("overlaid")),
+        _index_where("overlaid", "ix_menu_items_overlaid", "store"),
     )
 
     store: TextKey
@@ -239,11 +256,11 @@ class Push(Row, table=True):
 
     __tablename__ = "pushes"
     __table_args__ = (
-        Index("ix_pushes_running", "store", sqlite_where=text("state = 'running'")),
+        _index_where("state = 'running'", "ix_pushes_running", "store"),
         Index("ix_pushes_started", "started_at"),
     )
 
-    id: int = Field(default=None, primary_key=True)  # assigned by SQLite
+    id: int = Field(default=None, primary_key=True)  # assigned by the database
     store: TextColumn
     kind: TextColumn
     started_at: int
@@ -447,7 +464,7 @@ class PastProblem(Row, table=True):
     __tablename__ = "problem_history"
     __table_args__ = (Index("ix_problem_history_until", "until"),)
 
-    id: int = Field(default=None, primary_key=True)  # assigned by SQLite
+    id: int = Field(default=None, primary_key=True)  # assigned by the database
     code: TextColumn
     store: TextOrEmpty = ""
     subject: TextOrEmpty = ""
@@ -464,7 +481,7 @@ class AuditEntry(Row, table=True):
 
     __tablename__ = "audit"
 
-    id: int = Field(default=None, primary_key=True)  # assigned by SQLite
+    id: int = Field(default=None, primary_key=True)  # assigned by the database
     at: int
     who: TextColumn
     role: TextOrEmpty = ""
@@ -483,3 +500,69 @@ class AuditEntry(Row, table=True):
         except ValueError:
             values = {"unreadable": True}  # the hash will not fit either
         return values
+
+
+# -- several bridges on one ledger; a ledger of one bridge has no such rows
+
+
+class BridgeRow(Row, table=True):
+    """A bridge that uses this ledger.
+
+    `holder` is the id of its present run; `seen_at` (ms) is the database's time, not the bridge's.
+    `url` is where it serves its page and API to the others, "" for nowhere.
+    """
+
+    __tablename__ = "bridges"
+
+    name: TextKey
+    holder: TextColumn
+    url: TextOrEmpty = ""
+    version: TextOrEmpty = ""
+    started_at: int
+    seen_at: int
+    detail: Mapping[str, Any] = _json_object()
+
+
+class Lease(Row, table=True):
+    """Which run of a bridge serves a store (or a community), "" for none.
+
+    `token` grows by one at each change of hands; `since` (ms) is the last one. `pinned` names the
+    bridge that alone may serve it, "" for any.
+    """
+
+    __tablename__ = "leases"
+
+    store: TextKey
+    holder: TextOrEmpty = ""
+    token: int = Field(default=0, sa_column_kwargs={"server_default": "0"})
+    since: int
+    pinned: TextOrEmpty = ""
+
+
+class BridgeRequest(Row, table=True):
+    """An operation that one bridge asks of the run `holder`; it is answered once `done_at` is set.
+
+    `answer` or `failure` is JSON; a row is removed when it was read, or is old.
+    """
+
+    __tablename__ = "requests"
+
+    id: TextKey
+    holder: TextColumn
+    name: TextColumn
+    arguments: Mapping[str, Any] = _json_object()
+    actor: Mapping[str, Any] = _json_object()
+    at: int
+    answer: Any = Field(default=None, sa_type=JsonText, nullable=True)
+    failure: Any = Field(default=None, sa_type=JsonText, nullable=True)
+    done_at: int | None = None
+
+
+class SecretRow(Row, table=True):
+    """A secret of all bridges on this ledger, encrypted with their key (a Fernet token)."""
+
+    __tablename__ = "secrets"
+
+    name: TextKey
+    value: str = Field(repr=False, sa_type=Text)
+    changed_at: int
