@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from tillbridge.config.bridge import AssumptionSettings as AssumptionSettings
     from tillbridge.config.bridge import BridgeSettings as BridgeSettings
     from tillbridge.config.bridge import EmailSettings as EmailSettings
+    from tillbridge.config.bridge import LedgerSettings as LedgerSettings
     from tillbridge.config.bridge import PageUser as PageUser
     from tillbridge.config.bridge import ReceiverSettings as ReceiverSettings
     from tillbridge.config.bridge import ServiceSettings as ServiceSettings

@@ -55,6 +55,17 @@ class BridgeSettings(Section):
     """How long work under way may take to finish when the bridge is stopped."""
 
 
+class LedgerSettings(Section):
+    """The table [ledger]."""
+
+    url: Secret | None = None
+    """A PostgreSQL database, postgresql://USER:PASSWORD@HOST/NAME: { file = ... }, { env = ... },
+    { credential = ... } or text. Default: a file in the data folder (SQLite)."""
+    key: Secret | None = None
+    """The key of the stored secrets, the same for all bridges on one database: { file = ... },
+    { env = ... }, { credential = ... } or text. Default: ledger.key in the data folder."""
+
+
 class ServiceSettings(Section):
     """The table [service]."""
 
@@ -368,6 +379,7 @@ class Settings(Section):
     """
 
     bridge: BridgeSettings = Field(default_factory=BridgeSettings.model_construct)
+    ledger: LedgerSettings = Field(default_factory=LedgerSettings.model_construct)
     service: ServiceSettings
     receiver: ReceiverSettings
     status_page: StatusPageSettings = Field(default_factory=StatusPageSettings.model_construct)
@@ -381,6 +393,9 @@ class Settings(Section):
     def secrets(self) -> Iterator[tuple[tuple[str | int, ...], SecretStr | SecretSource]]:
         """Return where each secret of the bridge itself stands, and where it comes from."""
         yield ("service", "client_secret"), self.service.client_secret
+        for key in ("url", "key"):
+            if (source := getattr(self.ledger, key)) is not None:
+                yield ("ledger", key), source
         alerts = self.alerts
         if alerts.email is not None and alerts.email.password is not None:
             yield ("alerts", "email", "password"), alerts.email.password

@@ -15,12 +15,20 @@ from pydantic import SecretStr, ValidationError
 from tillbridge.config.bridge import (
     BridgeSettings,
     EmailSettings,
+    LedgerSettings,
     ReceiverSettings,
     ServiceSettings,
     Settings,
     StatusPageSettings,
 )
-from tillbridge.config.secrets import FromVault, resolve_secret
+from tillbridge.config.secrets import (
+    FromVault,
+    SecretSource,
+    database_url_fault,
+    resolve_ledger_key,
+    resolve_ledger_url,
+    resolve_secret,
+)
 from tillbridge.config.store import StoreSettings
 from tillbridge.config.toml import (
     Fault,
@@ -69,6 +77,14 @@ class LoadedSettings:
             base_dir=self.base_dir,
             from_vault=from_vault,
         )
+
+    def ledger_url(self) -> str | None:
+        """Return the URL of the database; None: a file in `data_dir`. Raises ConfigError."""
+        return resolve_ledger_url(self.settings.ledger.url, self.base_dir)
+
+    def ledger_key(self) -> str | None:
+        """Return the key of the stored secrets; None: a file in `data_dir`. Raises ConfigError."""
+        return resolve_ledger_key(self.settings.ledger.key, self.base_dir)
 
     def line_of(self, *path: str | int) -> int:
         """Return the line of a key, or of the nearest table around it; 0 where none is written."""
@@ -132,11 +148,14 @@ def load_to_run(path: Path | None = None) -> LoadedSettings:
         faults = [each for each in faults_of(error, document) if not _is_to_come(each, document)]
     written.check(faults)
     page = StatusPageSettings.model_validate(document.get("status_page", {}))
-    written.check(page_faults(page))
-    return _loaded(_unconfigured(page, document), written)
+    ledger = LedgerSettings.model_validate(document.get("ledger", {}))
+    written.check([*page_faults(page), *_ledger(ledger)])
+    return _loaded(_unconfigured(page, ledger, document), written)
 
 
-def _unconfigured(page: StatusPageSettings, document: Mapping[str, Any]) -> Settings:
+def _unconfigured(
+    page: StatusPageSettings, ledger: LedgerSettings, document: Mapping[str, Any]
+) -> Settings:
     """Return settings without stores; of the service only the redirect is known.
 
     It leads to the port of the page where the file does not name it.
@@ -147,6 +166,7 @@ def _unconfigured(page: StatusPageSettings, document: Mapping[str, Any]) -> Sett
     _host, port = host_and_port(page.listen)
     return Settings.model_construct(
         bridge=bridge,
+        ledger=ledger,
         service=ServiceSettings.model_construct(
             base_url="",
             client_id="",
@@ -202,6 +222,13 @@ def contradictions(settings: Settings) -> Iterator[Fault]:
     yield from _listeners(settings)
     yield from _certificate(settings)
     yield from _redirect(settings)
+    yield from _ledger(settings.ledger)
+    if settings.ledger.url is not None and settings.bridge.backup_at is not None:
+        yield Fault(
+            ("bridge", "backup_at"),
+            _("has no effect on a database server."),
+            _("Remove it, and back the server up with its own tools; see docs/operate.md."),
+        )
     yield from _service(settings)
     yield from _names(settings)
     yield from alert_faults(settings)
@@ -276,6 +303,20 @@ def _redirect(settings: Settings) -> Iterator[Fault]:
             _("uses the port of status_page.listen and the path of one of its pages."),
             _("Use a different path, for example /oauth/callback."),
         )
+
+
+def _ledger(ledger: LedgerSettings) -> Iterator[Fault]:
+    for key, source in (("url", ledger.url), ("key", ledger.key)):
+        if isinstance(source, SecretSource) and source.vault:
+            yield Fault(
+                ("ledger", key),
+                _("cannot be in the vault: it is needed to open the vault."),
+                _("Use { file = ... }, { env = ... } or { credential = ... }."),
+            )
+    if isinstance(ledger.url, SecretStr):
+        fault = database_url_fault(ledger.url.get_secret_value())
+        if fault is not None:
+            yield Fault(("ledger", "url"), *fault)
 
 
 def _service(settings: Settings) -> Iterator[Fault]:

@@ -1,16 +1,18 @@
 """Secrets that the configuration only points at: read when they are needed, never shown."""
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Annotated, Literal, Self
+from typing import Annotated, Any, Literal, Self
+from urllib.parse import parse_qs, unquote, urlsplit
 
-from pydantic import Discriminator, Field, SecretStr, Tag, model_validator
+from pydantic import Discriminator, Field, SecretStr, Tag, ValidationError, model_validator
 
 from tillbridge.config.values import Section
 from tillbridge.core.errors import ConfigError
 from tillbridge.core.files import claim_file
 from tillbridge.core.i18n import _
+from tillbridge.core.redaction import learn_secret
 
 # Returns what the vault holds; None for nothing.
 FromVault = Callable[[], str | None]
@@ -30,7 +32,7 @@ class SecretSource(Section):
 
     vault: Literal[True] | None = None
     """true: the bridge keeps it itself, encrypted, since it was typed on the page. Not for
-    passwords of users, nor for options of adapters."""
+    passwords of users, nor for options of adapters, nor in [ledger]."""
 
     @model_validator(mode="after")
     def _one_source(self) -> Self:
@@ -147,3 +149,91 @@ def _from_file(path: Path, key: str) -> str:
         text = _("the file {path} cannot be read ({why}).").replace("{why}", str(failure.strerror))
         fix = _("Check the path.")
     raise ConfigError(f"{key}: {text.format(path=path)}", fix=fix)
+
+
+# -- the ledger on a database server: its URL, and the key of the secrets in it
+
+_SCHEMES = frozenset({"postgresql", "postgres", "postgresql+psycopg"})
+
+
+def resolve_ledger_url(source: SecretStr | SecretSource | None, base_dir: Path) -> str | None:
+    """Return the URL of the database, as SQLAlchemy takes it; None: a file in the data folder.
+
+    It may hold a password, and is masked in everything that is shown from now on. Raises
+    ConfigError.
+    """
+    if source is None:
+        return None
+    secret = resolve_secret(source, key="ledger.url", base_dir=base_dir)
+    return database_url(secret.get_secret_value(), "ledger.url")
+
+
+def resolve_ledger_key(source: SecretStr | SecretSource | None, base_dir: Path) -> str | None:
+    """Return the key of the stored secrets; None: it is in the data folder. Raises ConfigError."""
+    if source is None:
+        return None
+    key = resolve_secret(source, key="ledger.key", base_dir=base_dir).get_secret_value()
+    learn_secret(key)
+    return key
+
+
+def ledger_url_of(path: Path, document: Mapping[str, Any]) -> str | None:
+    """Return `resolve_ledger_url` of a file's content that nobody has checked. Raises ConfigError.
+
+    For commands that read the file without its models, since they have to be quick.
+    """
+    table = document.get("ledger")
+    url = table.get("url") if isinstance(table, Mapping) else None
+    if url is None:
+        return None
+    try:
+        source = SecretStr(url) if isinstance(url, str) else SecretSource.model_validate(url)
+    except ValidationError:
+        raise ConfigError(
+            _("{path} does not say correctly where the database is: [ledger] url.").format(
+                path=path
+            ),
+            fix=_("Correct it, then check it: tillbridge config check"),
+        ) from None
+    return resolve_ledger_url(source, path.absolute().parent)
+
+
+def database_url(text: str, name: str) -> str:
+    """Return the URL of a PostgreSQL database as SQLAlchemy takes it; what it holds is masked.
+
+    Raises ConfigError, which calls it `name` and never shows it.
+    """
+    learn_secret(text)
+    if fault := database_url_fault(text):
+        raise ConfigError(f"{name} {fault[0]}", fix=fault[1])
+    parts = urlsplit(text)
+    if parts.password:
+        learn_secret(parts.password)
+        learn_secret(unquote(parts.password))
+    return parts._replace(scheme="postgresql+psycopg").geturl()
+
+
+def database_url_fault(text: str) -> tuple[str, str] | None:
+    """Return what is wrong with the URL of a database, and the remedy; None: nothing."""
+    form = _("Write postgresql://USER:PASSWORD@HOST/NAME.")
+    try:
+        parts = urlsplit(text)
+        query = parse_qs(parts.query)
+        parts.port  # noqa: B018 -- reading it checks it
+    except ValueError:
+        escaped = _("In a password, write # as %23, / as %2F, ? as %3F and @ as %40.")
+        return _("is not a URL."), f"{form} {escaped}"
+    if parts.scheme not in _SCHEMES:
+        return _("must begin with postgresql://, the only database server that works."), form
+    if not (parts.hostname or "host" in query):
+        return _("names no server."), form
+    if not parts.path.strip("/"):
+        return _("names no database."), form
+    return None
+
+
+def shown_url(url: str) -> str:
+    """Return the URL of a database as it may be shown: without user, password and options."""
+    parts = urlsplit(url)
+    host = parts.netloc.rpartition("@")[2]
+    return f"postgresql://{host}{parts.path}"

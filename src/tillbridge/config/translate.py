@@ -23,7 +23,7 @@ _INLINE = (SecretSource, PageUser)
 
 
 # Settings that are a text or say where one is.
-_SECRETS = {"client_secret", "password", "secret", "url", "urls"}
+_SECRETS = {"client_secret", "key", "password", "secret", "url", "urls"}
 
 
 def faults_of(

@@ -17,7 +17,7 @@ from tillbridge.adapter.registration import closing
 from tillbridge.config import LoadedSettings, Settings, host_and_port
 from tillbridge.config.loading import loaded_from
 from tillbridge.config.restaurant import StoreFiles, read_store_files
-from tillbridge.config.secrets import VaultOfSettings, resolve_secret
+from tillbridge.config.secrets import VaultOfSettings, database_url, resolve_secret
 from tillbridge.config.toml import read_file
 from tillbridge.config.writing import difference, edited, put_back
 from tillbridge.core.clock import Clock
@@ -290,7 +290,9 @@ def _secret_faults(loaded: LoadedSettings, from_vault: VaultOfSettings) -> Itera
         key = ".".join(map(str, path))
         in_vault = partial(from_vault, key)
         try:
-            resolve_secret(source, key=key, base_dir=loaded.base_dir, from_vault=in_vault)
+            found = resolve_secret(source, key=key, base_dir=loaded.base_dir, from_vault=in_vault)
+            if key == "ledger.url":
+                database_url(found.get_secret_value(), key)
         except ConfigError as fault:
             yield _placed(loaded, fault, loaded.line_of(*path))
 

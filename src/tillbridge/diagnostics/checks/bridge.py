@@ -15,8 +15,10 @@ from importlib import metadata
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from pydantic import SecretStr
+
 import tillbridge
-from tillbridge.config import SecretSource, host_and_port
+from tillbridge.config import host_and_port
 from tillbridge.core.daemon_threads import in_thread
 from tillbridge.core.errors import BridgeError, LedgerError
 from tillbridge.core.i18n import _
@@ -339,11 +341,12 @@ def _secret_paths(subject: Subject) -> Iterable[Path]:
     yield subject.loaded.data_dir
     for name in ("ledger.key", "ledger.vault", "ledger.db", "control.json"):
         yield subject.loaded.data_dir / name
-    secret = subject.loaded.settings.service.client_secret
-    if not isinstance(secret, SecretSource):
-        yield subject.loaded.path
-    elif secret.file is not None:
-        yield subject.loaded.base_dir / secret.file
+    settings = subject.loaded.settings
+    for secret in (settings.service.client_secret, settings.ledger.url, settings.ledger.key):
+        if isinstance(secret, SecretStr):
+            yield subject.loaded.path
+        elif secret is not None and secret.file is not None:
+            yield subject.loaded.base_dir / secret.file
     if subject.loaded.settings.receiver.tls_key is not None:
         yield subject.loaded.base_dir / subject.loaded.settings.receiver.tls_key
     for store in subject.loaded.settings.stores.values():
