@@ -137,7 +137,7 @@ FEW = settings(max_examples=8, deadline=None)  # a ticket is drawn
 
 def test_no_page_breaks(harness: PageHarness, runner: asyncio.Runner) -> None:
     async def look(connection: Connection, row: OrderRow) -> None:
-        shown = views.whole_order(connection, row)
+        shown = views.order_details(connection, row)
         listed = {**views.brief_order(row), "new": True, "day": "2026-11-23"}
         harness.control.orders.whole, harness.control.orders.rows = shown, [listed]
         for path in ("/orders", "/orders/ord_1", "/orders/ord_1/payload", "/orders.csv"):
@@ -159,7 +159,7 @@ def test_no_page_breaks(harness: PageHarness, runner: asyncio.Runner) -> None:
 @given(orders())
 def test_no_command_breaks(data: dict[str, object]) -> None:
     with taken_in(data) as (connection, row), contextlib.redirect_stdout(utf8()) as out:
-        order = views.whole_order(connection, row)
+        order = views.order_details(connection, row)
         lines(_show_order(order, {}))
         document(order)
         out.flush()

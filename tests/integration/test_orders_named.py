@@ -15,7 +15,7 @@ from tillbridge.ledger.models import OrderRow
 from tillbridge.ledger.orders import find_called
 from tillbridge.ledger.problems import open_problems
 from tillbridge.model.order import OrderState, ReasonCode
-from tillbridge.orders.events import CancelWanted, ServiceKnows
+from tillbridge.orders.events import CancelRequested, ServiceKnows
 from tillbridge.orders.repository import commit, save
 from tillbridge.orders.state import Change
 
@@ -77,7 +77,7 @@ def fill(connection: Connection) -> None:
         save(connection, Change(None, row.replace(order_number=number)), at)
     order = OrderState.COMPLETED
     commit(connection, "main", "ord_over", ServiceKnows(order, "order.completed"), NOW)
-    lost = CancelWanted(ReasonCode.POS_OFFLINE, "gone", "offline")
+    lost = CancelRequested(ReasonCode.POS_OFFLINE, "gone", "offline")
     for order_id in ("ord_b", "ord_c"):
         commit(connection, "main", order_id, lost, NOW)
         told = ServiceKnows(OrderState.CANCELLED, "order.cancelled")

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.support.catalogues import items
-from tillbridge.menu.compare import Overlay, lay, next_change
+from tillbridge.menu.compare import Overlay, apply_overlay, next_change
 from tillbridge.model.catalogue import Availability, Item, Variant
 
 NOW = 1000
@@ -18,46 +18,50 @@ def soup(**fields: object) -> Item:
 
 
 def test_without_words_the_export_counts() -> None:
-    assert lay(soup(), Overlay(NOW)) == soup()
-    assert lay(soup(available=False), Overlay(NOW)) == soup(available=False)
+    assert apply_overlay(soup(), Overlay(NOW)) == soup()
+    assert apply_overlay(soup(available=False), Overlay(NOW)) == soup(available=False)
 
 
 def test_a_word_counts_over_the_export_either_way() -> None:
-    assert not lay(soup(), Overlay(NOW, {"soup": OFF})).available
-    assert lay(soup(available=False), Overlay(NOW, {"soup": ON})).available
+    assert not apply_overlay(soup(), Overlay(NOW, {"soup": OFF})).available
+    assert apply_overlay(soup(available=False), Overlay(NOW, {"soup": ON})).available
 
 
 @pytest.mark.parametrize("word", [OFF, ON])
 def test_an_override_lies_over_what_the_pos_says(word: Availability) -> None:
     overlay = Overlay(NOW, {"soup": word}, {"soup": None})
-    assert not lay(soup(), overlay).available
+    assert not apply_overlay(soup(), overlay).available
 
 
 def test_a_snooze_ends_by_itself() -> None:
     word = Availability(available=False, until=2000)
-    assert lay(soup(), Overlay(NOW, {"soup": word})) == soup(available=False, snooze_until=2000)
-    assert lay(soup(), Overlay(2000, {"soup": word})) == soup()
-    assert lay(soup(available=False, snooze_until=NOW), Overlay(NOW)) == soup()
+    assert apply_overlay(soup(), Overlay(NOW, {"soup": word})) == soup(
+        available=False, snooze_until=2000
+    )
+    assert apply_overlay(soup(), Overlay(2000, {"soup": word})) == soup()
+    assert apply_overlay(soup(available=False, snooze_until=NOW), Overlay(NOW)) == soup()
 
 
 def test_of_two_ends_the_later_one_counts() -> None:
     overlay = Overlay(NOW, {"soup": Availability(available=False, until=2000)}, {"soup": 3000})
-    assert lay(soup(), overlay).snooze_until == 3000
-    assert lay(soup(available=False), Overlay(NOW, {}, {"soup": 3000})).snooze_until is None
+    assert apply_overlay(soup(), overlay).snooze_until == 3000
+    assert (
+        apply_overlay(soup(available=False), Overlay(NOW, {}, {"soup": 3000})).snooze_until is None
+    )
 
 
 def test_a_word_may_name_a_variant() -> None:
     sized = soup(variants=(Variant("soup-s", "small", 1), Variant("soup-l", "large", 2)))
-    laid = lay(sized, Overlay(NOW, {"soup-l": OFF}))
+    laid = apply_overlay(sized, Overlay(NOW, {"soup-l": OFF}))
     assert [each.available for each in laid.variants] == [True, False]
     assert laid.available
 
 
 def test_nothing_comes_back_while_the_words_are_not_known() -> None:
     told = soup(available=False, snooze_until=5000)
-    assert lay(soup(), Overlay(NOW, None), at_service=told) == told
-    assert lay(soup(), Overlay(6000, None), at_service=told) == soup()
-    assert lay(soup(), Overlay(NOW, {}), at_service=told) == soup()
+    assert apply_overlay(soup(), Overlay(NOW, None), at_service=told) == told
+    assert apply_overlay(soup(), Overlay(6000, None), at_service=told) == soup()
+    assert apply_overlay(soup(), Overlay(NOW, {}), at_service=told) == soup()
 
 
 def test_the_next_change_is_the_next_end() -> None:
@@ -69,5 +73,5 @@ def test_the_next_change_is_the_next_end() -> None:
 
 @given(items("soup"), st.sampled_from([None, 500, 1500]))
 def test_an_override_in_force_always_takes_off(item: Item, until: int | None) -> None:
-    laid = lay(item, Overlay(NOW, {"soup": ON}, {"soup": until}))
+    laid = apply_overlay(item, Overlay(NOW, {"soup": ON}, {"soup": until}))
     assert laid.available == (until == 500)

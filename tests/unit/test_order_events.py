@@ -14,7 +14,7 @@ from tillbridge.orders import state
 from tillbridge.orders.events import (
     Call,
     CallRefused,
-    CancelWanted,
+    CancelRequested,
     Delivered,
     Event,
     Handled,
@@ -26,9 +26,9 @@ from tillbridge.orders.events import (
     Seen,
     ServiceClosed,
     ServiceKnows,
+    SurplusTicketCancelled,
     TicketLeft,
     TicketMoved,
-    TicketTakenBack,
     Withdrawn,
     WriteBegun,
     WriteFailed,
@@ -61,11 +61,11 @@ UNSEEN = {
     "order.price_differs": {"at": 1},
 }
 STILL_UNSEEN = {"order.price_differs": {"at": 1}}
-FULL = CancelWanted(R.CAPACITY, "full", "capacity")
+FULL = CancelRequested(R.CAPACITY, "full", "capacity")
 FULL_ROW = {"desired_state": S.CANCELLED, "reason_code": R.CAPACITY, "message": "full"}
 FULL_UNSEEN = {"order.cancelled": {"at": NOW, "cause": "capacity"}}
 FULL_ENTRY = ("order.to_cancel", {"code": "CAPACITY", "message": "full"})
-BY_ANNA = CancelWanted(R.CAPACITY, "full", by="anna")
+BY_ANNA = CancelRequested(R.CAPACITY, "full", by="anna")
 ANNAS_ENTRY = ("order.to_cancel", {"code": "CAPACITY", "message": "full", "by": "anna"})
 CLOSED_UNSEEN = {"order.closed_by_service": {"at": NOW}}
 
@@ -160,7 +160,7 @@ CANCELS = [
     Case(WRITING, FULL, {**FULL_ROW, "unseen": FULL_UNSEEN}, (FULL_ENTRY,)),
     Case(
         WRITING.replace(unseen=STILL_UNSEEN),
-        CancelWanted(R.CAPACITY, "full", "capacity", pos_has_none=True),
+        CancelRequested(R.CAPACITY, "full", "capacity", pos_has_none=True),
         {**FULL_ROW, "ticket": T.REFUSED, "unseen": {**STILL_UNSEEN, **FULL_UNSEEN}},
         (FULL_ENTRY,),
     ),
@@ -182,7 +182,7 @@ CANCELS = [
     Case(WRITING.replace(**CANCELLED), FULL),
     Case(
         WRITING.replace(**CANCELLED, unseen=STILL_UNSEEN),
-        CancelWanted(R.CAPACITY, "full", "capacity", pos_has_none=True),
+        CancelRequested(R.CAPACITY, "full", "capacity", pos_has_none=True),
         {"ticket": T.REFUSED},
     ),
     Case(
@@ -207,7 +207,7 @@ CANCELS = [
     Case(WRITTEN.replace(desired_state=S.COMPLETED), FULL),
     Case(
         WRITTEN.replace(desired_state=S.COMPLETED),
-        CancelWanted(R.CAPACITY, "full", "capacity", pos_has_none=True),
+        CancelRequested(R.CAPACITY, "full", "capacity", pos_has_none=True),
         {"ticket": T.REFUSED},
     ),
     Case(WRITTEN.replace(desired_state=S.COMPLETED), BY_ANNA, FULL_ROW, (ANNAS_ENTRY,)),
@@ -253,13 +253,13 @@ CANCELS = [
     Case(WRITTEN, TicketLeft()),
     Case(
         WRITTEN,
-        TicketTakenBack("#2", "r2", "twice"),
+        SurplusTicketCancelled("#2", "r2", "twice"),
         {"unseen": {"order.ticket_taken_back": {"at": NOW, "ticket": "#2 (r2)", "why": "twice"}}},
         one("ticket.taken_back", record="r2", why="twice"),
     ),
     Case(
         WRITTEN,
-        TicketTakenBack("r2", "r2", "twice"),
+        SurplusTicketCancelled("r2", "r2", "twice"),
         {"unseen": {"order.ticket_taken_back": {"at": NOW, "ticket": "r2", "why": "twice"}}},
         one("ticket.taken_back", record="r2", why="twice"),
     ),

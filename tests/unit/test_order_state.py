@@ -23,7 +23,7 @@ from tillbridge.model.order import OrderState, ReasonCode
 from tillbridge.orders.events import (
     Call,
     CallRefused,
-    CancelWanted,
+    CancelRequested,
     Delivered,
     Event,
     Handled,
@@ -35,9 +35,9 @@ from tillbridge.orders.events import (
     Seen,
     ServiceClosed,
     ServiceKnows,
+    SurplusTicketCancelled,
     TicketLeft,
     TicketMoved,
-    TicketTakenBack,
     Withdrawn,
     WriteBegun,
     WriteFailed,
@@ -68,7 +68,7 @@ EVENTS: st.SearchStrategy[Event] = st.one_of(
     st.builds(WriteFailed, st.sampled_from(["offline: x", "refused: y", "no_answer"])),
     st.just(Held("held: old")),
     st.builds(
-        CancelWanted,
+        CancelRequested,
         st.sampled_from(list(ReasonCode)),
         st.just("words"),
         st.sampled_from(sorted(CAUSES)),
@@ -77,7 +77,7 @@ EVENTS: st.SearchStrategy[Event] = st.one_of(
     ),
     st.builds(Withdrawn, st.sampled_from(["never_written", "taken_back", "left_to_person"])),
     st.just(TicketLeft()),
-    st.just(TicketTakenBack("#2", "record 2", "twice")),
+    st.just(SurplusTicketCancelled("#2", "record 2", "twice")),
     st.just(ReportsTooLate("too late")),
     st.sampled_from([OrderState.ACCEPTED, OrderState.PREPARING, OrderState.CANCELLED]).map(
         lambda state: ServiceKnows(state, "order.x", {"ms": 1})
@@ -228,7 +228,7 @@ def accepted_by_pos() -> OrderRow:
 def test_a_refused_accept_leaves_the_rejection_of_the_till_to_be_told() -> None:
     row = after([CallRefused(Call.ACCEPT, "no (403)")], accepted_by_pos())
     assert call_for(row) is None, "nothing is repeated"
-    rejected = CancelWanted(ReasonCode.CAPACITY, "full", "capacity", pos_has_none=True)
+    rejected = CancelRequested(ReasonCode.CAPACITY, "full", "capacity", pos_has_none=True)
     row = decide(row, rejected, 3).after
     assert call_for(row) is Call.CANCEL
     row = decide(row, ServiceKnows(OrderState.CANCELLED, "order.cancelled"), 4).after
@@ -247,13 +247,13 @@ def test_a_refused_accept_leaves_readiness_to_be_told() -> None:
 
 
 def test_a_refused_cancel_is_tried_again_by_either_command() -> None:
-    wanted = CancelWanted(ReasonCode.CAPACITY, "full", "capacity", pos_has_none=True)
+    wanted = CancelRequested(ReasonCode.CAPACITY, "full", "capacity", pos_has_none=True)
     stuck = after([wanted, CallRefused(Call.CANCEL, "no (403)")], accepted_by_pos())
     assert call_for(stuck) is None
     retried = decide(stuck, Retried("anna"), 5).after
     assert retried.desired_state is OrderState.CANCELLED, "the cancel is what was left to do"
     assert call_for(retried) is Call.CANCEL
-    again = CancelWanted(ReasonCode.OTHER, "sorry", by="anna")
+    again = CancelRequested(ReasonCode.OTHER, "sorry", by="anna")
     row = decide(stuck, again, 5).after
     assert (call_for(row), row.reason_code) == (Call.CANCEL, ReasonCode.OTHER)
 
@@ -278,8 +278,8 @@ def test_a_cancel_of_the_bridge_stays_until_it_is_seen_and_one_of_a_person_does_
         for number in (1003, 1004, 1005, 1006):
             row = new(f"ord_{number}", order_number=str(number), payload=payload)
             save(connection, Change(None, row), 500)
-        away = CancelWanted(ReasonCode.POS_OFFLINE, "gone", "offline")
-        said_no = CancelWanted(ReasonCode.CAPACITY, "nobody here", "capacity")
+        away = CancelRequested(ReasonCode.POS_OFFLINE, "gone", "offline")
+        said_no = CancelRequested(ReasonCode.CAPACITY, "nobody here", "capacity")
         commit(connection, STORE, "ord_1003", away, 1000)
         (alone,) = open_problems(connection)
         assert "because the till could not be reached ($18.40)." in alone.text
@@ -300,7 +300,7 @@ def test_a_cancel_of_the_bridge_stays_until_it_is_seen_and_one_of_a_person_does_
 
 
 def test_a_cancel_that_the_service_overtook_is_no_cancel() -> None:
-    away = CancelWanted(ReasonCode.POS_OFFLINE, "gone", "offline")
+    away = CancelRequested(ReasonCode.POS_OFFLINE, "gone", "offline")
     assert after([away, Delivered()], new()).unseen == {}
     assert after([away, Retried("anna")], new()).unseen == {}
 
@@ -313,7 +313,7 @@ def test_a_ticket_that_failed_twice_is_a_problem_until_the_order_goes_on() -> No
         [Written("T1", accepts=True)],
         [TicketMoved(TicketStatus.READY)],
         [Delivered()],
-        [CancelWanted(ReasonCode.OTHER, "", by="anna")],
+        [CancelRequested(ReasonCode.OTHER, "", by="anna")],
         [Handled("typed", "anna")],
         [Handled("settled", "anna")],
         [WriteFailed("offline: gone")],

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from tillbridge.ledger.models import LogEntry, OrderRow, TicketState
 from tillbridge.model.order import OrderState, parse_order
 from tillbridge.orders.bill import bill_of, dishes_of, kind_of, table_of
-from tillbridge.orders.sentences import bill_lines, failure_words, reason_words
+from tillbridge.orders.sentences import bill_lines, failure_text, reason_text
 from tillbridge.orders.timeline import timeline
 from tillbridge.web.site.orders import _steps
 
@@ -191,13 +191,13 @@ def test_a_list_names_the_first_dishes() -> None:
 
 
 def test_reason_codes_are_words() -> None:
-    assert reason_words("CAPACITY") == "The kitchen is too busy"
-    assert reason_words("NEW_CODE") == "NEW_CODE"
-    assert reason_words(None) == ""
+    assert reason_text("CAPACITY") == "The kitchen is too busy"
+    assert reason_text("NEW_CODE") == "NEW_CODE"
+    assert reason_text(None) == ""
 
 
 def test_a_failure_of_the_till_is_told_in_its_own_words_or_in_ours() -> None:
-    assert failure_words("offline: no heartbeat") == "no heartbeat"
-    assert failure_words("offline") == "the till cannot be reached"
-    assert failure_words("what: ever") == "what: ever"
-    assert failure_words("") == ""
+    assert failure_text("offline: no heartbeat") == "no heartbeat"
+    assert failure_text("offline") == "the till cannot be reached"
+    assert failure_text("what: ever") == "what: ever"
+    assert failure_text("") == ""

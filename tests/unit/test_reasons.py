@@ -16,7 +16,7 @@ from tillbridge.adapter import (
 )
 from tillbridge.ledger.models import OrderRow
 from tillbridge.model.order import OrderState, ReasonCode
-from tillbridge.orders.events import CancelWanted
+from tillbridge.orders.events import CancelRequested
 from tillbridge.orders.reasons import (
     CAUSES,
     EXPLAINED_BY_TILL,
@@ -191,27 +191,29 @@ C = ReasonCode
     [
         (
             ItemUnavailable("no soup", external_ids=["soup"]),
-            CancelWanted(C.ITEM_OUT_OF_STOCK, "no soup", "sold_out", items_out=("soup",)),
+            CancelRequested(C.ITEM_OUT_OF_STOCK, "no soup", "sold_out", items_out=("soup",)),
         ),
-        (StoreClosed("closed"), CancelWanted(C.STORE_CLOSED, "closed", "closed")),
+        (StoreClosed("closed"), CancelRequested(C.STORE_CLOSED, "closed", "closed")),
         (
             PosOffline("gone"),
-            CancelWanted(C.POS_OFFLINE, "gone", "offline", pos_offline=True, lost_to_absence=True),
+            CancelRequested(
+                C.POS_OFFLINE, "gone", "offline", pos_offline=True, lost_to_absence=True
+            ),
         ),
-        (AtCapacity("full"), CancelWanted(C.CAPACITY, "full", "capacity")),
+        (AtCapacity("full"), CancelRequested(C.CAPACITY, "full", "capacity")),
         (
             PriceMismatch("was 9"),
-            CancelWanted(C.PRICE_MISMATCH, "was 9", "price", price_mismatch=True),
+            CancelRequested(C.PRICE_MISMATCH, "was 9", "price", price_mismatch=True),
         ),
-        (PosFailure("jam"), CancelWanted(C.OTHER, "jam", "refused")),
+        (PosFailure("jam"), CancelRequested(C.OTHER, "jam", "refused")),
         (
             PosFailure(""),
-            CancelWanted(C.OTHER, "The till refused the order without saying why.", "refused"),
+            CancelRequested(C.OTHER, "The till refused the order without saying why.", "refused"),
         ),
-        (rejected(None, "burnt"), CancelWanted(C.OTHER, "burnt", "refused")),
+        (rejected(None, "burnt"), CancelRequested(C.OTHER, "burnt", "refused")),
         (
             rejected(RejectReason.ITEM_UNAVAILABLE, "", "soup"),
-            CancelWanted(
+            CancelRequested(
                 C.ITEM_OUT_OF_STOCK,
                 "The till rejected the order without saying why.",
                 "sold_out",
@@ -220,11 +222,11 @@ C = ReasonCode
         ),
         (
             rejected(RejectReason.CAPACITY, "full", "soup"),
-            CancelWanted(C.CAPACITY, "full", "capacity"),
+            CancelRequested(C.CAPACITY, "full", "capacity"),
         ),
         (
             Lapsed(Lapse.NOT_WRITTEN_OFFLINE, note="offline: gone"),
-            CancelWanted(
+            CancelRequested(
                 C.POS_OFFLINE,
                 "The till could not be reached in time.",
                 "offline",
@@ -233,29 +235,29 @@ C = ReasonCode
         ),
         (
             Lapsed(Lapse.NOT_WRITTEN, note="no_answer"),
-            CancelWanted(C.OTHER, "The till did not accept the order in time.", "not_written"),
+            CancelRequested(C.OTHER, "The till did not accept the order in time.", "not_written"),
         ),
         (
             Lapsed(Lapse.NOT_CONFIRMED, C.CAPACITY),
-            CancelWanted(
+            CancelRequested(
                 C.CAPACITY, "The till did not confirm the order in time.", "not_confirmed"
             ),
         ),
         (
             ChecksFailed(C.PRICE_MISMATCH, "Soup: 9.00"),
-            CancelWanted(C.PRICE_MISMATCH, "Soup: 9.00", "price_differs", price_mismatch=True),
+            CancelRequested(C.PRICE_MISMATCH, "Soup: 9.00", "price_differs", price_mismatch=True),
         ),
         (
             ChecksFailed(C.ITEM_OUT_OF_STOCK, "no pie"),
-            CancelWanted(C.ITEM_OUT_OF_STOCK, "no pie", "unknown_item"),
+            CancelRequested(C.ITEM_OUT_OF_STOCK, "no pie", "unknown_item"),
         ),
         (
             ByPerson(C.POS_OFFLINE, "anna"),
-            CancelWanted(C.POS_OFFLINE, "Cancelled by the restaurant's staff.", by="anna"),
+            CancelRequested(C.POS_OFFLINE, "Cancelled by the restaurant's staff.", by="anna"),
         ),
     ],
 )
-def test_what_ends_an_order_decides_all_that_follows(cause: Cause, wanted: CancelWanted) -> None:
+def test_what_ends_an_order_decides_all_that_follows(cause: Cause, wanted: CancelRequested) -> None:
     assert cancellation(cause) == wanted
     assert cancellation(cause, pos_has_none=True).pos_has_none
 

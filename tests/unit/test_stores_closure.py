@@ -6,7 +6,7 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tillbridge.status.sentences import busy_words, why_closed
+from tillbridge.status.sentences import busy_text, why_closed
 from tillbridge.stores.closure import (
     BUSY_MINUTES,
     BusyMode,
@@ -240,4 +240,4 @@ def test_reopening_ends_a_busy_mode_that_is_full_and_no_other() -> None:
 def test_every_reason_is_said_in_words(reasons: ClosureReasons) -> None:
     shown = closure_of(reasons).to_json()
     assert bool(why_closed(shown)) == (shown["status"] == "inactive")
-    assert bool(busy_words(shown)) == (reasons.busy is not None)
+    assert bool(busy_text(shown)) == (reasons.busy is not None)

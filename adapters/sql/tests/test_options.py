@@ -10,7 +10,7 @@ from tillbridge.adapter import (
     AdapterContext,
     CancelsTickets,
     ReadsCatalogue,
-    TellsTicketUpdates,
+    ReportsTicketUpdates,
     WritesTickets,
 )
 from tillbridge.adapter.conformance import CHECKS, Outcome, run_check
@@ -74,7 +74,7 @@ def test_without_orders_nothing_about_them_is_even_loaded(folder: Path) -> None:
     assert not quiet._asking.queries.has("order")  # noqa: SLF001 -- that it is not there
     writing = opened(folder, queries="orders.sql", orders=True)
     assert isinstance(writing, WritesTickets)
-    assert not isinstance(writing, CancelsTickets | TellsTicketUpdates)
+    assert not isinstance(writing, CancelsTickets | ReportsTicketUpdates)
 
 
 def test_the_password_is_learnt_as_a_secret_and_shown_by_nothing(folder: Path) -> None:

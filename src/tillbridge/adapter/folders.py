@@ -58,7 +58,7 @@ def trouble_of(folder: Path, failure: OSError) -> FolderTrouble:
         belongs = f", which belongs to {owner}" if owner else ""
         return FolderTrouble(
             f"The bridge may not write to the folder {there}{belongs} ({failure.strerror}).",
-            _give_rights(there),
+            _grant_access(there),
         )
     if failure.errno in _FULL:
         return FolderTrouble(
@@ -112,7 +112,7 @@ def _blamed(folder: Path, failure: OSError) -> Path:
     return next((each for each in inside if refusal(each)), inside[0] if inside else folder)
 
 
-def _give_rights(folder: Path) -> str:
+def _grant_access(folder: Path) -> str:
     if sys.platform == "win32":
         return f"Give the account that the bridge runs as the right to modify {folder}."
     user = _user_name(os.geteuid())

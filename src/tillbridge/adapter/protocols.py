@@ -157,8 +157,11 @@ class CancelsTickets(Protocol):
 
 
 @runtime_checkable
-class TellsTicketUpdates(Protocol):
-    """Reads status updates of tickets. Each is returned again until it is handled."""
+class ReportsTicketUpdates(Protocol):
+    """Reads status updates of tickets. Each is returned again until it is handled.
+
+    The former name, `TellsTicketUpdates`, still works.
+    """
 
     def read_updates(self) -> Sequence[TicketUpdate]:
         """Return the updates not yet handled, oldest first. Raises PosOffline."""
@@ -170,8 +173,11 @@ class TellsTicketUpdates(Protocol):
 
 
 @runtime_checkable
-class TellsUnreadableUpdates(Protocol):
-    """Reports updates that could not be understood; an addition to TellsTicketUpdates."""
+class ReportsUnreadableUpdates(Protocol):
+    """Reports updates that could not be understood; an addition to ReportsTicketUpdates.
+
+    The former name, `TellsUnreadableUpdates`, still works.
+    """
 
     def unreadable_updates(self) -> Sequence[BadRow]:
         """Return what could not be understood, until a person has removed it."""
@@ -219,8 +225,8 @@ class NotifiesChanges(Protocol):
     `TellsChanges`, still works.
     """
 
-    def on_change(self, hear: Callable[[Change], None]) -> None:
-        """From now on, call `hear`, from any thread, whenever something has changed.
+    def on_change(self, listener: Callable[[Change], None]) -> None:
+        """From now on, call `listener`, from any thread, whenever something has changed.
 
         The bridge subscribes once.
         """
@@ -251,3 +257,5 @@ class Closes(Protocol):
 # The first names of these; adapters that use them work as they are.
 TellsChanges = NotifiesChanges
 TellsTrouble = ReportsFaults
+TellsTicketUpdates = ReportsTicketUpdates
+TellsUnreadableUpdates = ReportsUnreadableUpdates

@@ -223,9 +223,9 @@ def _store(answer: Answer, _given: Arguments) -> Lines:
 
 def closure_line(answer: Mapping[str, Any]) -> tuple[str, str]:
     """Return in one line whether the store takes orders, and its level."""
-    from tillbridge.status.sentences import busy_words, why_closed
+    from tillbridge.status.sentences import busy_text, why_closed
 
-    busy = busy_words(answer)
+    busy = busy_text(answer)
     if answer["status"] == "active":
         return " ".join(filter(None, (_("The store takes orders."), busy))), "ok"
     parts = [

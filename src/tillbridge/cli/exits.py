@@ -137,11 +137,11 @@ def refused(error: Exception, *, as_json: bool) -> int | None:
     context = getattr(error, "ctx", None)
     command = context.command_path if context else "tillbridge"
     see = _("For help: {command} --help").format(command=command)
-    failed(_words(error), see, Exit.USAGE, as_json=as_json)
+    failed(_message(error), see, Exit.USAGE, as_json=as_json)
     return Exit.USAGE
 
 
-def _words(error: typer.TyperException) -> str:
+def _message(error: typer.TyperException) -> str:
     message = clean(error.message)
     text = next(
         (

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from tillbridge.config import LoadedSettings
     from tillbridge.ledger.figures import FiguresView
-    from tillbridge.orders.views import BriefOrder, Ordered, OrderView, WholeOrder
+    from tillbridge.orders.views import BriefOrder, OrderDetails, Ordered, OrderView
 
 T = TypeVar("T")
 
@@ -73,23 +73,23 @@ def _reported(order: "OrderView") -> str:
 
 
 def _note(order: "OrderView") -> str:
-    from tillbridge.orders.sentences import failure_words, reason_words
+    from tillbridge.orders.sentences import failure_text, reason_text
 
     code = order["reason_code"]
     return (
-        reason_words(code)
+        reason_text(code)
         if code
         else ""
         if order["closed_at"]
-        else failure_words(order["last_failure"])
+        else failure_text(order["last_failure"])
     )
 
 
 def _way(order: Mapping[str, Any]) -> str:
     """Return how an order leaves the restaurant, with its table."""
-    from tillbridge.orders.sentences import kind_words
+    from tillbridge.orders.sentences import kind_text
 
-    return " ".join(filter(None, (kind_words(order["kind"]), order["table"])))
+    return " ".join(filter(None, (kind_text(order["kind"]), order["table"])))
 
 
 def _show_list(orders: "Sequence[BriefOrder]", given: Arguments) -> Lines:
@@ -161,8 +161,8 @@ def _span(typed: str) -> tuple[int, int]:
 # -- show
 
 
-def _show_order(order: "WholeOrder", _given: Arguments) -> Lines:
-    from tillbridge.orders.sentences import failure_words, reason_words
+def _show_order(order: "OrderDetails", _given: Arguments) -> Lines:
+    from tillbridge.orders.sentences import failure_text, reason_text
 
     parent, handled, ordered = order["community_order"], order["handled"], order["ordered"]
     facts = (
@@ -173,10 +173,10 @@ def _show_order(order: "WholeOrder", _given: Arguments) -> Lines:
         (_("ticket"), f"{order['ticket']} {order['ticket_reference']}".strip()),
         (_("reported"), order["state"]),
         (_("to be reported"), "" if order["wanted"] == order["state"] else order["wanted"]),
-        (_("reason"), reason_words(order["reason_code"])),
+        (_("reason"), reason_text(order["reason_code"])),
         (_("message"), order["message"]),
         (_("guest was informed"), order["guest_text"]),
-        (_("last failure"), failure_words(order["last_failure"])),
+        (_("last failure"), failure_text(order["last_failure"])),
         (_("tries"), order["attempts"]),
         (
             _("part of"),
@@ -228,17 +228,17 @@ def _amount(amount: int | None, currency: str) -> str:
 
 
 @command("orders show", _show_order)
-def show(loaded: "LoadedSettings", order: OrderId) -> "WholeOrder":
+def show(loaded: "LoadedSettings", order: OrderId) -> "OrderDetails":
     """Show an order whole: its lines, and all that happened to it.
 
     Example: tillbridge orders show 1007
     """
     from tillbridge.ledger.orders import find_called
-    from tillbridge.orders.views import order_to_show, whole_order
+    from tillbridge.orders.views import order_details, order_to_show
 
     found = _read(
         loaded,
-        lambda connection: whole_order(
+        lambda connection: order_details(
             connection, order_to_show(find_called(connection, order), order)
         ),
     )

@@ -164,13 +164,13 @@ def weekday(iso: str, width: Literal["short", "long"] = "short") -> str:
     return format_date(date.fromisoformat(iso), pattern, locale=_locale())
 
 
-def day_words(day: date, today: date) -> str:
+def day_text(day: date, today: date) -> str:
     """Return a day as people write it: `Sat 21 Nov`, of another year with that."""
-    return _day_words(day.isoformat(), day.year != today.year)
+    return _day_text(day.isoformat(), day.year != today.year)
 
 
 @shown_by_locale
-def _day_words(iso: str, with_year: bool) -> str:  # noqa: FBT001 -- what is stored is a list
+def _day_text(iso: str, with_year: bool) -> str:  # noqa: FBT001 -- what is stored is a list
     day = date.fromisoformat(iso)
     if reader().locale == NOBODY.locale:
         return day.strftime("%a %d %b %Y" if with_year else "%a %d %b")

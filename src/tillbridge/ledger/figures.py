@@ -76,7 +76,7 @@ class OrderCourse:
     currency: str = ""
 
     @property
-    def came_to_nothing(self) -> bool:
+    def is_lost(self) -> bool:
         """Whether it was cancelled, or will never be in the till."""
         return self.cancelled or self.refused
 
@@ -163,7 +163,7 @@ def figures_of(courses: Sequence[OrderCourse]) -> Figures:
 
 
 @dataclass(frozen=True, slots=True)
-class Tally:
+class Totals:
     """Orders received from `from_ms` on, in an hour, a day, or until now.
 
     `orders` includes cancelled ones; `revenue`, which is by currency, does not.
@@ -206,13 +206,13 @@ class Sales:
     end with today.
     """
 
-    today: Tally
-    last_week: Tally | None = None
+    today: Totals
+    last_week: Totals | None = None
     causes: Mapping[str, int] = field(default_factory=dict)
     to_till_s: float | None = None
     to_accept_s: float | None = None
-    hours: tuple[Tally, ...] = ()
-    days: tuple[Tally, ...] = ()
+    hours: tuple[Totals, ...] = ()
+    days: tuple[Totals, ...] = ()
     zone: tzinfo | None = None
 
     def to_json(self) -> TodayView:
@@ -241,9 +241,9 @@ def sales_of(
     known = sorted(courses, key=lambda each: each.received_at)
     received = [each.received_at for each in known]
 
-    def tally(from_ms: int, until_ms: int | None) -> Tally:
+    def totals_of(from_ms: int, until_ms: int | None) -> Totals:
         end = None if until_ms is None else bisect_left(received, until_ms)
-        return _tally(from_ms, known[bisect_left(received, from_ms) : end])
+        return _totals(from_ms, known[bisect_left(received, from_ms) : end])
 
     midnight = _midnight(now_ms, zone, 0)
     then, then_end = _midnight(now_ms, zone, DAYS), _a_week_ago(now_ms, zone)
@@ -253,13 +253,13 @@ def sales_of(
     hours = [_this_hour(now_ms, zone) - back * HOUR_MS for back in reversed(range(HOURS))]
     days = [_midnight(now_ms, zone, back) for back in reversed(range(DAYS))]
     return Sales(
-        today=_tally(midnight, today),
-        last_week=tally(then, then_end) if is_known else None,
-        causes=Counter(each.reason_code or "" for each in today if each.came_to_nothing),
+        today=_totals(midnight, today),
+        last_week=totals_of(then, then_end) if is_known else None,
+        causes=Counter(each.reason_code or "" for each in today if each.is_lost),
         to_till_s=_median(figures.to_ticket),
         to_accept_s=_median(figures.to_accept),
-        hours=tuple(tally(*span) for span in _spans(hours)),
-        days=tuple(tally(*span) for span in _spans(days)),
+        hours=tuple(totals_of(*span) for span in _spans(hours)),
+        days=tuple(totals_of(*span) for span in _spans(days)),
         zone=zone,
     )
 
@@ -268,13 +268,13 @@ def _median(times: Times | None) -> float | None:
     return None if times is None else times.median
 
 
-def _tally(from_ms: int, courses: Sequence[OrderCourse]) -> Tally:
+def _totals(from_ms: int, courses: Sequence[OrderCourse]) -> Totals:
     revenue: Counter[str] = Counter()
     for each in courses:
-        if each.amount is not None and not each.came_to_nothing:
+        if each.amount is not None and not each.is_lost:
             revenue[each.currency] += each.amount
-    cancelled = sum(each.came_to_nothing for each in courses)
-    return Tally(from_ms, len(courses), cancelled, dict(revenue))
+    cancelled = sum(each.is_lost for each in courses)
+    return Totals(from_ms, len(courses), cancelled, dict(revenue))
 
 
 def _spans(begins: Sequence[int]) -> Iterable[tuple[int, int | None]]:

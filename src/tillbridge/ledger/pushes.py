@@ -240,7 +240,7 @@ def remember_storefront(
         put_fact(connection, store, fact, now, at=at)
 
 
-def begin_anew(connection: Connection, store: str, *, parts: bool, pending: int, at: int) -> None:
+def start_over(connection: Connection, store: str, *, parts: bool, pending: int, at: int) -> None:
     """Delete everything about pushes to the previous storefront: holds, refusals, open pushes.
 
     `parts`: also delete categories, add-ons, groups and menus. A full push is due afterwards, and

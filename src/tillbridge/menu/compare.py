@@ -76,7 +76,7 @@ class Overlay:
         return state
 
 
-def lay(item: Item, overlay: Overlay, *, at_service: Item | None = None) -> Item:
+def apply_overlay(item: Item, overlay: Overlay, *, at_service: Item | None = None) -> Item:
     """Return the item as it should be on sale now; `at_service` is how the service has it."""
     there = _ON if at_service is None else availability_of(at_service)
     state = overlay.over(item.external_id, availability_of(item), there)
@@ -192,7 +192,7 @@ def compare(
     items = {key: each.item for key, each in accepted.items()}
     acknowledged = Catalogue(items, had.categories, had.add_ons, had.addon_groups, had.menus)
     targets = {
-        key: AcceptedItem.of(lay(item, overlay, at_service=items.get(key)), item, record)
+        key: AcceptedItem.of(apply_overlay(item, overlay, at_service=items.get(key)), item, record)
         for key, (item, record) in records.items()
     }
     laid = {key: each.item for key, each in targets.items()}
@@ -233,7 +233,7 @@ def compare_availability(
     accepted = _touched(connection, store, overlay)
     accepted |= menu.items_by_id(connection, store, unconfirmed - accepted.keys())
     targets = {
-        key: replace(each, item=lay(each.pos_item, overlay, at_service=each.item))
+        key: replace(each, item=apply_overlay(each.pos_item, overlay, at_service=each.item))
         for key, each in accepted.items()
     }
     acknowledged = Catalogue(items={key: each.item for key, each in accepted.items()})

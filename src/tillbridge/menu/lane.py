@@ -198,7 +198,7 @@ class MenuContext:
         finally:
             self.progress = before
 
-    def came_on(self, items: int) -> None:
+    def advance(self, items: int) -> None:
         """Count items of what is on its way."""
         if self.progress is not None:
             done = min(self.progress.total, self.progress.done + items)

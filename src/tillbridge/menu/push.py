@@ -144,7 +144,7 @@ class Pusher:
             if sent.reserved:
                 result.reservation = sent.message or _("it does not say why.")
             if sent.state == "success" or sent.missing:
-                ctx.came_on(len(part.ids))
+                ctx.advance(len(part.ids))
                 result.accepted += len(set(part.ids) - sent.missing)
                 continue
             if sent.again and not repeated:

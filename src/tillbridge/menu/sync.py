@@ -409,7 +409,7 @@ async def settle_storefront(ctx: MenuContext) -> Connected:
         else:
             await ctx.write_portions(menu.mark_unconfirmed, ids)
         parts, pending = relation is Kinship.OTHER, max(1, len(ids))
-        await ctx.write(pushes.begin_anew, parts=parts, pending=pending, at=at)
+        await ctx.write(pushes.start_over, parts=parts, pending=pending, at=at)
         found = replace(found, whole_due=True, open_pushes=())
     await ctx.write(pushes.remember_storefront, pushes.MENU, now, at=at)
     return found

@@ -105,10 +105,10 @@ def span_of_day(day: "date") -> tuple[int, int]:
 async def show(bridge: "Bridge", order: OrderId) -> Answer:
     """Return an order whole; of several with the same number the newest, open ones first."""
     from tillbridge.ledger.orders import find_called
-    from tillbridge.orders.views import order_to_show, whole_order
+    from tillbridge.orders.views import order_details, order_to_show
 
     return await bridge.ledger.read(
-        lambda connection: whole_order(
+        lambda connection: order_details(
             connection, order_to_show(find_called(connection, order), order)
         )
     )

@@ -126,7 +126,7 @@ async def _saved(
 ) -> Answer:
     import asyncio
 
-    from tillbridge.setup.proposal import begin_anew, restore_file
+    from tillbridge.setup.proposal import restart_with_file, restore_file
     from tillbridge.setup.settings_file import Saved, save
 
     if not (changes or secrets or restart):
@@ -137,7 +137,7 @@ async def _saved(
     place.changes.notify()
     if restart:
         undo = partial(restore_file, place.path, saved.copy)
-        begin_anew(place, undo, connect="")
+        restart_with_file(place, undo, connect="")
         return _answer(_("Saved. The bridge is restarting."), saved)
     return _answer(_("Saved."), saved)
 

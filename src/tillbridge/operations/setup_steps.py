@@ -248,7 +248,7 @@ async def write(work: Work, digest: str = "") -> Answer:
     import asyncio
 
     from tillbridge.config.writing import replace_file
-    from tillbridge.setup.proposal import begin_anew, proposed, restore_file
+    from tillbridge.setup.proposal import proposed, restart_with_file, restore_file
 
     place, draft = work.place, work.draft
     proposal = await proposed(place, draft)
@@ -261,7 +261,7 @@ async def write(work: Work, digest: str = "") -> Answer:
         raise ConfigError("\n".join(proposal.faults), fix=_("Correct it in the steps above."))
     copy = await asyncio.to_thread(replace_file, place.path, proposal.new)
     undo = partial(restore_file, place.path, copy)
-    begin_anew(place, undo, connect=_to_connect(work))
+    restart_with_file(place, undo, connect=_to_connect(work))
     text = _("{file} is saved, and the bridge restarts with it.")
     copied = _("The file as it was is kept as {copy}.")
     return {
@@ -277,7 +277,7 @@ async def restart(work: Work) -> Answer:
     import asyncio
 
     from tillbridge.config import load
-    from tillbridge.setup.proposal import begin_anew, cannot_undo, faults_in, vault_of
+    from tillbridge.setup.proposal import cannot_undo, faults_in, restart_with_file, vault_of
 
     def faults() -> list[ConfigError]:
         loaded = load(work.place.path)
@@ -285,7 +285,7 @@ async def restart(work: Work) -> Answer:
 
     if found := await asyncio.to_thread(faults):
         raise found[0]
-    begin_anew(work.place, cannot_undo, connect="")
+    restart_with_file(work.place, cannot_undo, connect="")
     return {"ok": True, "text": _("The bridge restarts with bridge.toml as it is now.")}
 
 
@@ -315,7 +315,7 @@ async def written(work: Work, digest: str) -> Answer:
     import asyncio
 
     from tillbridge.setup.draft import digest_of
-    from tillbridge.setup.proposal import begin_anew, cannot_undo
+    from tillbridge.setup.proposal import cannot_undo, restart_with_file
 
     place = work.place
     found, _document = await asyncio.to_thread(place.document)
@@ -324,7 +324,7 @@ async def written(work: Work, digest: str) -> Answer:
             _("The file differs from what should have been written."),
             fix=_("Check it, then try again."),
         )
-    begin_anew(place, cannot_undo, connect=_to_connect(work))
+    restart_with_file(place, cannot_undo, connect=_to_connect(work))
     return {"ok": True, "text": _("It is saved, and the bridge restarts with it.")}
 
 

@@ -70,7 +70,7 @@ class Held(Event):
 
 
 @dataclass(frozen=True, slots=True)
-class CancelWanted(Event):
+class CancelRequested(Event):
     """The order is to be cancelled; `reasons.cancellation` makes it, and says what else follows.
 
     `message` goes to support; the customer reads `customer_text(code)`. `cause` is a key of
@@ -114,7 +114,7 @@ class TicketLeft(Event):
 
 
 @dataclass(frozen=True, slots=True)
-class TicketTakenBack(Event):
+class SurplusTicketCancelled(Event):
     """A ticket too many was taken back out of the POS: its `record` there, and why."""
 
     reference: str

@@ -63,7 +63,7 @@ class OrdersFlow:
         self._orders.on_change = self._dispatch
         self._aside = SetAside("dispatch", self._orders)  # by the order's id
         supervisor, clock = context.supervisor, context.bridge.clock
-        self._effecting = Worker("effects", self._bring_about, supervisor, clock)
+        self._effecting = Worker("effects", self._apply_effects, supervisor, clock)
         self._checking = Worker("fallback", self._check_fallback, supervisor, clock)
         self._tidying = Worker("tidy", self.tidy, supervisor, clock)
         self._redispatching = Worker("dispatch", self._dispatch_again, supervisor, clock)
@@ -142,14 +142,14 @@ class OrdersFlow:
         if rows:
             log.info("orders.resumed", store=self._orders.store, count=len(rows))
 
-    async def _bring_about(self) -> None:
+    async def _apply_effects(self) -> None:
         """Bring about elsewhere what follows from deliveries; what fails is tried again."""
         results = self.intake.results
         while results:
             result = results.popleft()
             try:
                 event = None if result.change is None else result.change.event
-                if isinstance(event, events.CancelWanted):
+                if isinstance(event, events.CancelRequested):
                     await self.presence.cancelled(event)
                 self._effects.delivery_processed(result)
             except BaseException:

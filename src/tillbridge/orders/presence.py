@@ -89,7 +89,7 @@ class PosPresence:
             self._orders.report("pos.setup", *found)
         self.on_there()
 
-    async def cancelled(self, cancel: events.CancelWanted) -> None:
+    async def cancelled(self, cancel: events.CancelRequested) -> None:
         """Bring about elsewhere what follows from a cancel.
 
         Called before the cancel is committed: after a crash between the two the POS refuses again,

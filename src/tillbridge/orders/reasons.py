@@ -21,7 +21,7 @@ from tillbridge.core.i18n import _
 from tillbridge.ledger.models import OrderRow
 from tillbridge.model.numbers import printable
 from tillbridge.model.order import ReasonCode
-from tillbridge.orders.events import CancelWanted
+from tillbridge.orders.events import CancelRequested
 
 _LONGEST_MESSAGE = 300
 
@@ -145,7 +145,7 @@ def customer_text(code: ReasonCode | None) -> str:
     return str(_TO_THE_CUSTOMER[code or ReasonCode.OTHER])
 
 
-def cancellation(cause: Cause, *, pos_has_none: bool = False) -> CancelWanted:
+def cancellation(cause: Cause, *, pos_has_none: bool = False) -> CancelRequested:
     """Return what the service is told when `cause` ends an order. Total: there is always a code."""
     name, by = "", ""
     items: tuple[str, ...] = ()
@@ -178,7 +178,7 @@ def cancellation(cause: Cause, *, pos_has_none: bool = False) -> CancelWanted:
         name = _CAUSE_OF_CODE[code]
     if code is ReasonCode.ITEM_OUT_OF_STOCK and isinstance(cause, ItemUnavailable | TicketUpdate):
         items = tuple(dict.fromkeys(each for each in cause.external_ids if each))
-    return CancelWanted(
+    return CancelRequested(
         code,
         printable(message, most=_LONGEST_MESSAGE),
         name,

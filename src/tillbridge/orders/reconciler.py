@@ -82,7 +82,7 @@ def commit_update(
     connection: Connection,
     store: str,
     update: TicketUpdate,
-    cancelled: events.CancelWanted | None,
+    cancelled: events.CancelRequested | None,
     now_ms: int,
 ) -> bool | None:
     """Commit what the POS reports, and whether it is new; None where the order is not known."""
@@ -239,7 +239,7 @@ class TicketReconciler:
         for ticket in tickets:
             if ticket.live:
                 live.setdefault(ticket.key, []).append(ticket)
-        self._orders.report(_MANY, *await self._take_back_surplus(live))
+        self._orders.report(_MANY, *await self._cancel_surplus(live))
         gone = [
             row
             for row in missing(before, tickets)
@@ -262,7 +262,7 @@ class TicketReconciler:
             )
             await self._updates.apply(deleted)
 
-    async def _take_back_surplus(self, live: Mapping[str, Sequence[ListedTicket]]) -> list[Found]:
+    async def _cancel_surplus(self, live: Mapping[str, Sequence[ListedTicket]]) -> list[Found]:
         """Take back what is too many; return the orders that are left in the POS several times."""
         left: list[Found] = []
         cancelled = await self._orders.read(orders.cancelled_among, live)
@@ -275,7 +275,7 @@ class TicketReconciler:
             surplus = surplus_of(row, await self._orders.read(orders.read_log, key), tickets)
             for ticket in surplus.tickets:
                 if ticket.record not in self._refused:
-                    failure = await self._take_back(row, ticket, surplus.why)
+                    failure = await self._cancel_ticket(row, ticket, surplus.why)
                     if failure is not None:
                         self._refused[ticket.record] = failure
             records = [each.record for each in surplus.tickets]
@@ -316,7 +316,7 @@ class TicketReconciler:
                 await self._left_in_pos(row)
                 continue
             ticket = ListedTicket(key, found.reference, found.reference, live=True)
-            failure = await self._take_back(row, ticket, _("the order is cancelled"))
+            failure = await self._cancel_ticket(row, ticket, _("the order is cancelled"))
             if failure is not None:
                 await self._left_in_pos(row, failure)
 
@@ -333,7 +333,9 @@ class TicketReconciler:
 
     # -- a ticket too many
 
-    async def _take_back(self, row: OrderRow, ticket: ListedTicket, why: str) -> PosFailure | None:
+    async def _cancel_ticket(
+        self, row: OrderRow, ticket: ListedTicket, why: str
+    ) -> PosFailure | None:
         """Cancel one ticket; return why the POS refuses to, None where it is cancelled."""
         order, reason = order_of(row.order_id, row.payload), customer_text(row.reason_code)
         try:
@@ -345,7 +347,7 @@ class TicketReconciler:
             if may_pass(failure):
                 raise
             return failure
-        taken_back = events.TicketTakenBack(ticket.reference, ticket.record, why)
+        taken_back = events.SurplusTicketCancelled(ticket.reference, ticket.record, why)
         await self._orders.commit(row.order_id, taken_back)
         return None
 

@@ -87,7 +87,7 @@ _KINDS = {
 }
 
 
-def kind_words(kind: str) -> str:
+def kind_text(kind: str) -> str:
     """Return how an order leaves the restaurant in words; "" where nobody knows."""
     return _(_KINDS[kind]) if kind in _KINDS else ""
 
@@ -122,7 +122,7 @@ def _taxes(bill: Bill) -> list[tuple[str, int | None]]:
     ]
 
 
-def reason_words(code: str | None) -> str:
+def reason_text(code: str | None) -> str:
     """Return the service's reason code in words; the code itself where it is not known."""
     try:
         return _(REASONS[ReasonCode(code or "")])
@@ -130,7 +130,7 @@ def reason_words(code: str | None) -> str:
         return code or ""
 
 
-def failure_words(note: str) -> str:
+def failure_text(note: str) -> str:
     """Return why the till did not take an order, as `OrderRow.last_failure` has it, in words."""
     kind, _colon, words = note.partition(": ")
     return (words or _of(_FAILURES, kind)) if kind in _FAILURES else note
@@ -162,9 +162,9 @@ class _Fields(dict[str, Any]):
         if name == "by":
             return by_whom(value)
         if name == "reason" and isinstance(value, str):
-            return failure_words(value) or "?"
+            return failure_text(value) or "?"
         if name == "code" and isinstance(value, str):
-            return reason_words(value) or "?"
+            return reason_text(value) or "?"
         return "?" if value in (None, "") else value
 
 

@@ -17,7 +17,7 @@ from tillbridge.orders.events import (
     ByHand,
     Call,
     CallRefused,
-    CancelWanted,
+    CancelRequested,
     Delivered,
     Event,
     Handled,
@@ -29,9 +29,9 @@ from tillbridge.orders.events import (
     Seen,
     ServiceClosed,
     ServiceKnows,
+    SurplusTicketCancelled,
     TicketLeft,
     TicketMoved,
-    TicketTakenBack,
     Withdrawn,
     WriteBegun,
     WriteFailed,
@@ -88,7 +88,7 @@ def decide(row: OrderRow, event: Event, now_ms: int) -> Change:
     after, entries = _next(row, event, now_ms)
     if after.service_state in FINAL and after.refused:
         after = after.replace(refused={})
-    settles = isinstance(event, CancelWanted | Withdrawn | ServiceKnows)
+    settles = isinstance(event, CancelRequested | Withdrawn | ServiceKnows)
     if settles and after.closed_at is None and is_done(after):
         after = after.replace(closed_at=now_ms)
     return Change(row, after, tuple(entries), event)
@@ -125,7 +125,7 @@ def _next(row: OrderRow, event: Event, now_ms: int) -> _Next:  # noqa: C901, PLR
         case Held(note) if waits:
             entries: list[Entry] = [] if is_held(row) else [("order.held", {})]
             return row.replace(last_failure=note), entries
-        case CancelWanted() if row.service_state not in FINAL:
+        case CancelRequested() if row.service_state not in FINAL:
             return _to_cancel(row, event, now_ms)
         case Withdrawn(how, why) if is_to_be_withdrawn(row):
             ticket = TicketState.REFUSED if how == "never_written" else TicketState.WITHDRAWN
@@ -134,7 +134,7 @@ def _next(row: OrderRow, event: Event, now_ms: int) -> _Next:  # noqa: C901, PLR
             return row.replace(ticket=ticket, unseen=unseen), [("order.withdrawn", detail)]
         case TicketLeft() if row.desired_state is OrderState.CANCELLED:
             return row.replace(unseen=_left(row, event, now_ms)), [("ticket.left", {})]
-        case TicketTakenBack(reference, record, why):
+        case SurplusTicketCancelled(reference, record, why):
             ticket_name = f"{reference} ({record})" if record != reference else reference
             unseen = _unseen(row, TAKEN_BACK, now_ms, ticket=ticket_name, why=why)
             entry = ("ticket.taken_back", {"record": record, "why": why})
@@ -187,7 +187,7 @@ def _next(row: OrderRow, event: Event, now_ms: int) -> _Next:  # noqa: C901, PLR
     return row, []
 
 
-def _to_cancel(row: OrderRow, event: CancelWanted, now_ms: int) -> _Next:
+def _to_cancel(row: OrderRow, event: CancelRequested, now_ms: int) -> _Next:
     """Request the cancel.
 
     A person may cancel an order that the POS calls completed, that was given up, or whose cancel

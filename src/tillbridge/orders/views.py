@@ -159,7 +159,7 @@ class Namesake(TypedDict):
     open: bool
 
 
-class WholeOrder(OrderView):
+class OrderDetails(OrderView):
     """An order with its lines, what one may do about it, and all that happened to it.
 
     `order` is what the service sent; it and `ordered` are None once they are forgotten.
@@ -354,7 +354,7 @@ def order_to_show(rows: Sequence[OrderRow], name: str) -> OrderRow:
     return next((row for row in rows if row.closed_at is None), rows[0])
 
 
-def whole_order(connection: Connection, row: OrderRow) -> WholeOrder:
+def order_details(connection: Connection, row: OrderRow) -> OrderDetails:
     """Return an order with its lines, what the menu said then, and all that happened to it."""
     entries = read_log(connection, row.store, row.order_id)
     event_id = event_of(entries)

@@ -192,7 +192,7 @@ class PosRunner:
     cancels_tickets = _can(api.CancelsTickets)
     marks_tickets = _can(api.MarksTickets)
     lists_tickets = _can(api.ListsTickets)
-    reports_updates = _can(api.TellsTicketUpdates)
+    reports_updates = _can(api.ReportsTicketUpdates)
     reports_health = _can(api.ReportsHealth)
     notifies_changes = _can(api.NotifiesChanges)
 
@@ -224,15 +224,15 @@ class PosRunner:
         api.ListsTickets.cancel_listed_ticket, _Policy(NoneType, defect=api.TicketOutcomeUnknown)
     )
     update_handled = _call(
-        api.TellsTicketUpdates.update_handled, _Policy(NoneType, defect=api.PosFailure)
+        api.ReportsTicketUpdates.update_handled, _Policy(NoneType, defect=api.PosFailure)
     )
 
     _read_updates = _call(
-        api.TellsTicketUpdates.read_updates,
+        api.ReportsTicketUpdates.read_updates,
         _Policy(Iterable, lambda found: valid_updates(tuple(found)), api.PosOffline),
     )
     _unreadable_updates = _call(
-        api.TellsUnreadableUpdates.unreadable_updates,
+        api.ReportsUnreadableUpdates.unreadable_updates,
         _Policy(Iterable, storable_rows, api.PosOffline),
     )
 
@@ -248,7 +248,7 @@ class PosRunner:
 
     async def unreadable_updates(self) -> Sequence[api.BadRow]:
         """Return the news that could not be understood, by the adapter or here."""
-        if not isinstance(self._pos, api.TellsUnreadableUpdates):
+        if not isinstance(self._pos, api.ReportsUnreadableUpdates):
             return self._odd_updates
         return (*await self._unreadable_updates(), *self._odd_updates)
 

@@ -185,7 +185,7 @@ def _loaded(place: SetupContext, proposal: Proposal) -> LoadedSettings:
     return loaded_from(place.path, proposal.new, tomllib.loads(proposal.new))
 
 
-def begin_anew(place: SetupContext, undo: "Undo", *, connect: str) -> None:
+def restart_with_file(place: SetupContext, undo: "Undo", *, connect: str) -> None:
     """Begin anew with the file that was written; `connect` is the store to connect then."""
     log.info("setup.written", file=str(place.path))
     place.restarts.restart(undo, connect=connect)

@@ -9,9 +9,9 @@ from typing import Any, TypedDict
 from tillbridge.core.i18n import N_, _, ngettext
 from tillbridge.core.problems import OpenProblem
 from tillbridge.ledger.day import Day, WaitingOrder
-from tillbridge.ledger.figures import Tally, sales_of
+from tillbridge.ledger.figures import Totals, sales_of
 from tillbridge.model.instant import to_iso
-from tillbridge.orders.sentences import failure_words
+from tillbridge.orders.sentences import failure_text
 from tillbridge.status.document import BridgeFacts, Evidence
 from tillbridge.status.views import StatusDocument, StoreView
 
@@ -152,7 +152,7 @@ def _why(order: WaitingOrder, document: StatusDocument) -> str:
         return _("the till is offline")
     if order.failure:
         tries = ngettext("{n} try", "{n} tries", order.attempts).format(n=order.attempts)
-        return f"{failure_words(order.failure)} ({tries})"
+        return f"{failure_text(order.failure)} ({tries})"
     return _("on its way")
 
 
@@ -246,7 +246,7 @@ def _charts(facts: BridgeFacts, day: Day, now_ms: int) -> Charts:
     }
 
 
-def _together(rows: Sequence[Sequence[Tally]]) -> list[Bar]:
+def _together(rows: Sequence[Sequence[Totals]]) -> list[Bar]:
     """Return the bars of several stores as those of one; a day is each store's own."""
     bars: list[Bar] = []
     for tallies in zip(*rows, strict=True):

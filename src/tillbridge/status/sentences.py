@@ -87,7 +87,7 @@ def opening_of(key: str, part: Mapping[str, Any], now_ms: int) -> Mapping[str, A
         "left_s": max(0, from_iso(until) - now_ms) / 1000 if until else None,
         # What a person may end: the till's absence ends by itself.
         "reopens": store["paused_by"] not in {"bridge", "till"},
-        "busy": busy_words(store),
+        "busy": busy_text(store),
         "busy_until": store["busy"]["until"] if store["busy"] else None,
     }
 
@@ -122,7 +122,7 @@ def why_closed(closure: Mapping[str, Any]) -> str:
     return f"{text[:-1]}: {reason.rstrip('.')}." if is_one else f"{text} ({reason})"
 
 
-def busy_words(closure: Mapping[str, Any]) -> str:
+def busy_text(closure: Mapping[str, Any]) -> str:
     """Return what busy mode lets through; "" where it is off."""
     busy = closure.get("busy")
     if not busy:

@@ -158,7 +158,7 @@ class IntegrationReconciler:
             return await self._recalled(seen)
         await self._on_read(seen.store, asked_at)
         self._waits = False
-        seen = await self._brought_in_line(seen)
+        seen = await self._reconciled(seen)
         await self._repository.note_seen(seen.plan)
         problem = problem_of_state(seen.plan)
         self._report(problem)
@@ -176,7 +176,7 @@ class IntegrationReconciler:
         log.info("integration.recalled", store=self._store)
         return False  # and check again, now that it is known
 
-    async def _brought_in_line(self, seen: IntegrationSnapshot) -> IntegrationSnapshot:
+    async def _reconciled(self, seen: IntegrationSnapshot) -> IntegrationSnapshot:
         """Apply what may be applied; return the new state."""
         differs = seen.plan.kind in {Kind.CHANGE, Kind.REINTEGRATE}
         lately = seen.facts.restored_lately

@@ -128,7 +128,7 @@ class StatusListener:
             ]
         )
         if merchant is not None:
-            application.router.add_get(merchant.path, _taking(merchant.on_callback))
+            application.router.add_get(merchant.path, _consent_callback(merchant.on_callback))
         self._site = Site(dispatcher, authenticator, only_setup=only_setup)
         application.add_routes(self._site.routes())
         self._runner = web.AppRunner(
@@ -307,7 +307,7 @@ def _turned_away(turned: Denied | None) -> web.Response:
     )
 
 
-def _taking(on_callback: OnCallback) -> _Handler:
+def _consent_callback(on_callback: OnCallback) -> _Handler:
     """Return who answers a merchant who comes back from the service."""
 
     async def handle(request: web.Request) -> web.Response:
@@ -336,7 +336,7 @@ async def redirect_listener(redirect_uri: str, on_callback: OnCallback) -> Async
     """Listen on the address of `redirect_uri`, and on no other path. Raises ConfigError."""
     place = callback_place(redirect_uri)
     application = web.Application()
-    application.router.add_get(place.path, _taking(on_callback), allow_head=False)
+    application.router.add_get(place.path, _consent_callback(on_callback), allow_head=False)
     runner = web.AppRunner(application, access_log=None, shutdown_timeout=1.0)
     await runner.setup()
     try:

@@ -35,9 +35,9 @@ class Listener:
         self._thread: threading.Thread | None = None
         self._wake_receiver, self._wake = socket.socketpair()
 
-    def on_change(self, hear: Callable[[Change], None]) -> None:
-        """Call `hear`, too, in the listener's thread from now on."""
-        self._listeners = (*self._listeners, hear)
+    def on_change(self, listener: Callable[[Change], None]) -> None:
+        """Call `listener`, too, in the thread of this object, from now on."""
+        self._listeners = (*self._listeners, listener)
         if self._thread is None:
             self._thread = threading.Thread(target=self._run, name="sql-listener", daemon=True)
             self._thread.start()
@@ -101,8 +101,8 @@ class Listener:
             self._publish(change)
 
     def _publish(self, change: Change) -> None:
-        for hear in self._listeners:
-            hear(change)
+        for listener in self._listeners:
+            listener(change)
 
 
 def _parts(url: URL) -> dict[str, Any]:

@@ -90,7 +90,7 @@ class ChangesFollower:
 Told = ChangesFollower  # its name before
 
 
-def tells_the_same_by_changes(subject: Subject) -> str:
+def reports_the_same_by_changes(subject: Subject) -> str:
     """Change the menu in every way, and follow it by its changes alone."""
     with subject.till() as rig:
         sold = rig.sell(plain_items(12), "EUR")

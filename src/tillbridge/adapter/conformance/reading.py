@@ -302,7 +302,7 @@ _KATHMANDU_MS = (5 * 60 + 45) * _MINUTE_MS
 _END_OF_TIME_MS = 253_402_300_800_000  # the year 10000
 
 
-def tells_what_is_sold_out(subject: Subject) -> str:
+def reports_sold_out_items(subject: Subject) -> str:
     """Sell out an item: the next reading says so, and says nothing else."""
     with subject.till() as rig:
         sold = rig.sell(plain_items(), "EUR")
@@ -339,7 +339,7 @@ def tells_what_is_sold_out(subject: Subject) -> str:
         return "one item off, the others on"
 
 
-def tells_until_when(subject: Subject) -> str:
+def reports_until_when(subject: Subject) -> str:
     """Sell out an item for some hours: it is told until when, wherever this machine stands."""
     with time_zone_of_kathmandu(), subject.till() as rig:
         sold = rig.sell(plain_items(), "EUR")
@@ -370,7 +370,7 @@ def time_zone_of_kathmandu() -> Iterator[None]:
     """Let this machine stand elsewhere: a time without a zone is then seen to be wrong."""
     before = os.environ.get("TZ")
     os.environ["TZ"] = "NPT-5:45"
-    _tell_libc()
+    _use_zone()
     try:
         yield
     finally:
@@ -378,10 +378,10 @@ def time_zone_of_kathmandu() -> Iterator[None]:
             del os.environ["TZ"]
         else:
             os.environ["TZ"] = before
-        _tell_libc()
+        _use_zone()
 
 
-def _tell_libc() -> None:
+def _use_zone() -> None:
     if sys.platform != "win32":
         time.tzset()
 

@@ -126,7 +126,7 @@ class Rig(ABC):
         self.folder = folder
         self._opened: list[Closes] = []
         self.on_open: Callable[[object], None] = lambda _pos: None
-        self.on_said: Callable[[object], None] = lambda _said: None
+        self.on_value: Callable[[object], None] = lambda _value: None
         # What the till's own side raised where the adapter alone would notice: the rig's fault.
         self.broke: Exception | None = None
 

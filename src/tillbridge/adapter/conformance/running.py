@@ -21,7 +21,7 @@ from tillbridge.adapter.conformance.subject import (
     writer,
 )
 from tillbridge.adapter.failures import ExportUnreadable, PosFailure, PosOffline
-from tillbridge.adapter.protocols import ReportsHealth, TellsTicketUpdates
+from tillbridge.adapter.protocols import ReportsHealth, ReportsTicketUpdates
 from tillbridge.adapter.registration import API_VERSION
 from tillbridge.adapter.values import Health, TicketStatus
 from tillbridge.model.order import Order
@@ -43,9 +43,9 @@ def does_what_it_declares(subject: Subject) -> str:
     with subject.till() as rig:
         pos = rig.open()
         found = capabilities_of(pos)
-        subject.witness.saw(repr(pos), "shows in its repr()")
+        subject.witness.check_text(repr(pos), "shows in its repr()")
         options = adapter.options.model_validate(dict(rig.options()))
-        subject.witness.saw(repr(options), "shows in repr() of its options")
+        subject.witness.check_text(repr(options), "shows in repr() of its options")
     if subject.declared is None:
         raise CannotDo(f"There is no quality.toml; found: {', '.join(sorted(found)) or 'nothing'}.")
     if found != subject.declared:
@@ -168,36 +168,36 @@ def _believes_no_silence(rig: Rig, pos: object, order: Order) -> None:
     )
 
 
-def tells_news_until_handled(subject: Subject) -> str:
+def returns_updates_until_handled(subject: Subject) -> str:
     """Tell news out of order, twice and of strangers: it is told in its order until handled."""
     with subject.till() as rig:
         sold = items_to_order(rig, plain_items(1))
         pos = rig.open()
-        telling = able(pos, TellsTicketUpdates)
+        reporter = able(pos, ReportsTicketUpdates)
         order = order_of("ord_news", sold)
         if can(pos, "tickets"):
             writer(pos).write_ticket(order, order.id)
         wanted = [TicketStatus.ACCEPTED, TicketStatus.READY, TicketStatus.PREPARING]
         for status in wanted:
             rig.tell(order.id, status)
-        first = [each for each in telling.read_updates() if each.order_id == order.id]
+        first = [each for each in reporter.read_updates() if each.order_id == order.id]
         if [each.status for each in first] != wanted:
             raise Violation(
                 f"The till told {_statuses(wanted)}; the adapter tells"
                 f" {_statuses([each.status for each in first])}.",
                 fix="Tell news as it is, in the till's order; the core knows what it means.",
             )
-        again = [each.key for each in telling.read_updates() if each.order_id == order.id]
+        again = [each.key for each in reporter.read_updates() if each.order_id == order.id]
         if again != [each.key for each in first]:
             raise Violation(
                 "News that was not handled is not told again.",
-                fix="Keep telling a piece of news, under one key, until update_handled names it.",
+                fix="Keep reporter a piece of news, under one key, until update_handled names it.",
             )
         for update in (*first, first[0]):
-            telling.update_handled(update)
+            reporter.update_handled(update)
         later = [
             each
-            for source in (telling, able(rig.open(), TellsTicketUpdates))
+            for source in (reporter, able(rig.open(), ReportsTicketUpdates))
             for each in source.read_updates()
             if each.order_id == order.id
         ]

@@ -28,8 +28,8 @@ CAPABILITIES: Mapping[str, type] = {
     "late": protocols.HoldsLateOrders,
     "late_writes": protocols.WritesLate,
     "list": protocols.ListsTickets,
-    "updates": protocols.TellsTicketUpdates,
-    "unreadable_updates": protocols.TellsUnreadableUpdates,
+    "updates": protocols.ReportsTicketUpdates,
+    "unreadable_updates": protocols.ReportsUnreadableUpdates,
     "health": protocols.ReportsHealth,
     "files": protocols.NamesFiles,
     "changes": protocols.NotifiesChanges,
@@ -146,8 +146,8 @@ class Subject:
         folder = Path(tempfile.mkdtemp(prefix="till-"))
         try:
             rig = self.rig(folder)
-            rig.on_open, rig.on_said = self.witness.opened, self.witness.heard
-            self.witness.know(rig)
+            rig.on_open, rig.on_value = self.witness.opened, self.witness.check_value
+            self.witness.collect_secrets(rig)
             try:
                 with _of_rig_first(rig):
                     yield rig
@@ -192,14 +192,14 @@ def in_time(rig: Rig, what: str, call: Callable[[], T]) -> T:
             value = call()
         except BaseException as failure:  # noqa: BLE001 -- handed on to the caller, whatever it is
             raised = failure
-            rig.on_said(failure)
+            rig.on_value(failure)
 
             def again() -> T:
                 raise raised
 
             outcome.append(again)
         else:
-            rig.on_said(value)
+            rig.on_value(value)
             outcome.append(lambda: value)
 
     thread = threading.Thread(target=work, daemon=True, name=f"conformance-{what}")

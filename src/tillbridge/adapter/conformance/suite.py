@@ -60,20 +60,20 @@ CHECKS = (
     Check(
         "changes",
         "reports the same by changes",
-        changes.tells_the_same_by_changes,
+        changes.reports_the_same_by_changes,
         ("read_changes",),
     ),
     Check("half_export", "does not trust half an export", reading.distrusts_half_an_export, _READS),
     Check(
         "sold_out",
         "reports what is sold out",
-        reading.tells_what_is_sold_out,
+        reading.reports_sold_out_items,
         ("read_availability", *_READS),
     ),
     Check(
         "sold_out_until",
         "reports until when",
-        reading.tells_until_when,
+        reading.reports_until_when,
         ("read_availability", *_READS),
     ),
     Check("tables", "reads tables", reading.reads_tables, ("read_tables",)),
@@ -96,7 +96,7 @@ CHECKS = (
     Check(
         "news",
         "returns updates until they are handled",
-        running.tells_news_until_handled,
+        running.returns_updates_until_handled,
         ("read_updates",),
     ),
     Check(
@@ -313,26 +313,26 @@ def judged(check: Check, look: Callable[[], str], witness: Witness) -> CheckResu
         except Violation as violation:
             text, fix = violation.text, violation.fix
             cause = violation.__cause__
-            asked = witness.last_asked() if cause else ""
+            asked = witness.last_method() if cause else ""
             place = (
                 (witness.refused if violation.of_row else "")
-                or (_where(witness.place_of(cause)) or witness.place_told() if cause else "")
+                or (_where(witness.place_of(cause)) or witness.place_in_stderr() if cause else "")
                 or witness.place_of_method(filter(None, (violation.method, asked, *check.about)))
             )
         except Exception as failure:  # noqa: BLE001 -- whatever an adapter raises that it should not
-            witness.heard(failure)
+            witness.check_value(failure)
             way = "".join(traceback.format_exception(failure))
             raised_at = witness.place_of(failure)
             crashed = not _is_foreseen(failure, raised_at)
             place, text, fix = _raised(failure, raised_at)
             if not place and not isinstance(failure, RigFailed) and hasattr(failure, "fix"):
                 # of a program, in its own language
-                place = witness.place_told() or witness.place_of_method(
-                    filter(None, (witness.last_asked(), *check.about))
+                place = witness.place_in_stderr() or witness.place_of_method(
+                    filter(None, (witness.last_method(), *check.about))
                 )
-    if outcome is Outcome.FAILED and (words := witness.last_words()):
-        text += f"\nThe program wrote last: {words}"
-    witness.heard_program()
+    if outcome is Outcome.FAILED and (tail := witness.stderr_tail()):
+        text += f"\nThe program wrote last: {tail}"
+    witness.check_stderr()
     if witness.leaks:
         outcome = Outcome.FAILED
         text = "\n".join([f"{'; '.join(witness.leaks)}.", *([text] if fix else [])])

@@ -24,7 +24,7 @@ from tillbridge.core.errors import ConfigError
 from tillbridge.core.redaction import names_secret
 
 _SHORTEST = 6  # a shorter text stands in many places that are no secret's
-_MOST_WORDS = 5
+_MOST_LINES = 5
 _APART = 4  # so many lines lie between two of one traceback, at most
 _KIT = str(Path(__file__).parent)
 _OWN = str(Path(__file__).parents[2])
@@ -99,24 +99,24 @@ class Witness:
         if not self.refused and (place := self.place_of(failure)) is not None:
             self.refused = f"{place} in {place.function}"
 
-    def last_words(self) -> str:
+    def stderr_tail(self) -> str:
         """Return what the adapter's own program wrote to stderr last; "" where it is none.
 
         Of a traceback these are the lines about the innermost line of its own.
         """
-        return told_by(self._said(), self._program)[1]
+        return traceback_in(self._stderr(), self._program)[1]
 
-    def place_told(self) -> str:
+    def place_in_stderr(self) -> str:
         """Return the line of the adapter's own program that its stderr named last; "" for none."""
-        return told_by(self._said(), self._program)[0]
+        return traceback_in(self._stderr(), self._program)[0]
 
-    def last_asked(self) -> str:
+    def last_method(self) -> str:
         """Return the method that the adapter's own program was asked for last; "" for none."""
-        return str(getattr(self.pos, "last_asked", "")) if self._is_program else ""
+        return str(getattr(self.pos, "last_method", "")) if self._is_program else ""
 
-    def _said(self) -> str:
-        said = getattr(self.pos, "last_words", None)
-        return str(said()) if callable(said) and self._is_program else ""
+    def _stderr(self) -> str:
+        read = getattr(self.pos, "stderr_tail", None)
+        return str(read()) if callable(read) and self._is_program else ""
 
     def _place(self, code: CodeType, line: int) -> Place | None:
         file = code.co_filename
@@ -129,7 +129,7 @@ class Witness:
 
     # What is shown
 
-    def know(self, rig: Rig) -> None:
+    def collect_secrets(self, rig: Rig) -> None:
         """Find out what must not be shown: the secrets among the options of this till."""
         with contextlib.suppress(Exception):  # the check itself tells of options that are wrong
             given = dict(rig.options())
@@ -138,7 +138,7 @@ class Witness:
                 if len(value) >= _SHORTEST:
                     self._secrets[value] = option
 
-    def saw(self, text: str, how: str, frames: Iterable[FrameType] = ()) -> None:
+    def check_text(self, text: str, how: str, frames: Iterable[FrameType] = ()) -> None:
         """Note a secret in what the adapter shows; `how` it does."""
         for value, option in self._secrets.items():
             if value in text:
@@ -148,17 +148,17 @@ class Witness:
                 if leak not in self.leaks:
                     self.leaks.append(leak)
 
-    def heard(self, said: object) -> None:
+    def check_value(self, value: object) -> None:
         """Note a secret in what the adapter raises, or says of its health."""
-        if isinstance(said, BaseException):
-            frames = [frame for frame, _line in traceback.walk_tb(said.__traceback__)]
-            self.saw(str(said), "raises a failure whose text shows", frames[::-1])
-        elif isinstance(said, Health):
-            self.saw(said.detail, "says in Health.detail")
+        if isinstance(value, BaseException):
+            frames = [frame for frame, _line in traceback.walk_tb(value.__traceback__)]
+            self.check_text(str(value), "raises a failure whose text shows", frames[::-1])
+        elif isinstance(value, Health):
+            self.check_text(value.detail, "says in Health.detail")
 
-    def heard_program(self) -> None:
+    def check_stderr(self) -> None:
         """Note a secret in what the adapter's own program writes to stderr."""
-        self.saw(self._said(), "writes to stderr")
+        self.check_text(self._stderr(), "writes to stderr")
 
     def without_secrets(self, text: str) -> str:
         """Return a text that may be shown."""
@@ -172,14 +172,14 @@ class Witness:
         self.leaks.clear()
         self.pos, self.refused = None, ""
         json_rows.on_refused.append(self.row_refused)
-        handler, root = _Hearing(self), logging.getLogger()
+        handler, root = _WatchedLog(self), logging.getLogger()
         levels, level = [(each, each.level) for each in root.handlers], root.level
         out, err = sys.stdout, sys.stderr
         for each, its in levels:
             each.setLevel(max(its, level))
         root.addHandler(handler)
         root.setLevel(min(level, logging.INFO))
-        sys.stdout = sys.stderr = _Heard(err, self)
+        sys.stdout = sys.stderr = _WatchedStream(err, self)
         try:
             yield
         finally:
@@ -191,7 +191,7 @@ class Witness:
                 each.setLevel(its)
 
 
-class _Heard:
+class _WatchedStream:
     """A stream that is listened to."""
 
     def __init__(self, stream: TextIO, witness: Witness) -> None:
@@ -199,20 +199,20 @@ class _Heard:
         self._witness = witness
 
     def write(self, text: str) -> int:
-        self._witness.saw(text, "prints", _callers())
+        self._witness.check_text(text, "prints", _callers())
         return self._stream.write(self._witness.without_secrets(text))
 
     def __getattr__(self, name: str) -> Any:  # noqa: ANN401 -- whatever a stream has
         return getattr(self._stream, name)
 
 
-class _Hearing(logging.Handler):
+class _WatchedLog(logging.Handler):
     def __init__(self, witness: Witness) -> None:
         super().__init__()
         self._witness = witness
 
     def emit(self, record: logging.LogRecord) -> None:
-        self._witness.saw(record.getMessage(), "logs", _callers())
+        self._witness.check_text(record.getMessage(), "logs", _callers())
 
 
 def _callers() -> Iterator[FrameType]:
@@ -242,7 +242,7 @@ def scripts_of(folder: Path, command: Iterable[str]) -> tuple[Path, ...]:
     return tuple(each for each in paths if each.is_file())
 
 
-def told_by(stderr: str, program: Iterable[Path]) -> tuple[str, str]:
+def traceback_in(stderr: str, program: Iterable[Path]) -> tuple[str, str]:
     """Return the place that a traceback names, in whatever language, and the lines about it.
 
     Without one: no place, and the last lines.
@@ -257,11 +257,11 @@ def told_by(stderr: str, program: Iterable[Path]) -> tuple[str, str]:
         if named := form.search(line):
             block.append((f"{named[1]}:{named[2]}", at))
     if not block:
-        return "", "\n".join(lines[-_MOST_WORDS:])
+        return "", "\n".join(lines[-_MOST_LINES:])
     # Python alone tells the innermost line last, and what went wrong after it.
     is_python = ".py:" in block[0][0]
     place, at = block[0 if is_python else -1]
-    return place, "\n".join(lines[at if is_python else max(0, at - 1) :][:_MOST_WORDS])
+    return place, "\n".join(lines[at if is_python else max(0, at - 1) :][:_MOST_LINES])
 
 
 def _line_of(path: Path, method: str) -> int:

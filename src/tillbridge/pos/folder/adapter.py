@@ -56,7 +56,7 @@ class FolderAdapter:
             self.read_changes = read = _menu_reader(
                 context.base_dir / options.menu, options, context, side_tables
             )
-            self.read_catalogue = partial(_whole, read)
+            self.read_catalogue = partial(_combined, read)
         if options.availability is not None:
             self.read_availability = side_tables.read_availability
         if options.tables is not None:
@@ -110,7 +110,7 @@ def _menu_reader(
     return reader(menu, options, context, read_add_ons).read_changes
 
 
-def _whole(read: Callable[[AbstractSet[int]], CatalogueChanges]) -> Catalogue:
+def _combined(read: Callable[[AbstractSet[int]], CatalogueChanges]) -> Catalogue:
     return read(frozenset()).fresh
 
 

@@ -39,7 +39,7 @@ OnMenu = Callable[[Mapping[str, Any] | None], IsKnown | None]
 """What tells the known items of a menu, by its members so far: None for the body itself."""
 
 
-class NeedsWholeReading(Exception):
+class NeedsFullRead(Exception):
     """What known items say has to do with what is new: all of the menu has to be read."""
 
 
@@ -139,7 +139,7 @@ class _Pieces:
             at = self._past(":", at)
             if name in members and self._on_menu is not None:
                 # The last one counts, and items of the first may have been taken for known.
-                raise NeedsWholeReading
+                raise NeedsFullRead
             if name in _LISTS and self._text.startswith("[", at):
                 members[name], at = self._list(name, at, members, depth)
             else:

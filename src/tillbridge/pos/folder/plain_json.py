@@ -37,7 +37,7 @@ from tillbridge.pos.folder.json_pieces import (
     KNOWN,
     Elements,
     IsKnown,
-    NeedsWholeReading,
+    NeedsFullRead,
     json_text,
     parsed_json,
     value_at,
@@ -259,7 +259,7 @@ class PlainJson:
         """
         try:
             return self._read(known, skip=True)
-        except NeedsWholeReading:
+        except NeedsFullRead:
             return self._read(known, skip=False)
 
     def _read(self, fingerprints: AbstractSet[int], *, skip: bool) -> CatalogueChanges:
@@ -437,7 +437,7 @@ class _Body:
 
     def _add_item(self, each: object, begin: int, digest: int, place: str, menu_id: str) -> None:
         if self.known.has_skipped(digest):
-            raise NeedsWholeReading  # it stands on another menu, too
+            raise NeedsFullRead  # it stands on another menu, too
         try:
             thing = _object("item", each)
             is_odd = self._is_odd(_ITEM, thing, place)

@@ -19,7 +19,7 @@ from tillbridge.pos.loader import first_fault
 from tillbridge.pos.process.program import (
     Limits,
     NotAnswered,
-    NotAsked,
+    NotSent,
     ProgramSupervisor,
     Unusable,
     environment,
@@ -110,15 +110,15 @@ class ProcessAdapter:
 
     def __init__(self, options: ProcessOptions, context: api.AdapterContext) -> None:
         self._options = options
-        self.last_asked = ""  # for tests of adapters
+        self.last_method = ""  # for tests of adapters
         self._lock = threading.Lock()
         self._pushed: dict[str, api.TicketUpdate] = {}
         self._notify: Callable[[api.Change], None] = lambda _change: None
         self._cwd = (context.base_dir / options.cwd).resolve()
         # Mask what it is given, should it ever write it: to stderr, or into a failure.
         named = (os.environ.get(name, "") for name in options.env)
-        handed_on = (value for value in named if not value.startswith("/"))  # a path is no secret
-        for secret in (*secret_options(options.options), *handed_on):
+        forwarded = (value for value in named if not value.startswith("/"))  # a path is no secret
+        for secret in (*secret_options(options.options), *forwarded):
             learn_secret(secret)
         self._program = ProgramSupervisor(
             options.command,
@@ -170,9 +170,9 @@ class ProcessAdapter:
         """Return why the program cannot be asked now; "" where it can. For tests of adapters."""
         return self._program.absence()
 
-    def last_words(self) -> str:
+    def stderr_tail(self) -> str:
         """Return what the program wrote to stderr last. For tests of adapters."""
-        return self._program.last_words()
+        return self._program.stderr_tail()
 
     def close(self) -> None:
         """Ask the program to end, and end it where it does not."""
@@ -241,12 +241,12 @@ class ProcessAdapter:
 
     def _ask(self, method: str, **params: object) -> Any:  # noqa: ANN401 -- each method has a result of its own
         """Return what the program answers. Raises the failure that it states, or its absence."""
-        self.last_asked = method
+        self.last_method = method
         reads = method in _READINGS
         limit_s = self._options.read_s if reads else self._options.answer_s
         try:
             found = METHODS[method].result_of(self._program.ask(method, params, limit_s))
-        except (NotAsked, NotAnswered) as failure:
+        except (NotSent, NotAnswered) as failure:
             if reads:
                 raise api.ExportUnreadable(
                     str(failure),

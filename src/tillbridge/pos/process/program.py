@@ -56,7 +56,7 @@ _ALWAYS = frozenset(
 )
 
 
-class NotAsked(Exception):
+class NotSent(Exception):
     """The program is not there or busy: it surely has not been asked. The text says why."""
 
 
@@ -151,14 +151,14 @@ class ProgramSupervisor:
                 return ""
             return self._why or _("The program has not sent its hello yet.")
 
-    def last_words(self) -> str:
+    def stderr_tail(self) -> str:
         """Return what the program wrote to stderr last; "" for nothing."""
         return "\n".join(self._log.last)
 
     def trouble(self) -> str:
         """Return why it keeps ending; "" while it does not."""
         with self._state:
-            self._count_anew_if_steady()
+            self._reset_restarts()
             return self._why if self._ends >= _OFTEN else ""
 
     def ask(self, method: str, params: Mapping[str, Any], limit_s: float) -> bytes:
@@ -172,7 +172,7 @@ class ProgramSupervisor:
                 )
                 child = self._child
                 if child is None or self._ready_at is None or self._closed:
-                    raise NotAsked(self._why or _("The program has not sent its hello yet."))
+                    raise NotSent(self._why or _("The program has not sent its hello yet."))
                 self._last_number = number = self._last_number + 1
                 answer: Future[bytes] = Future()
                 self._requests[number] = (method, answer)
@@ -217,7 +217,7 @@ class ProgramSupervisor:
             yield
             return
         if not self._turn.acquire(timeout=max(0.0, until - time.monotonic())):
-            raise NotAsked(_("The program is busy with another call."))
+            raise NotSent(_("The program is busy with another call."))
         try:
             yield
         finally:
@@ -228,11 +228,11 @@ class ProgramSupervisor:
     def _supervise(self) -> None:
         while self._start():
             with self._state:
-                rest_s = min(self._limits.restart_cap_s, _FIRST_S * 2 ** min(self._ends - 1, 12))
+                pause_s = min(self._limits.restart_cap_s, _FIRST_S * 2 ** min(self._ends - 1, 12))
                 get_logger().warning(
-                    "adapter.ended", **self._log.place, reason=self._why, again_in_s=rest_s
+                    "adapter.ended", **self._log.place, reason=self._why, again_in_s=pause_s
                 )
-                if self._state.wait_for(lambda: self._closed, rest_s):
+                if self._state.wait_for(lambda: self._closed, pause_s):
                     return
 
     def _start(self) -> bool:
@@ -276,14 +276,14 @@ class ProgramSupervisor:
             self._over(why)
             return not self._closed
 
-    def _count_anew_if_steady(self) -> None:
+    def _reset_restarts(self) -> None:
         ready_at = self._ready_at
         if ready_at is not None and time.monotonic() - ready_at >= self._limits.steady_s:
             self._ends = 0
 
     def _over(self, why: str, *, unusable: bool = False) -> None:
         """Take note of an end (the state is held)."""
-        self._count_anew_if_steady()
+        self._reset_restarts()
         self._ends += 1
         self._ready_at = None
         self._starting = False

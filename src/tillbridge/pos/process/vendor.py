@@ -28,7 +28,7 @@ from tillbridge.adapter import (
 )
 from tillbridge.adapter.conformance import CannotDo, Rig, RigTicket, TicketLine
 from tillbridge.adapter.conformance.rig import RigFailed
-from tillbridge.adapter.conformance.witness import program_files, scripts_of, told_by
+from tillbridge.adapter.conformance.witness import program_files, scripts_of, traceback_in
 from tillbridge.adapter.values import catalogue_json, item_json, table_json
 from tillbridge.core.errors import ConfigError
 from tillbridge.core.i18n import _
@@ -38,7 +38,7 @@ from tillbridge.pos.process.adapter import NonEmpty, ProcessAdapter, ProcessOpti
 from tillbridge.pos.process.program import (
     Limits,
     NotAnswered,
-    NotAsked,
+    NotSent,
     ProgramSupervisor,
     Unusable,
     environment,
@@ -91,7 +91,7 @@ class TablesParams(Message):
     tables: tuple[Table, ...]
 
 
-class NewsParams(Message):
+class UpdateParams(Message):
     """Say how an order goes on."""
 
     order_id: str
@@ -213,7 +213,7 @@ RIG_METHODS: Mapping[str, Method] = {
         Method("exports", result=ExportFilesResult),
         Method("furnish", TablesParams, RigTablesResult),
         Method("tickets", result=RigTicketsResult),
-        Method("tell", NewsParams),
+        Method("tell", UpdateParams),
         Method("close_store"),
         Method("go_offline"),
         Method("come_back"),
@@ -272,17 +272,19 @@ class ProcessRig(Rig):
         except ValueError as failure:
             raise RigFailed(str(failure), fix=fix, place=FILE) from failure
         if isinstance(pos, ProcessAdapter) and (absence := pos.absence()):
-            place, _words = told_by(pos.last_words(), program_files(self.adapter))
+            place, _lines = traceback_in(pos.stderr_tail(), program_files(self.adapter))
             raise RigFailed(absence, fix=fix, place=place or FILE)
         return pos
 
     def _broken(self, text: str) -> RigBroken:
         """Return the failure with the place that the rig's program named last, and let it end."""
         self.close()
-        place, words = told_by(self._program.last_words(), scripts_of(self.home, self.command))
+        place, lines = traceback_in(
+            self._program.stderr_tail(), scripts_of(self.home, self.command)
+        )
         line = place.replace(":", ", line ") or f"`rig` in {FILE}"
         return RigBroken(
-            "\n".join([f"The rig fails: {text}", *([f"It wrote last: {words}"] if words else [])]),
+            "\n".join([f"The rig fails: {text}", *([f"It wrote last: {lines}"] if lines else [])]),
             fix=f"This is the rig's fault, not the adapter's: mend {line}.",
             place=place or FILE,
         )
@@ -395,7 +397,7 @@ class ProcessRig(Rig):
     def _ask(self, method: str, **params: object) -> Any:  # noqa: ANN401 -- each method has a result of its own
         try:
             found = RIG_METHODS[method].result_of(self._program.ask(method, params, _PATIENCE_S))
-        except (NotAsked, NotAnswered, MissingResult) as failure:
+        except (NotSent, NotAnswered, MissingResult) as failure:
             raise self._broken(str(failure)) from failure
         except ValidationError as odd:
             raise self._broken(f"its answer to {method}: {first_fault(odd)}") from odd

@@ -185,7 +185,7 @@ def edges_of(adapter: Adapter, options: Mapping[str, Any], base_dir: Path) -> Ed
             edges.secrets.append(secret)
             edges.options[name] = secret  # another word stands there once all is redacted
         elif name not in _NO_EDGE:
-            found = _looked_at(edges, name, value, base_dir)
+            found = _scanned(edges, name, value, base_dir)
             if name in options:
                 edges.options[name] = found
     edges.options = {name: value for name, value in edges.options.items() if name not in _NO_EDGE}
@@ -198,12 +198,12 @@ def place_in_case(path: Path, base_dir: Path) -> Path:
     return full.relative_to(base) if full.is_relative_to(base) else Path("files") / path.name
 
 
-def _looked_at(edges: Edges, name: str, value: Any, base_dir: Path) -> Any:  # noqa: ANN401 -- an option of any kind
+def _scanned(edges: Edges, name: str, value: Any, base_dir: Path) -> Any:  # noqa: ANN401 -- an option of any kind
     """Take note of what an option says, and return it as it stands in the case."""
     if isinstance(value, Mapping):
-        return {key: _looked_at(edges, str(key), part, base_dir) for key, part in value.items()}
+        return {key: _scanned(edges, str(key), part, base_dir) for key, part in value.items()}
     if isinstance(value, Sequence) and not isinstance(value, str):
-        return [_looked_at(edges, name, part, base_dir) for part in value]
+        return [_scanned(edges, name, part, base_dir) for part in value]
     if not isinstance(value, str | Path):
         return value
     text = str(value)
@@ -277,18 +277,18 @@ def record(source: Source, folder: Path) -> Recorded:
         )
     redactor = Redactor(os.urandom(16))
     for secret in edges.secrets:
-        redactor.learn(secret)
+        redactor.hide(secret)
     contents = {place: _content(path) for path, place in edges.files.items()}
     for place, content in contents.items():
-        redactor.look_at_file(place.name, content)
+        redactor.scan_file(place.name, content)
     # Each address has one that stands for it in a case: a host's name tells a lot.
     named = {
         origin: f"http://till{number}.example.net" for number, origin in enumerate(edges.origins, 1)
     }
     exchanges = {alias: traffic[origin].exchanges for origin, alias in named.items()}
-    redactor.look_at_json(exchanges)
+    redactor.scan_json(exchanges)
     for origin, alias in named.items():
-        redactor.learn_as(origin, alias)
+        redactor.replace(origin, alias)
 
     making = Path(tempfile.mkdtemp(prefix="recording-"))
     try:

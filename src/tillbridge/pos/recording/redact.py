@@ -66,45 +66,45 @@ class Redactor:
 
     # -- collecting
 
-    def learn(self, secret: str) -> None:
+    def hide(self, secret: str) -> None:
         """Take a secret, which is replaced wherever it stands, in other words too."""
         if len(secret) >= _SHORTEST:
             self._secrets.add(secret)
 
-    def learn_as(self, value: str, other: str) -> None:
+    def replace(self, value: str, other: str) -> None:
         """Take a value that is replaced by a given other, wherever it stands."""
         self._given[value] = other
 
-    def look_at_file(self, name: str, content: bytes) -> None:
+    def scan_file(self, name: str, content: bytes) -> None:
         """Collect from a file."""
         suffix = name.lower().rpartition(".")[2]
         if suffix == "xlsx":
-            self._look_at_workbook(content)
+            self._scan_workbook(content)
         elif suffix == "dbf":
             self._take_columns(_dbf_rows(content))
         else:
             text, _codec = decoded(content)
-            self.look_at_text(text)
+            self.scan_text(text)
             if suffix == "json":
-                self._look_at_json_text(text)
+                self._scan_json_text(text)
             elif "\x00" not in text:
                 self._take_columns(_csv_rows(text))
 
-    def look_at_text(self, text: str) -> None:
+    def scan_text(self, text: str) -> None:
         """Collect what looks like an address, a telephone, an account."""
         for look in _LOOKS:
             self._people.update(found[0].strip() for found in look.finditer(text))
 
-    def look_at_json(self, value: object, *, people: bool = False) -> None:
+    def scan_json(self, value: object, *, people: bool = False) -> None:
         """Collect from a JSON value: all texts below a key about people."""
         if isinstance(value, Mapping):
             for key, part in value.items():
-                self.look_at_json(part, people=people or bool(_PEOPLE.search(str(key))))
+                self.scan_json(part, people=people or bool(_PEOPLE.search(str(key))))
         elif isinstance(value, list | tuple):
             for part in value:
-                self.look_at_json(part, people=people)
+                self.scan_json(part, people=people)
         elif isinstance(value, str):
-            self.look_at_text(value)
+            self.scan_text(value)
             if people:
                 self._take(value)
 
@@ -152,20 +152,20 @@ class Redactor:
             if number < _HEADERS_IN:
                 columns |= {place for place, cell in enumerate(row) if _PEOPLE.search(cell)}
             for place, cell in enumerate(row):
-                self.look_at_text(cell)
+                self.scan_text(cell)
                 if place in columns and not _PEOPLE.search(cell):
                     self._take(cell)
 
-    def _look_at_json_text(self, text: str) -> None:
+    def _scan_json_text(self, text: str) -> None:
         try:
-            self.look_at_json(json.loads(text))
+            self.scan_json(json.loads(text))
         except (ValueError, RecursionError):
             return  # half a file is a case too; what it looks like was collected
 
-    def _look_at_workbook(self, content: bytes) -> None:
+    def _scan_workbook(self, content: bytes) -> None:
         for name, part in _members(content):
             text = decoded(part)[0]
-            self.look_at_text(text)
+            self.scan_text(text)
             if name.startswith("docProps/"):
                 for found in re.finditer(
                     r"<(?:dc:creator|cp:lastModifiedBy|Company)>([^<]+)<", text

@@ -10,7 +10,7 @@ from aiohttp import web
 
 from tillbridge.core import formats
 from tillbridge.core.actor import Role
-from tillbridge.core.formats import day_words, local_second, money
+from tillbridge.core.formats import day_text, local_second, money
 from tillbridge.core.i18n import N_, _, joined
 from tillbridge.ledger.orders import STATES
 from tillbridge.model.instant import ONE_DAY, from_iso
@@ -21,13 +21,13 @@ from tillbridge.orders.lists import ListedOrder, OrdersPage
 from tillbridge.orders.sentences import (
     REASONS,
     bill_lines,
-    failure_words,
+    failure_text,
     is_ticket_number,
-    kind_words,
-    reason_words,
+    kind_text,
+    reason_text,
 )
 from tillbridge.orders.timeline import Step
-from tillbridge.orders.views import OrderedLine, OrderView, WholeOrder
+from tillbridge.orders.views import OrderDetails, OrderedLine, OrderView
 from tillbridge.status.sentences import CAUSES
 from tillbridge.web.rendering import Cell, csv_file
 from tillbridge.web.site.book import (
@@ -108,8 +108,8 @@ async def _fill(visit: Visit) -> Filled:
             name: part["service"]["store_name"] or name for name, part in status["stores"].items()
         },
         "states": [(value, _(_STATE_LABELS[value])) for value in STATES],
-        "kinds": [(value, kind_words(value)) for value in KINDS],
-        "kind_words": kind_words,
+        "kinds": [(value, kind_text(value)) for value in KINDS],
+        "kind_text": kind_text,
         "shortcuts": _shortcuts(asked["day"], today),
         "choices": _choices(asked["day"], today),
         "status": status["stores"],
@@ -137,7 +137,7 @@ def _called(day: date, today: date) -> str:
         return _("Today")
     if day == today - ONE_DAY:
         return _("Yesterday")
-    return day_words(day, today)
+    return day_text(day, today)
 
 
 def _choices(chosen: str, today: date) -> list[Filled]:
@@ -181,7 +181,7 @@ def _row(order: ListedOrder) -> tuple[Cell, ...]:
         order["store"],
         order["order_number"],
         order["id"],
-        kind_words(order["kind"]),
+        kind_text(order["kind"]),
         order["table"],
         *(_second(order[name]) for name in ("placed_at", "received_at", "written_at", "closed_at")),
         _worded(order)["words"],
@@ -212,7 +212,7 @@ def _amount(amount: int | None, currency: str) -> Cell:
 
 
 async def _fill_one(visit: Visit) -> Filled:
-    order: WholeOrder = await visit.perform("orders.show", order=visit.params["order"])
+    order: OrderDetails = await visit.perform("orders.show", order=visit.params["order"])
     visit.show_zone_of(order["store"])
     may_read = visit.visitor.role >= Role.STAFF
     ordered = order["ordered"]
@@ -227,8 +227,8 @@ async def _fill_one(visit: Visit) -> Filled:
         or any(each["event"] == "order.check_found" for each in order["life"]),
         "is_ticket_number": is_ticket_number,
         "may_read": may_read,
-        "reason": reason_words(order["reason_code"]),
-        "kind": kind_words(ordered["kind"]) if ordered else "",
+        "reason": reason_text(order["reason_code"]),
+        "kind": kind_text(ordered["kind"]) if ordered else "",
         "bill": bill_lines(ordered["bill"]) if ordered else [],
         "steps": _steps(order["timeline"]),
         "moment": partial(_moment, first_ms=from_iso(order["received_at"])),
@@ -295,7 +295,7 @@ def _is_of(step: Step, *, kitchen: bool) -> bool:
 
 
 async def _fill_payload(visit: Visit) -> Filled:
-    order: WholeOrder = await visit.perform("orders.show", order=visit.params["order"])
+    order: OrderDetails = await visit.perform("orders.show", order=visit.params["order"])
     payload = order["order"]
     text = "" if payload is None else json.dumps(payload, indent=2, ensure_ascii=False)
     text = text.encode("utf-8", "replace").decode()  # halves of characters are no text
@@ -312,7 +312,7 @@ async def _cancel(visit: Visit) -> Done:
 
 
 async def _ask_cancel(visit: Visit) -> Question:
-    order: WholeOrder = await visit.perform("orders.show", order=visit.params["order"])
+    order: OrderDetails = await visit.perform("orders.show", order=visit.params["order"])
     points = [_("The guest gets the money back and is told the reason.")]
     if order["ticket"] in {"written", "writing"}:
         points.append(_("Its ticket is removed from the till, where the till allows that."))
@@ -333,7 +333,7 @@ async def _ask_cancel(visit: Visit) -> Question:
 
 
 async def _ask_done(visit: Visit) -> Question:
-    order: WholeOrder = await visit.perform("orders.show", order=visit.params["order"])
+    order: OrderDetails = await visit.perform("orders.show", order=visit.params["order"])
     points: list[str] = []
     fields: tuple[Field, ...] = ()
     if order["may"]["typed"]:
@@ -360,7 +360,7 @@ def _name(order: OrderView) -> str:
     return order["order_number"] or order["id"]
 
 
-def _what_done_does(order: WholeOrder) -> str:
+def _what_done_does(order: OrderDetails) -> str:
     if order["may"]["typed"]:
         return _("The bridge stops trying to send order {order} to the till.")
     if order["closed_at"] is not None:
@@ -400,7 +400,7 @@ def _worded(order: OrderView) -> Filled:
     return {
         "words": text,
         "kind_of_badge": kind,
-        "failure": failure_words(order["last_failure"]) if order["closed_at"] is None else "",
+        "failure": failure_text(order["last_failure"]) if order["closed_at"] is None else "",
         "cause": _(CAUSES[code]) if state == "cancelled" and code in CAUSES else "",
         "reported": _("Not yet") if state == "created" else label,
         "to_report": _(_STATES.get(wanted, wanted)) if wanted != state else "",
