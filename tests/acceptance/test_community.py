@@ -79,6 +79,11 @@ async def asked(world: World, *arguments: str) -> Any:  # noqa: ANN401 -- any JS
     return json.loads(out)
 
 
+async def mirrored(world: World, external_id: str) -> bool:
+    found = (await asked(world, "items", "hall"))["items"]
+    return any(each["external_id"] == external_id for each in found)
+
+
 async def order(world: World, *lines: tuple[str, str]) -> dict[str, Any]:
     items = [{"store_id": store, "external_id": each} for store, each in lines]
     placed: dict[str, Any] = await world.control(f"{HALL}/orders", {"items": items})
@@ -145,6 +150,7 @@ async def test_a_community_order_is_one_ticket_tied_to_its_parent(world: World) 
 
 
 async def test_an_item_is_86ed_in_the_community_and_sold_by_its_store(world: World) -> None:
+    await until("the bridge knows the item", lambda: mirrored(world, "p1"))
     told = await asked(world, "86", "hall", "p1")
     assert told["told"] is True
     assert (await hall(world))["items_off"] == ["p1"]

@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 import inspect
+import itertools
 import json
 import os
 import random
@@ -21,11 +22,13 @@ T = TypeVar("T")
 
 # Below the ports that the system gives to connections: one of those may be taken again at once.
 _PORTS = range(12_000, 20_000)
+# Of the system's chance: tests seed the other, and would all begin with the same ports.
+_chosen = itertools.cycle(random.SystemRandom().sample(_PORTS, len(_PORTS)))
 
 
 def free_port() -> int:
-    """Return a loopback port that nobody listens on."""
-    for port in random.sample(_PORTS, len(_PORTS)):
+    """Return a loopback port that nobody listens on, and that was not returned before."""
+    for port in itertools.islice(_chosen, len(_PORTS)):
         with socket.socket() as probe, contextlib.suppress(OSError):
             probe.bind(("127.0.0.1", port))
             return port

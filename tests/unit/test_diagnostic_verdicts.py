@@ -40,7 +40,7 @@ NOW = 1_795_000_000_000
         (Lookup("a.example", (), "dns_timeout", "?"), "public", "failed", "looked up"),
         (Lookup("a.example", ("10.0.0.9",)), "public", "warning", "split DNS"),
         (Lookup("a.example", ("10.0.0.9",)), "service", "warning", "split DNS"),
-        (Lookup("127.0.0.1", ("127.0.0.1",)), "public", "ok", "is an address"),
+        (Lookup("127.0.0.1", ("127.0.0.1",)), "public", "ok", "an IP address"),
         (Lookup("till.lan", ("10.0.0.9",)), "public", "ok", "10.0.0.9"),
     ],
 )

@@ -356,7 +356,7 @@ class Ledger:
             if not batch:
                 facts.put_fact(self._connection, "", "write_probe", _PROBE, at=0)
                 facts.drop_fact(self._connection, "", "write_probe")
-            are_new = iter(orders.record(self._connection, deliveries) if deliveries else ())
+            are_new = iter(orders.record(self._connection, deliveries))
             answers = [
                 _Answer(each.waiter, next(are_new))
                 if isinstance(each.work, Delivery)

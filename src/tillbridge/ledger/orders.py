@@ -40,6 +40,8 @@ def record(connection: Connection, deliveries: Sequence[Delivery]) -> list[bool]
     One statement without rows to fetch, because each SQLite step releases the interpreter lock and
     then waits for the busy event loop to get it back.
     """
+    if not deliveries:
+        return []
     parameters = tuple(getattr(each, name) for each in deliveries for name in _COLUMNS)
     # Straight to the driver: every acknowledgement waits for this statement.
     done = driver_of(connection).execute(_insert_sql(len(deliveries)), parameters)

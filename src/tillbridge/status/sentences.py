@@ -106,6 +106,12 @@ _WHY = {
     ),
     "schedule": N_("Closed by the schedule."),
 }
+# The same as one sentence with the reason that was given.
+_WHY_AS = {
+    "person": N_("Paused by {by}: {reason}."),
+    "somebody else": N_("Somebody closed it at the ordering service: {reason}."),
+    "schedule": N_("Closed by the schedule: {reason}."),
+}
 _NOT_STEADY = N_("Paused by the bridge until the till stays connected.")
 
 
@@ -114,12 +120,13 @@ def why_closed(closure: Mapping[str, Any]) -> str:
     who, reason = closure.get("paused_by"), closure.get("reason") or ""
     if who == "bridge" and reason:
         return f"{_(_NOT_STEADY)} ({reason})"
-    text = _(_WHY[who]).format(by=closure.get("by") or "?") if who in _WHY else ""
-    if not (text and reason) or who == "busy mode":
-        return text
-    # A single sentence goes on with the reason.
-    is_one = who in {"person", "somebody else", "schedule"}
-    return f"{text[:-1]}: {reason.rstrip('.')}." if is_one else f"{text} ({reason})"
+    if who not in _WHY:
+        return ""
+    by = closure.get("by") or "?"
+    if reason and who in _WHY_AS:
+        return _(_WHY_AS[who]).format(by=by, reason=reason.rstrip("."))
+    text = _(_WHY[who]).format(by=by)
+    return f"{text} ({reason})" if reason and who != "busy mode" else text
 
 
 def busy_text(closure: Mapping[str, Any]) -> str:
