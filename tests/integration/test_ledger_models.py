@@ -4,10 +4,11 @@ import subprocess
 import sys
 from pathlib import Path
 
-from sqlalchemy import create_engine
+import pytest
+from sqlalchemy import create_engine, inspect, select
 from sqlmodel import Field, SQLModel
 
-from tillbridge.ledger.models import OrderRow, TicketState, metadata
+from tillbridge.ledger.models import OrderRow, Row, TicketState, metadata
 from tillbridge.ledger.orders import get_order, insert_order, update_order
 from tillbridge.model.order import OrderState
 
@@ -66,6 +67,14 @@ def test_a_row_that_was_read_is_a_value() -> None:
         assert again.last_failure == "", "what is done to a row changes nothing in the ledger"
         update_order(connection, "main", "ord_1", 9, ticket=after.ticket, attempts=after.attempts)
         assert get_order(connection, "main", "ord_1") == after.replace(updated_at=9)
+
+
+@pytest.mark.parametrize("table", Row.__subclasses__(), ids=lambda table: str(table.__tablename__))
+def test_a_query_has_its_columns_in_the_order_of_the_attributes(table: type[Row]) -> None:
+    with create_engine("sqlite://").connect() as connection:
+        metadata.create_all(connection)
+        columns = list(connection.execute(select(table)).keys())
+    assert columns == [each.columns[0].name for each in inspect(table).column_attrs]
 
 
 def test_the_ledger_needs_no_greenlet(tmp_path: Path) -> None:

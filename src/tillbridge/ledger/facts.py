@@ -18,9 +18,9 @@ T = TypeVar("T")
 
 _adapter = cache(TypeAdapter[Any])
 # Made once: making a query costs ten times its execution.
-_FACT = select(col(Fact.value)).where(
-    col(Fact.store) == bindparam("of_store"), col(Fact.name) == bindparam("of_name")
-)
+_IS_IT = (col(Fact.store) == bindparam("of_store"), col(Fact.name) == bindparam("of_name"))
+_FACT = select(col(Fact.value)).where(*_IS_IT)
+_DROPPED = delete(Fact).where(*_IS_IT)
 
 
 @overload
@@ -72,7 +72,7 @@ def put_fact(connection: Connection, store: str, name: str, value: object, *, at
 
 def drop_fact(connection: Connection, store: str, name: str) -> None:
     """Delete the fact."""
-    connection.execute(delete(Fact).filter_by(store=store, name=name))
+    connection.execute(_DROPPED, {"of_store": store, "of_name": name})
 
 
 # -- the bridge's addresses: what was observed before a change proves nothing about the new one

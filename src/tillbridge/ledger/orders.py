@@ -75,6 +75,20 @@ def _insert_sql(rows: int) -> str:
     )
 
 
+# The queries of every step of an order are made once: making one costs ten times its execution.
+_OF_STORE: BindParameter[str] = bindparam("of_store")
+_OPEN_DELIVERIES = (
+    select(Delivery)
+    .where(col(Delivery.handled_at).is_(None), col(Delivery.id) > bindparam("after"))
+    .order_by(col(Delivery.id))
+    .limit(bindparam("at_most"))
+)
+_OPEN_DELIVERIES_OF_STORE = _OPEN_DELIVERIES.where(col(Delivery.store) == _OF_STORE)
+_HANDLED = update(Delivery).where(
+    col(Delivery.id) == bindparam("of_delivery"), col(Delivery.handled_at).is_(None)
+)
+
+
 def open_deliveries(
     connection: Connection, limit: int, *, store: str | None = None, after: int = 0
 ) -> list[Delivery]:
@@ -82,19 +96,14 @@ def open_deliveries(
 
     `store` restricts to one store, `after` to larger row ids.
     """
-    query = (
-        select(Delivery)
-        .where(col(Delivery.handled_at).is_(None), col(Delivery.id) > after)
-        .order_by(col(Delivery.id))
-        .limit(limit)
-    )
-    return all_rows(connection, query if store is None else query.filter_by(store=store))
+    query = _OPEN_DELIVERIES if store is None else _OPEN_DELIVERIES_OF_STORE
+    return all_rows(connection, query, of_store=store, after=after, at_most=limit)
 
 
 def handled(connection: Connection, delivery: int, outcome: str, at: int) -> None:
     """Mark the delivery with this row id as handled; `outcome` is a short dotted name."""
-    is_open = update(Delivery).filter_by(id=delivery, handled_at=None)
-    connection.execute(is_open.values(handled_at=at, outcome=outcome))
+    now = {"of_delivery": delivery, "handled_at": at, "outcome": outcome}
+    connection.execute(_HANDLED, now)
 
 
 def has_delivery(connection: Connection, store: str, delivery_id: str) -> bool:
@@ -120,12 +129,11 @@ _PAPER = (ON_PAPER, PERHAPS_ON_PAPER_ONLY)
 
 _OLDEST_FIRST = (col(OrderRow.received_at), col(OrderRow.order_id))
 _SAME_NUMBER = 20  # orders of different days or stores
-# The queries of every step of an order are made once: making one costs ten times its execution.
-_OF_STORE: BindParameter[str] = bindparam("of_store")
 _OF_ORDER: BindParameter[str] = bindparam("of_order")
-_ORDER = select(OrderRow).where(
-    col(OrderRow.store) == _OF_STORE, col(OrderRow.order_id) == _OF_ORDER
-)
+_IS_IT = (col(OrderRow.store) == _OF_STORE, col(OrderRow.order_id) == _OF_ORDER)
+_ORDER = select(OrderRow).where(*_IS_IT)
+_CHANGED_ORDER = update(OrderRow).where(*_IS_IT)
+_NEW_ORDER = insert(OrderRow).on_conflict_do_nothing().returning(col(OrderRow.order_id))
 _NEW_ENTRY = insert(LogEntry)
 _LAST_AT = (
     select(col(LogEntry.at))
@@ -147,14 +155,13 @@ def is_on_paper(row: OrderRow) -> bool:
 
 def insert_order(connection: Connection, row: OrderRow) -> bool:
     """Insert the order; return False if the store already has that id: the first one stays."""
-    statement = insert(OrderRow).values(dict(row)).on_conflict_do_nothing()
-    return connection.execute(statement.returning(col(OrderRow.order_id))).first() is not None
+    return connection.execute(_NEW_ORDER, dict(row)).first() is not None
 
 
 def update_order(connection: Connection, store: str, order_id: str, at: int, **values: Any) -> None:  # noqa: ANN401 -- columns of several types
     """Set the named columns of the order."""
-    order = update(OrderRow).filter_by(store=store, order_id=order_id)
-    connection.execute(order.values(updated_at=at, **values))
+    changed = {"of_store": store, "of_order": order_id, "updated_at": at, **values}
+    connection.execute(_CHANGED_ORDER, changed)
 
 
 def get_order(connection: Connection, store: str, order_id: str) -> OrderRow | None:

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, fields, replace
 from typing import Any, Self
 
-from sqlalchemy import Connection, delete, insert, select
+from sqlalchemy import Connection, bindparam, delete, insert, select
 from sqlmodel import col
 
 from tillbridge.core.clock import Clock
@@ -46,6 +46,14 @@ def past_problems(connection: Connection, *, ended_after: int) -> list[PastProbl
 # -- reports: the open problems within a scope become exactly those found
 
 _OPEN = select(*(col(getattr(ProblemRow, each.name)) for each in fields(OpenProblem)))
+_OPEN_OF_STORE = _OPEN.where(
+    col(ProblemRow.store) == bindparam("of_store"), col(ProblemRow.code).in_(bindparam("codes"))
+)
+_CLOSED = delete(ProblemRow).where(
+    col(ProblemRow.code) == bindparam("of_code"),
+    col(ProblemRow.store) == bindparam("of_store"),
+    col(ProblemRow.subject) == bindparam("of_subject"),
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,8 +99,8 @@ def report(connection: Connection, scope: Scope, found: Iterable[Found], at: int
     Call it in the transaction that changes the state from which the problems follow. Raises the
     same as `changes`. Listeners of the ledger are notified after the commit (`ProblemsChanged`).
     """
-    query = _OPEN.filter_by(store=scope.store).where(col(ProblemRow.code).in_(sorted(scope.codes)))
-    before = [OpenProblem(*row) for row in connection.execute(query)]
+    of_scope = {"of_store": scope.store, "codes": sorted(scope.codes)}
+    before = [OpenProblem(*row) for row in connection.execute(_OPEN_OF_STORE, of_scope)]
     changed = changes(scope, found, before, at)
     for each in changed.over:
         close_problem(connection, *each.key)
@@ -118,7 +126,8 @@ def open_problem(
 
 def close_problem(connection: Connection, code: str, store: str, subject: str) -> None:
     """Close the problem, if it is open."""
-    connection.execute(delete(ProblemRow).filter_by(code=code, store=store, subject=subject))
+    key = {"of_code": code, "of_store": store, "of_subject": subject}
+    connection.execute(_CLOSED, key)
 
 
 def open_problems(connection: Connection) -> tuple[OpenProblem, ...]:
