@@ -115,7 +115,8 @@ def restore(
                 _("The present database is saved in {folder}.").format(folder=loaded.data_dir),
             )
         )
-    done = put_back(loaded.data_dir, chosen, at=Clock().now_ms(), who=f"command:{os_user() or '?'}")
+    who, key = f"command:{os_user() or '?'}", loaded.ledger_key()
+    done = put_back(loaded.data_dir, chosen, at=Clock().now_ms(), who=who, key=key)
     text = _("Restored to {path}.").format(path=chosen.name)
     asked = ngettext(
         "The bridge asks the till about {n} open order before it writes it.",

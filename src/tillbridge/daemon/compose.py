@@ -70,7 +70,7 @@ async def compose(
     """
     settings, clock = loaded.settings, Clock()
     async with AsyncExitStack() as opened:
-        ledger = await Ledger.open(loaded.data_dir, clock=clock)
+        ledger = await Ledger.open(loaded.data_dir, clock=clock, key=loaded.ledger_key())
         opened.push_async_callback(ledger.close)
         problems = await ProblemTracker.start(ledger, clock=clock)
         opened.push_async_callback(problems.settle)
@@ -210,7 +210,7 @@ async def compose_read_only(loaded: LoadedSettings, *, hung: bool) -> AsyncItera
         return await in_thread(lambda: status_from_ledger(data_dir, configured))
 
     async with AsyncExitStack() as opened:
-        vault, no_vault = await in_thread(lambda: _vault(data_dir))
+        vault, no_vault = await in_thread(lambda: _vault(loaded))
         link, no_secret = _link_to_read(loaded, vault, clock)
         opened.push_async_callback(link.close)
         known = await _store_ids(snapshot)
@@ -243,13 +243,10 @@ async def compose_read_only(loaded: LoadedSettings, *, hung: bool) -> AsyncItera
         )
 
 
-def _vault(data_dir: Path) -> tuple[Vault | None, str]:
-    # Without its file there is nothing to read, and opening would make a key.
-    if not (data_dir / "ledger.vault").exists():
-        return None, ""
+def _vault(loaded: LoadedSettings) -> tuple[Vault | None, str]:
     try:
-        return Vault(data_dir), ""
-    except LedgerError as failure:
+        return Vault.existing(loaded.data_dir, key=loaded.ledger_key()), ""
+    except (ConfigError, LedgerError) as failure:
         return None, str(failure)
 
 

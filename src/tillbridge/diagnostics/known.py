@@ -66,7 +66,7 @@ def known_here(loaded: LoadedSettings, further: Iterable[str], personal: Iterabl
     secrets = {
         *further,
         *_files(data_dir),
-        *_vaulted(data_dir),
+        *_vaulted(loaded),
         *_environment(os.environ),
     }
     for each in (loaded, _as_written(loaded.path)):
@@ -178,13 +178,12 @@ def _files(data_dir: Path) -> Iterator[str]:
         return
 
 
-def _vaulted(data_dir: Path) -> Iterator[str]:
-    # Without its file there is nothing to read, and opening would make a key.
-    if not (data_dir / "ledger.vault").exists():
-        return
+def _vaulted(loaded: LoadedSettings) -> Iterator[str]:
     try:
-        vault = Vault(data_dir)
-    except LedgerError:
+        vault = Vault.existing(loaded.data_dir, key=loaded.ledger_key())
+    except (ConfigError, LedgerError):
+        return
+    if vault is None:
         return
     for name in vault.names():
         text_of_secret = vault.get(name) or ""

@@ -148,13 +148,14 @@ class Ledger:
         self._writer.start()
 
     @classmethod
-    async def open(cls, data_dir: Path, *, clock: Clock) -> Self:
+    async def open(cls, data_dir: Path, *, clock: Clock, key: str | None = None) -> Self:
         """Lock, check, repair and migrate the ledger in `data_dir`; create a missing one.
 
+        `key` is the configured key of the stored secrets, None for that in the folder.
         Raises LedgerLocked while another process has it, LedgerError if it cannot be used.
         """
         claim_folder(data_dir)
-        return cls(data_dir, await asyncio.to_thread(_open, data_dir, clock.now_ms()))
+        return cls(data_dir, await asyncio.to_thread(_open, data_dir, key, clock.now_ms()))
 
     async def close(self) -> None:
         """Write what is queued, close the file, release the lock."""
@@ -432,13 +433,13 @@ def _unwritable(failure: BaseException) -> LedgerUnwritable:
     )
 
 
-def _open(data_dir: Path, now_ms: int) -> _Opened:
+def _open(data_dir: Path, key: str | None, now_ms: int) -> _Opened:
     _make_folder(data_dir)
     lock = LedgerLock(data_dir)
     try:
         beside = [data_dir / f"{LEDGER_FILE}{kind}" for kind in ("", "-wal", "-shm")]
         close_to_others([*beside, data_dir / VAULT_FILE])
-        vault = Vault(data_dir)
+        vault = Vault(data_dir, key=key)
         rebuilt_from = rebuild_if_damaged(data_dir, at=now_ms)
         _make_file(data_dir / LEDGER_FILE)
         bring_up_to_date(data_dir, at=now_ms)

@@ -366,8 +366,10 @@ class Restored:
     to_ask: int
 
 
-def restore(data_dir: Path, saved: Path, *, at: int, who: str) -> Restored:
+def restore(data_dir: Path, saved: Path, *, at: int, who: str, key: str | None = None) -> Restored:
     """Make the backup `saved` the ledger of `data_dir`; `who` is for the audit trail.
+
+    `key` is the configured key of the stored secrets, None for that in the folder.
 
     The present ledger is kept as `ledger.db.replaced-<instant>`.
 
@@ -378,7 +380,7 @@ def restore(data_dir: Path, saved: Path, *, at: int, who: str) -> Restored:
     try:
         data_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
         with LedgerLock(data_dir):
-            return _restore(data_dir, saved, at, who)
+            return _restore(data_dir, saved, at, who, key)
     except (OSError, sqlite3.Error, DBAPIError) as failure:
         raise LedgerError(
             _("The backup could not be restored: {detail}.").format(
@@ -439,7 +441,7 @@ def look_into(saved: Path) -> Contents:
         )
 
 
-def _restore(data_dir: Path, saved: Path, at: int, who: str) -> Restored:
+def _restore(data_dir: Path, saved: Path, at: int, who: str, key: str | None) -> Restored:
     workplace = data_dir / _WORKPLACE
     shutil.rmtree(workplace, ignore_errors=True)
     workplace.mkdir(mode=0o700)
@@ -448,7 +450,7 @@ def _restore(data_dir: Path, saved: Path, at: int, who: str) -> Restored:
         if not (data_dir / VAULT_FILE).exists():  # existing secrets are newer
             with contextlib.suppress(FileNotFoundError):
                 write_durably(data_dir / VAULT_FILE, vault_of(saved).read_bytes())
-        Vault(data_dir)  # raises if the key is missing: better now than at the next start
+        Vault(data_dir, key=key)  # raises if the key is missing: better now than at the next start
         copy_database(saved, workplace / LEDGER_FILE)
         bring_up_to_date(workplace, at=at)
         present = data_dir / LEDGER_FILE

@@ -1,105 +1,72 @@
-"""Secrets at rest: tokens and webhook secrets, encrypted, beside the ledger and not inside it.
+"""Secrets at rest: tokens and webhook secrets, encrypted.
 
-The key is stored separately (`ledger.key`, or the systemd credential `ledger_key`), and the secrets
-have a file of their own, so that a damaged ledger costs no token and no webhook secret (invariant
-8).
+The key is stored separately (`key.py`). Beside a ledger that is a file, the secrets have a file of
+their own, so that a damaged ledger costs no token and no webhook secret (invariant 8). On a
+database server they are a table, shared by all bridges.
 """
 
-import base64
+import contextlib
 import json
-import os
-import sys
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
+from typing import Protocol, Self
 
-from cryptography.fernet import Fernet, InvalidToken
+from cryptography.fernet import InvalidToken
+from sqlalchemy import Connection, Engine, text
+from sqlalchemy.exc import DBAPIError
 
 from tillbridge.config import origin_of
-from tillbridge.core.errors import LedgerError, LedgerUnwritable
+from tillbridge.core.errors import ConfigError, LedgerError, LedgerUnwritable
 from tillbridge.core.i18n import _
-from tillbridge.ledger.database import VAULT_FILE, write_durably
+from tillbridge.ledger.database import VAULT_FILE
+from tillbridge.ledger.key import KEY_FILE, fernet_of, read_file, write_file
 
-# -- the key, sealed by Windows: a copied data folder does not open the vault elsewhere
-
-
-_MARK = b"dpapi:"
-
-
-@dataclass(frozen=True, slots=True)
-class Sealing:
-    """A way of sealing that only this machine can undo; both functions raise OSError."""
-
-    protect: Callable[[bytes], bytes]
-    unprotect: Callable[[bytes], bytes]
-
-
-def seal(key: bytes, sealing: Sealing | None) -> bytes:
-    """Return the content of the key file: sealed, or the plain key if the system cannot seal."""
-    return key if sealing is None else _MARK + base64.b64encode(sealing.protect(key))
-
-
-def unseal(content: bytes, sealing: Sealing | None) -> bytes:
-    """Return the key from the content of a key file. Raises OSError if this machine cannot."""
-    if not content.startswith(_MARK):
-        return content
-    if sealing is None:
-        raise OSError(0, "it was sealed by Windows, on the machine it comes from")
-    try:
-        blob = base64.b64decode(content.removeprefix(_MARK).strip(), validate=True)
-    except ValueError as slip:
-        raise OSError(0, "it is damaged") from slip
-    return sealing.unprotect(blob)
-
-
-def machine_sealing() -> Sealing | None:
-    """Return how Windows seals a key for this machine; None on other systems."""
-    if sys.platform == "win32":
-        import pywintypes  # noqa: PLC0415 -- of pywin32, which only Windows has
-        import win32crypt  # noqa: PLC0415 -- (as above)
-
-        local_machine, no_ui = 0x4, 0x1
-
-        def protect(content: bytes) -> bytes:
-            try:
-                flags = local_machine | no_ui
-                return bytes(
-                    win32crypt.CryptProtectData(content, "tillbridge", None, None, None, flags)
-                )
-            except pywintypes.error as failure:
-                raise OSError(failure.winerror, failure.strerror) from failure
-
-        def unprotect(content: bytes) -> bytes:
-            try:
-                return bytes(win32crypt.CryptUnprotectData(content, None, None, None, no_ui)[1])
-            except pywintypes.error as failure:
-                raise OSError(failure.winerror, failure.strerror) from failure
-
-        return Sealing(protect, unprotect)
-    return None
-
-
-_KEY_FILE = "ledger.key"
-_CREDENTIAL = "ledger_key"
 # The app's client secret, if the configuration says { vault = true }. As with facts, the
 # bridge's own secrets are stored under the store "".
 CLIENT_SECRET = "/client_secret"  # noqa: S105 -- the name it is stored under
 
 
+class _Storage(Protocol):
+    """Where the encrypted secrets are. Its methods block, and are called one at a time."""
+
+    is_shared: bool  # whether other bridges change them too
+
+    def load(self) -> dict[str, str]:
+        """Return all secrets."""
+
+    def save(self, secrets: Mapping[str, str], name: str) -> None:
+        """Store what `secrets` has under a name, or delete that. Raises LedgerUnwritable."""
+
+    def changed(self) -> Mapping[str, str | None]:
+        """Return what others have changed since the last look, None for deleted ones."""
+
+
 class Vault:
     """Named secrets. Every change is on disk when the call returns; safe to use from any thread.
 
-    Names: `{store}/refresh_token`, `{store}/webhook_secrets`, ... Raises LedgerError if the key
-    does not open the vault, or the vault cannot be read.
+    Names: `{store}/refresh_token`, `{store}/webhook_secrets`, ... Without a `database` they are a
+    file in the data folder; `key` is the configured one. Raises LedgerError if the vault cannot be
+    read, and that or, of a database, ConfigError if the key does not open it.
     """
 
-    def __init__(self, data_dir: Path) -> None:
-        self._path = data_dir / VAULT_FILE
+    def __init__(
+        self, data_dir: Path, *, key: str | None = None, database: Engine | None = None
+    ) -> None:
+        self._storage: _Storage = (
+            _FileStorage(data_dir, key) if database is None else _Table(data_dir, key, database)
+        )
         self._lock = threading.Lock()
-        stored = _read(self._path)
-        self._fernet = _fernet(data_dir, has_vault=stored is not None)
-        self._secrets = {} if stored is None else self._decrypt(stored)
+        self._secrets = self._storage.load()
+
+    @classmethod
+    def existing(
+        cls, data_dir: Path, *, key: str | None = None, database: Engine | None = None
+    ) -> Self | None:
+        """Return the vault, None where nothing was ever stored: nothing is made. Raises as it."""
+        there = (data_dir / VAULT_FILE).exists() if database is None else _Table.exists(database)
+        return cls(data_dir, key=key, database=database) if there else None
 
     def get(self, name: str) -> str | None:
         """Return the secret, or None."""
@@ -112,23 +79,46 @@ class Vault:
     def put(self, name: str, value: str) -> None:
         """Store the secret, replacing an older one. LedgerUnwritable if the disk refuses."""
         with self._lock:
-            if self._secrets.get(name) != value:
-                self._save({**self._secrets, name: value})
+            # Others may have changed it since the last look.
+            if self._storage.is_shared or self._secrets.get(name) != value:
+                self._save({**self._secrets, name: value}, name)
 
     def drop(self, name: str) -> None:
         """Delete the secret. LedgerUnwritable if the disk refuses."""
         with self._lock:
-            if name in self._secrets:
-                self._save({key: value for key, value in self._secrets.items() if key != name})
+            if self._storage.is_shared or name in self._secrets:
+                self._save({key: each for key, each in self._secrets.items() if key != name}, name)
 
-    def _save(self, secrets: dict[str, str]) -> None:
-        token = self._fernet.encrypt(json.dumps(secrets).encode())
-        _write(self._path, token)
+    def refresh(self) -> tuple[str, ...]:
+        """Read what other bridges have changed; return its names. Blocks; raises LedgerError."""
+        with self._lock:
+            changes = self._storage.changed()
+            merged = {**self._secrets, **changes}
+            self._secrets = {name: value for name, value in merged.items() if value is not None}
+        return tuple(changes)
+
+    def _save(self, secrets: dict[str, str], name: str) -> None:
+        self._storage.save(secrets, name)
         self._secrets = secrets
 
-    def _decrypt(self, token: bytes) -> dict[str, str]:
+
+class _FileStorage:
+    """All secrets in one encrypted file, which one bridge uses."""
+
+    is_shared = False
+
+    def __init__(self, data_dir: Path, key: str | None) -> None:
+        self._path = data_dir / VAULT_FILE
+        self._stored = read_file(self._path)
+        self._fernet = fernet_of(
+            data_dir, configured=key, missing=None if self._stored is None else _no_key
+        )
+
+    def load(self) -> dict[str, str]:
+        if self._stored is None:
+            return {}
         try:
-            secrets = json.loads(self._fernet.decrypt(token))
+            secrets = json.loads(self._fernet.decrypt(self._stored))
         except (InvalidToken, ValueError):
             # No cause: decrypted data must not appear in a traceback.
             raise LedgerError(
@@ -138,78 +128,152 @@ class Vault:
                 fix=_(
                     "Restore the right {key}. If it is lost, move {path} away and run "
                     "“tillbridge connect” for each store."
-                ).format(key=_KEY_FILE, path=self._path.name),
+                ).format(key=KEY_FILE, path=self._path.name),
             ) from None
         return {str(name): str(value) for name, value in secrets.items()}
 
+    def save(self, secrets: Mapping[str, str], name: str) -> None:
+        del name  # all of them are one file
+        write_file(self._path, self._fernet.encrypt(json.dumps(secrets).encode()))
 
-def _fernet(data_dir: Path, *, has_vault: bool) -> Fernet:
-    path, key = _find_key(data_dir)
-    if key is None:
-        if has_vault:
-            raise LedgerError(
-                _("The key {path} is missing, so the saved secrets cannot be read.").format(
-                    path=path
-                ),
+    def changed(self) -> Mapping[str, str | None]:
+        return {}
+
+
+def _no_key(path: Path) -> LedgerError:
+    return LedgerError(
+        _("The key {path} is missing, so the saved secrets cannot be read.").format(path=path),
+        fix=_(
+            "Restore it from a backup, or move {vault} away and run “tillbridge connect” "
+            "for each store."
+        ).format(vault=VAULT_FILE),
+    )
+
+
+# What the key of all bridges has encrypted first: another key is noticed before it is used.
+_KEY_PROOF = "//key"
+_PROVE = text(
+    "INSERT INTO secrets (name, value, changed_at)"
+    " VALUES (:name, :value, (extract(epoch FROM clock_timestamp()) * 1000)::bigint)"
+    " ON CONFLICT (name) DO NOTHING"
+)
+_PUT = text(
+    "INSERT INTO secrets (name, value, changed_at)"
+    " VALUES (:name, :value, (extract(epoch FROM clock_timestamp()) * 1000)::bigint)"
+    " ON CONFLICT (name) DO UPDATE SET value = excluded.value, changed_at = excluded.changed_at"
+)
+_LATE_MS = 10_000  # a change may become visible this long after its time
+
+
+class _Table:
+    """Each secret a row of a PostgreSQL database, which several bridges use."""
+
+    is_shared = True
+
+    def __init__(self, data_dir: Path, key: str | None, database: Engine) -> None:
+        self._database = database
+        self._tokens: dict[str, str] = {}  # as they are stored, encrypted
+        self._seen_until = 0
+        self._path = data_dir / KEY_FILE
+        proved = self.exists(database)
+        self._fernet = fernet_of(data_dir, configured=key, missing=self._no_key if proved else None)
+
+    @staticmethod
+    def exists(database: Engine) -> bool:
+        """Return whether some bridge has stored secrets, or is about to. Raises LedgerError."""
+        query = text("SELECT 1 FROM secrets WHERE name = :name")
+        with _failing(LedgerError), database.connect() as connection:
+            is_new = connection.scalar(text("SELECT to_regclass('secrets')")) is None
+            return not is_new and connection.scalar(query, {"name": _KEY_PROOF}) is not None
+
+    def load(self) -> dict[str, str]:
+        # Of bridges that start at once, the key of one counts.
+        proof = self._fernet.encrypt(_KEY_PROOF.encode()).decode()
+        with _failing(LedgerUnwritable), self._database.begin() as connection:
+            connection.execute(_PROVE, {"name": _KEY_PROOF, "value": proof})
+        return {name: value for name, value in self.changed().items() if value is not None}
+
+    def save(self, secrets: Mapping[str, str], name: str) -> None:
+        value = secrets.get(name)
+        token = None if value is None else self._fernet.encrypt(value.encode()).decode()
+        with _failing(LedgerUnwritable), self._database.begin() as connection:
+            if token is None:
+                connection.execute(text("DELETE FROM secrets WHERE name = :name"), {"name": name})
+            else:
+                connection.execute(_PUT, {"name": name, "value": token})
+            said = text("SELECT pg_notify('tillbridge', :said)")
+            connection.execute(said, {"said": f"secret {name}"})
+        if token is None:
+            self._tokens.pop(name, None)
+        else:
+            self._tokens[name] = token
+
+    def changed(self) -> Mapping[str, str | None]:
+        late = text("SELECT name, value, changed_at FROM secrets WHERE changed_at >= :since")
+        with _failing(LedgerError), self._database.connect() as connection:
+            rows = connection.execute(late, {"since": self._seen_until - _LATE_MS}).all()
+            gone = self._gone(connection, {row.name for row in rows})
+        found: dict[str, str | None] = {}
+        for row in rows:
+            if self._tokens.get(row.name) != row.value:
+                found[row.name] = self._decrypted(row.name, row.value)
+                self._tokens[row.name] = row.value
+        self._seen_until = max([self._seen_until, *(row.changed_at for row in rows)])
+        for name in gone:
+            found[name] = None
+            del self._tokens[name]
+        found.pop(_KEY_PROOF, None)
+        return found
+
+    def _gone(self, connection: Connection, just_read: set[str]) -> set[str]:
+        count = connection.scalar(text("SELECT count(*) FROM secrets"))
+        if count == len(self._tokens.keys() | just_read):
+            return set()
+        names = set(connection.scalars(text("SELECT name FROM secrets")))
+        return self._tokens.keys() - names
+
+    def _decrypted(self, name: str, token: str) -> str:
+        try:
+            return self._fernet.decrypt(token).decode()
+        except (InvalidToken, ValueError):
+            pass
+        # Out here, so that what was decrypted is in no traceback.
+        if name == _KEY_PROOF:
+            raise ConfigError(
+                _("The secrets in the database are encrypted with a different key than this one."),
                 fix=_(
-                    "Restore it from a backup, or move {vault} away and run “tillbridge connect” "
-                    "for each store."
-                ).format(vault=VAULT_FILE),
+                    "Give all bridges on one database the same key: [ledger] key in bridge.toml. "
+                    "Without it, that is {path}."
+                ).format(path=self._path),
             )
-        key = Fernet.generate_key()
-        _write(path, seal(key, machine_sealing()) + b"\n")
-    try:
-        return Fernet(unseal(key.strip(), machine_sealing()))
-    except OSError as failure:
         raise LedgerError(
-            _("The key {path} cannot be used on this machine: {detail}.").format(
-                path=path, detail=failure.strerror
+            _("The secret {name} in the database is damaged.").format(name=name),
+            fix=_(
+                "Delete it (DELETE FROM secrets WHERE name = '{name}'), and connect again."
+            ).format(name=name),
+        )
+
+    def _no_key(self, path: Path) -> ConfigError:
+        return ConfigError(
+            _("The secrets in the database need their key, which is not in {path}.").format(
+                path=path
             ),
             fix=_(
-                "Move {vault} and the key away, and run “tillbridge connect” for each store."
-            ).format(vault=VAULT_FILE),
-        ) from failure
-    except ValueError:
-        raise LedgerError(
-            _("{path} does not contain a key.").format(path=path),
-            fix=_("A key is 44 characters of URL-safe base64. Restore the right one."),
-        ) from None
+                "Copy the key of the bridge that used the database first, and say where it is: "
+                "[ledger] key in bridge.toml."
+            ),
+        )
 
 
-def _find_key(data_dir: Path) -> tuple[Path, bytes | None]:
-    credentials = os.environ.get("CREDENTIALS_DIRECTORY")
-    if credentials:
-        path = Path(credentials) / _CREDENTIAL
-        # The unit passes an empty one if there is none.
-        if (key := _read(path)) is not None and key.strip():
-            return path, key
-    path = data_dir / _KEY_FILE
-    key = _read(path)
-    if key is not None and path.stat().st_mode & 0o077 and os.name == "posix":
-        path.chmod(0o600)
-    return path, key
-
-
-def _read(path: Path) -> bytes | None:
+@contextlib.contextmanager
+def _failing(kind: type[LedgerError]) -> Iterator[None]:
     try:
-        return path.read_bytes()
-    except FileNotFoundError:
-        return None
-    except OSError as failure:
-        raise LedgerError(
-            _("{path} cannot be read: {detail}.").format(path=path, detail=failure.strerror),
-            fix=_("Give the bridge's user, and nobody else, permission to read it."),
-        ) from failure
-
-
-def _write(path: Path, content: bytes) -> None:
-    try:
-        write_durably(path, content)
-    except OSError as failure:
-        raise LedgerUnwritable(
-            _("{path} cannot be written: {detail}.").format(path=path, detail=failure),
-            fix=_("Free disk space, or give the bridge's user permission to write there."),
-        ) from failure
+        yield
+    except DBAPIError as failure:
+        raise kind(
+            _("The secrets in the database cannot be used: {detail}.").format(detail=failure.orig),
+            fix=_("Check the database server and the way to it: tillbridge doctor"),
+        ) from None  # its statement has the secret's name and token
 
 
 # -- the app's secret, and the service it belongs to: it is sent to no other address

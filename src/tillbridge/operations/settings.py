@@ -359,6 +359,7 @@ async def restore(bridge: "Bridge", backup: Annotated[str, Argument(audit="targe
     from tillbridge.ledger.recover import restore as put_back
 
     place, folder, who = _place(bridge), bridge.ledger.data_dir, current_actor().who
+    key = bridge.loaded.ledger_key()
     saved = await asyncio.to_thread(_chosen, bridge, backup)
     await asyncio.to_thread(look_into, saved)
     if (await asyncio.to_thread(load, place.path)).data_dir != bridge.loaded.data_dir:
@@ -366,12 +367,12 @@ async def restore(bridge: "Bridge", backup: Annotated[str, Argument(audit="targe
     replaced: list[Path] = []
 
     def between() -> None:
-        done = put_back(folder, saved, at=bridge.clock.now_ms(), who=who)
+        done = put_back(folder, saved, at=bridge.clock.now_ms(), who=who, key=key)
         replaced.extend([done.replaced] if done.replaced else ())
 
     def undo(_failure: BridgeError) -> None:
         for before in replaced:
-            put_back(folder, before, at=bridge.clock.now_ms(), who="bridge")
+            put_back(folder, before, at=bridge.clock.now_ms(), who="bridge", key=key)
 
     place.restarts.restart(undo, between=between)
     return {

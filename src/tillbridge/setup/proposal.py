@@ -263,12 +263,13 @@ def vault_of(loaded: LoadedSettings) -> VaultOfSettings:
     """Return what looks into the vault of a bridge that need not run; nothing is made."""
 
     def stored(key: str) -> str | None:
-        if not (loaded.data_dir / "ledger.vault").exists():
-            return None
         try:
-            return secret_of_setting(Vault(loaded.data_dir), loaded.settings.service.base_url, key)
+            vault = Vault.existing(loaded.data_dir, key=loaded.ledger_key())
         except LedgerError as failure:
             raise ConfigError(failure.text, fix=failure.fix) from failure
+        if vault is None:
+            return None
+        return secret_of_setting(vault, loaded.settings.service.base_url, key)
 
     return stored
 
