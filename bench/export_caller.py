@@ -111,7 +111,7 @@ async def flowing(folder: Path, base_url: str) -> AsyncIterator[None]:
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
-        pos.close()
+        await pos.close()
         await link.close()
         await ledger.close()
 

@@ -54,7 +54,7 @@ async def measured(folder: Path, rounds: int) -> dict[str, float | None]:
             _read(folder / "menu.csv")
             took["csv"].append(time.perf_counter() - started)
     finally:
-        pos.close()
+        await pos.close()
         await ledger.close()
     ratios = [plan / read for plan, read in zip(took["plan"], took["csv"], strict=True)]
     return {
@@ -80,7 +80,7 @@ async def _warm_up(folder: Path, ledger: Ledger) -> None:
     write_menu(small / "menu.csv", 50)
     pos = open_pos(small)
     await _planned(ledger, await pos.read_changes(frozenset()))
-    pos.close()
+    await pos.close()
 
 
 def _check(assessment: Assessment) -> None:

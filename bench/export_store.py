@@ -73,7 +73,7 @@ async def learn(folder: Path) -> None:
         await ledger.write(_connected, export)
     finally:
         await ledger.close()
-        pos.close()
+        await pos.close()
 
 
 def _accepted(export: Catalogue) -> Iterator[AcceptedItem]:

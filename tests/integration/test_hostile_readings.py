@@ -403,7 +403,7 @@ async def _ask_everything(till: Till) -> None:
             assert all(isinstance(each, Path) for each in paths())
         assert pos.hold_older_than_s >= 0
     finally:
-        pos.close()
+        await pos.close()
 
 
 def _all_storable(value: object) -> None:

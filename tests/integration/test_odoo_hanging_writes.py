@@ -70,7 +70,7 @@ async def life_with(harness: Harness, restaurant: Restaurant, mode: str) -> Asyn
         async with harness.life() as life:
             yield life
     finally:
-        runner.close()
+        await runner.close()
 
 
 def live(restaurant: Restaurant) -> list[str]:

@@ -117,7 +117,7 @@ async def run(faults: Faults) -> AsyncIterator[Callable[..., PosRunner]]:
 
     yield make
     for runner in runners:
-        runner.close()
+        await runner.close()
 
 
 Run = Callable[..., PosRunner]
@@ -417,7 +417,7 @@ async def test_an_adapter_is_let_go_of_at_the_end_and_cannot_break_it(
         def close(self) -> None:
             raise ValueError("stuck")
 
-    run(Holds()).close()
+    await run(Holds()).close()
     assert faults.told == [("close", True)]
 
 
@@ -545,6 +545,6 @@ async def test_an_adapter_that_does_not_let_go_is_left_behind(
         def close(self) -> None:
             go_on.wait(60)
 
-    run(Holds()).close()
+    await run(Holds()).close()
     go_on.set()
     assert faults.open == {}, "who is closed reports nothing more"

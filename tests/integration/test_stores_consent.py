@@ -50,7 +50,7 @@ async def consenting(folder: Path, *, secret: str = "sandbox-secret") -> AsyncIt
             driver.running.base_url, App("app_123", lambda: secret, redirect_uri), clock=clock
         )
         store = link.store(VaultTokenStore(ledger.vault, "main", driver.running.base_url))
-        tracker = ConsentFlow(link, {"main": store.tokens}, ledger, clock=clock)
+        tracker = ConsentFlow(link, lambda _store: store.tokens, ledger, clock=clock)
         await driver.control("POST", "/consent", {"auto": True})
         try:
             yield Bench(driver, ledger, clock, store, tracker, redirect_uri)

@@ -212,7 +212,7 @@ def test_the_bridge_hears_of_a_change_in_its_own_loop(till: SqlRig) -> None:
             till.run("NOTIFY tillbridge, 'availability'")
             assert await heard.get() is Change.AVAILABILITY
             assert (await runner.health()).online
-        runner.close()
+        await runner.close()
 
     asyncio.run(listen())
 

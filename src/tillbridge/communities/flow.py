@@ -1,6 +1,8 @@
 """The flow of one community: what is done when, and what is reported when it cannot be done."""
 
+from collections.abc import Coroutine, Mapping
 from functools import partial
+from typing import Any
 
 from tillbridge.communities import CommunityContext
 from tillbridge.communities.catalogue import CommunityOverrides, Mirror
@@ -19,6 +21,7 @@ from tillbridge.core.errors import (
 from tillbridge.core.i18n import _
 from tillbridge.core.log import get_logger
 from tillbridge.core.problems import Found
+from tillbridge.core.scheduler import Scheduler
 from tillbridge.core.worker import Step, Supervisor, Worker
 
 log = get_logger()
@@ -66,6 +69,19 @@ class CommunityFlow:
         for worker in self.workers:
             worker.wake()
         self.deliveries_arrived = self._events.wake
+
+    def tasks(self) -> Mapping[str, Coroutine[Any, Any, object]]:
+        """Return all that runs for this community."""
+        return {f"{self.context.key} {each.name}": each.run() for each in self.workers}
+
+    def plan(self, scheduler: Scheduler) -> None:
+        """Plan nothing: each step says when it is due again."""
+
+    async def drain(self) -> None:
+        """Wait for nothing: a step that is cut off is taken again."""
+
+    async def close(self) -> None:
+        """Let go of nothing: it has no till."""
 
     def soon(self, name: str) -> None:
         """Do a step as soon as may be: `webhook`, `words`, `catalogue` or `hours`."""

@@ -3,6 +3,7 @@
 import asyncio
 import logging
 from datetime import UTC, datetime, time, timedelta
+from typing import Any
 from zoneinfo import ZoneInfo
 
 from apscheduler.schedulers.asyncio import AsyncIOScheduler
@@ -31,7 +32,7 @@ class Scheduler:
         self._supervisor = supervisor
         self._alarm: asyncio.Handle | None = None
         self._late_since: float | None = None
-        self._begun_at: dict[str, float] = {}  # by job: what is being done
+        self._begun: dict[str, tuple[float, asyncio.Task[Any] | None]] = {}  # by job, under way
         self._intervals: dict[str, float] = {}  # by job, in seconds
         self._failures: dict[str, int] = {}  # by job, in a row
         self._jobs = AsyncIOScheduler(
@@ -75,10 +76,22 @@ class Scheduler:
         job = f"{supervisor.store}.{name}"
         self._jobs.add_job(self._run, trigger, (job, name, _OnceANight(work), supervisor), id=job)
 
+    def remove(self, store: str) -> None:
+        """Begin nothing more of this store, and break off what is being done for it."""
+        prefix = f"{store}."
+        for job in self._jobs.get_jobs():
+            if job.id.startswith(prefix):
+                job.remove()
+                self._intervals.pop(job.id, None)
+                self._failures.pop(job.id, None)
+        for name, (_at, task) in self._begun.items():
+            if name.startswith(prefix) and task is not None:
+                task.cancel()
+
     @property
     def busy_since(self) -> float | None:
         """Since when (monotonic, s) the oldest work is being done; None: none is."""
-        return min(self._begun_at.values(), default=None)
+        return min((at for at, _task in self._begun.values()), default=None)
 
     def late_since(self) -> float | None:
         """Return since when (monotonic, s) something is due that has not begun; None: nothing is.
@@ -120,11 +133,11 @@ class Scheduler:
         self._jobs.wakeup()
 
     async def _run(self, job: str, name: str, work: Job, supervisor: Supervisor) -> None:
-        self._begun_at[job] = self._clock.monotonic()
+        self._begun[job] = self._clock.monotonic(), asyncio.current_task()
         try:
             again_s = await work()
         except asyncio.CancelledError:
-            return  # only `stop` does this; APScheduler would log it as a failure
+            return  # only `stop` and `remove` do this; APScheduler would log it as a failure
         except Exception as failure:  # noqa: BLE001 -- whatever it is, it is this job's alone
             supervisor.failed(name, failure)
             failures = self._failures[job] = self._failures.get(job, 0) + 1
@@ -135,7 +148,7 @@ class Scheduler:
             supervisor.works(name)
             self._failures.pop(job, None)
         finally:
-            del self._begun_at[job]
+            del self._begun[job]
         if again_s is not None and self._jobs.get_job(job) is not None:
             self._jobs.modify_job(job, next_run_time=_in(again_s))
 

@@ -7,7 +7,7 @@ that is starting too; it is a `Subject`, since all that a `Bridge` has needs the
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Iterator, Mapping
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from functools import partial
@@ -15,8 +15,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tillbridge.adapter import AdapterContext
-from tillbridge.communities import CommunityContext
-from tillbridge.communities.flow import CommunityFlow
 from tillbridge.config import LoadedSettings, StoreSettings
 from tillbridge.config.toml import read_file
 from tillbridge.core.actor import Actor, Role
@@ -30,6 +28,7 @@ from tillbridge.core.operation import Answer, Dispatcher
 from tillbridge.core.scheduler import Scheduler
 from tillbridge.core.worker import Supervisor
 from tillbridge.daemon.alerting import probes_of
+from tillbridge.daemon.served import ServedStores, keys_of
 from tillbridge.daemon.store_services import StoreServices
 from tillbridge.diagnostics.check import StoreSubject, Subject
 from tillbridge.diagnostics.checks import examination
@@ -43,11 +42,10 @@ from tillbridge.operations.connect import Connections
 from tillbridge.operations.status import CountedFigures, status
 from tillbridge.pos.loader import open_adapter
 from tillbridge.pos.runner import PosRunner
-from tillbridge.pos.store_pos import OPENS_WITHIN_S, StoreOpening, StorePos
+from tillbridge.pos.store_pos import StorePos
 from tillbridge.pos.watch import FolderEvents
 from tillbridge.service.answers import Limits
 from tillbridge.service.client import ServiceLink
-from tillbridge.service.community_calls import CommunityCalls
 from tillbridge.service.oauth import App
 from tillbridge.service.tokens import StoreTokens, TokenStore
 from tillbridge.status.stopped import status_from_ledger
@@ -60,15 +58,16 @@ if TYPE_CHECKING:
 
 
 @asynccontextmanager
-async def compose(
-    loaded: LoadedSettings, mode: Mode, *, only: Iterable[str] | None = None
-) -> AsyncIterator[Bridge]:
-    """Compose a bridge, nothing running yet, and close it in order at the end.
+async def compose(loaded: LoadedSettings, mode: Mode) -> AsyncIterator[Bridge]:
+    """Compose a bridge, nothing running yet and no store open, and close it in order at the end.
 
-    `only` names the stores that are wanted; then there are no communities.
     Raises ConfigError, LedgerLocked, LedgerError.
     """
     settings, clock = loaded.settings, Clock()
+
+    def tokens_of(store: str) -> StoreTokens:
+        return bridge.store(store).tokens
+
     async with AsyncExitStack() as opened:
         ledger = await Ledger.open(loaded.data_dir, clock=clock, key=loaded.ledger_key())
         opened.push_async_callback(ledger.close)
@@ -85,7 +84,6 @@ async def compose(
             metrics=Metrics(),
             clock=clock,
         )
-        store_tokens: dict[str, StoreTokens] = {}
         bridge = Bridge(
             mode=mode,
             loaded=loaded,
@@ -94,24 +92,26 @@ async def compose(
             events=FolderEvents(),
             reach=ServiceReach(problems, clock=clock),
             figures=CountedFigures(ledger, clock),
-            consents=ConsentFlow(link, store_tokens, ledger, clock=clock),
+            consents=ConsentFlow(link, tokens_of, ledger, clock=clock),
         )
-        openings = {
-            name: StoreOpening(name, settings.stores[name], loaded.base_dir)
-            for name in (settings.stores if only is None else only)
-        }
-        ends = clock.monotonic() + OPENS_WITHIN_S  # for all of them, beside each other
-        for name, opening in openings.items():
-            left_s = max(0.0, ends - clock.monotonic())
-            pos = await opening.pos(left_s, problems.report)
-            found = bridge.stores[name] = StoreServices(name, bridge, opening, pos)
-            store_tokens[name] = found.tokens
-            opened.push_async_callback(found.close)
-            await found.connected()
-        if only is None:
-            for name in settings.communities:
-                bridge.communities[name] = _community(name, bridge)
         yield bridge
+
+
+@asynccontextmanager
+async def compose_exclusive(
+    loaded: LoadedSettings, *, only: str | None = None
+) -> AsyncIterator[Bridge]:
+    """Compose a bridge for one command, with its stores open and nothing running.
+
+    `only` is the one store that is wanted; then there are no communities. Raises as `compose`.
+    """
+    async with compose(loaded, Mode.EXCLUSIVE) as bridge:
+        served = ServedStores(bridge)
+        try:
+            await served.open(keys_of(bridge) if only is None else [only])
+            yield bridge
+        finally:
+            await served.close()
 
 
 def _service_link(loaded: LoadedSettings, vault: Vault, clock: Clock) -> ServiceLink:
@@ -146,25 +146,6 @@ def _service_link(loaded: LoadedSettings, vault: Vault, clock: Clock) -> Service
             backoff_cap_s=service.backoff_cap_s,
         ),
     )
-
-
-def _community(name: str, bridge: Bridge) -> CommunityFlow:
-    """Return the flow of one community; its members are stores of the bridge."""
-    shared, stores = bridge.context, bridge.stores
-    settings, assumed = shared.settings.communities[name], shared.settings.assumptions
-    members = settings.stores or list(stores)
-    link = bridge.link.app(
-        audience=assumed.community_audience,
-        on_contact=partial(shared.metrics.called, f"communities/{name}"),
-    )
-    calls = CommunityCalls(
-        link.caller, settings.community_id, secret_field=assumed.subscription_secret_field
-    )
-
-    def connected() -> dict[str, str | None]:
-        return {each: stores[each].service_store_id for each in members}
-
-    return CommunityFlow(CommunityContext(shared, name, calls, connected))
 
 
 def subject_of(bridge: Bridge, echo: "Echo | None") -> Subject:
@@ -218,7 +199,7 @@ async def compose_read_only(loaded: LoadedSettings, *, hung: bool) -> AsyncItera
         for name, store in settings.stores.items():
             adapters, failure = _opened_to_read(name, store, loaded.base_dir)
             for adapter in adapters.values():
-                opened.callback(adapter.close)
+                opened.push_async_callback(adapter.close)
             base_url = settings.service.base_url
             tokens = None if vault is None else VaultTokenStore(vault, name, base_url).load()
             access = link.store(TokenStore(tokens))  # what is renewed here is not stored
@@ -310,7 +291,7 @@ async def perform_alone(
     loaded: LoadedSettings, name: str, arguments: Mapping[str, object], *, user: str = ""
 ) -> Any:  # noqa: ANN401 -- as the operation answers
     """Do an operation without a daemon. Raises LedgerLocked while one runs."""
-    async with compose(loaded, Mode.EXCLUSIVE) as bridge:
+    async with compose_exclusive(loaded) as bridge:
         return await dispatcher_of(bridge).perform(name, arguments, _actor(user))
 
 
@@ -338,7 +319,7 @@ def connecting(loaded: LoadedSettings, store: str, *, user: str = "") -> Iterato
         opened = AsyncExitStack()
 
         async def begin() -> Bridge:
-            bridge = await opened.enter_async_context(compose(loaded, Mode.EXCLUSIVE, only=[store]))
+            bridge = await opened.enter_async_context(compose_exclusive(loaded, only=store))
             bridge.connections = Connections(bridge, _nothing_more)
             redirect_uri = bridge.settings.service.redirect_uri
             await opened.enter_async_context(

@@ -31,9 +31,11 @@ from tillbridge.core.worker import Step, Supervisor, Worker, innermost
 from tillbridge.daemon import alerting, checks
 from tillbridge.daemon.compose import compose, dispatcher_of, subject_of
 from tillbridge.daemon.reload import Reloader, RestartController
+from tillbridge.daemon.served import Served, ServedStores, keys_of
 from tillbridge.daemon.store_services import StoreServices
 from tillbridge.daemon.watchdog import ServiceManager, on_end, on_hangup, watchdog_of
 from tillbridge.fleet import StatusSender
+from tillbridge.ledger.community import key_of
 from tillbridge.ledger.facts import note_addresses, put_fact
 from tillbridge.ledger.ledger import Storage
 from tillbridge.ledger.snapshot import FailedStart, forget_failed_start, note_failed_start
@@ -60,7 +62,6 @@ from tillbridge.web.listener import (
 
 log = get_logger()
 
-_OPEN_AGAIN_S = 15.0  # how often an adapter that was not open is looked at
 _HOUR_S = 3600.0
 _LOOK_EVERY_S = 30.0  # at the configuration, where the system reports no changes
 _SETTLE_MS = 200  # an editor may be half-way through
@@ -83,6 +84,7 @@ async def live(
             try:
                 await supervise(daemon.tasks(), restarts.end, on_stop=daemon.drain)
             finally:
+                await daemon.served.close()
                 await daemon.note_running(stopped=True)
     log.info("bridge.stopped")
 
@@ -105,6 +107,8 @@ class _Daemon:
         self._limits = bridge.settings.bridge  # as they count now: a reload changes them
         self._page: StatusListener | None = None
         self._changes = ChangeSignal()
+        self.served = ServedStores(bridge)
+        self.served.on_open = self._opened
         self._receiver = self._new_receiver() if bridge.is_set_up else None
         echo = None if self._receiver is None else self._receiver.echo
         self._subject = partial(subject_of, bridge, echo)  # this bridge, to be examined
@@ -133,28 +137,33 @@ class _Daemon:
 
     def _new_receiver(self) -> Receiver:
         bridge, settings = self._bridge, self._bridge.settings
-        communities = {each.context.key: each for each in bridge.communities.values()}
-        arrived = {name: each.orders.deliveries_arrived for name, each in bridge.stores.items()}
-        arrived |= {key: each.deliveries_arrived for key, each in communities.items()}
-        receiver = Receiver(
+        ids = {name: store.location_id for name, store in settings.stores.items()}
+        ids |= {key_of(name): each.community_id for name, each in settings.communities.items()}
+        return Receiver(
             receiver_settings(bridge.loaded),
-            {name: store.location_id for name, store in settings.stores.items()}
-            | {key: each.context.settings.community_id for key, each in communities.items()},
+            ids,
             bridge.ledger,
             bridge.problems,
             clock=bridge.clock,
             metrics=bridge.context.metrics,
-            wake=lambda path: arrived[path](),
+            wake=self._arrived,
             success_status=settings.assumptions.delivery_success_status,
         )
-        for store in bridge.stores.values():
-            store.integrator.on_secret_expected = receiver.expect
-            store.integrator.on_secret = receiver.refresh
-            store.on_recalled = partial(self._connected, store)
-        for community in communities.values():
-            community.subscriber.on_secret_expected = receiver.expect
-            community.subscriber.on_secret = receiver.refresh
-        return receiver
+
+    def _arrived(self, key: str) -> None:
+        """Wake whoever works on the inbox of a store or community; it looks at its start, too."""
+        if (served := self.served.get(key)) is not None:
+            served.deliveries_arrived()
+
+    def _opened(self, served: Served) -> None:
+        """Let the receiver know when the webhook secret of what was opened changes."""
+        if self._receiver is None:
+            return
+        if isinstance(served, StoreServices):
+            served.on_recalled = partial(self._connected, served)
+        changes = served.integrator if isinstance(served, StoreServices) else served.subscriber
+        changes.on_secret_expected = self._receiver.expect
+        changes.on_secret = self._receiver.refresh
 
     @asynccontextmanager
     async def serving(self, address: HeldAddress) -> AsyncIterator[None]:
@@ -164,6 +173,8 @@ class _Daemon:
             if self._receiver is not None:
                 await self._receiver.start()
                 opened.push_async_callback(self._receiver.stop, 1.0)
+                opened.push_async_callback(self.served.close)
+                await self.served.start(keys_of(bridge))
             opened.push_async_callback(self._setup.close)
             url = await self._open_page(opened, address)
             await self.note_running(stopped=False)
@@ -251,12 +262,8 @@ class _Daemon:
             if bridge.settings.alerts.are_wanted:
                 steps |= alerting.steps(bridge, receiver_url=lambda: receiver.url)
             tasks |= {"configuration": self._reloading.run(), **receiver.tasks()}
+            tasks |= self.served.tasks()
             tasks |= Supervisor("", bridge.problems).tasks(steps)
-        for store in bridge.stores.values():
-            tasks |= store.tasks()
-        for community in bridge.communities.values():
-            key = community.context.key
-            tasks |= {f"{key} {each.name}": each.run() for each in community.workers}
         if self._page is not None:
             tasks |= self._page.tasks()
         return tasks
@@ -276,11 +283,6 @@ class _Daemon:
         plan.every("count_down_consents", _HOUR_S, self._count_down_consents)
         checks.plan(bridge.context, bridge.reach, self._subject)
         self._receiver.plan(plan)
-        for store in bridge.stores.values():
-            store.plan(plan)
-            if not store.opening.is_complete:
-                begin = partial(self._begin_anew, store)
-                plan.every(f"{store.name}.open", _OPEN_AGAIN_S, begin, first_s=_OPEN_AGAIN_S)
         if bridge.settings.fleet.is_wanted:
             StatusSender(bridge.context, partial(status, bridge)).plan()
 
@@ -296,8 +298,7 @@ class _Daemon:
             async with asyncio.timeout(drain_s):
                 if self._receiver is not None:
                     await self._receiver.stop(drain_s / 2)
-                stores = self._bridge.stores.values()
-                await asyncio.gather(*(found.orders.drain() for found in stores))
+                await self.served.drain()
         except TimeoutError:
             # What is cut off now is resumed at the next start.
             log.warning("bridge.drain_cut_off", after_s=drain_s)
@@ -347,12 +348,6 @@ class _Daemon:
         self._bridge.ledger.on_written(callback)
         self._bridge.ledger.on_writable_changed(lambda _storage: callback())
         self._changes.subscribe(callback)
-
-    async def _begin_anew(self, store: StoreServices) -> None:
-        """Compose the bridge again once an adapter that was not open can be."""
-        if store.opening.can_be_complete():
-            log.info("adapter.can_be_opened", store=store.name)
-            self._restarts.restart(lambda _failure: None)
 
     def _reloaded(self, fresh: LoadedSettings, change: Change) -> None:
         """Let what has changed and can count at once do so. Raises ConfigError, nothing changed."""

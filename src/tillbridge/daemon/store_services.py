@@ -57,6 +57,7 @@ class StoreServices:
         self.opening = opening
         self.pos = pos
         self._ledger, self._clock = shared.ledger, shared.clock
+        self._started_at = bridge.started_at
         self._settled_at: float | None = None  # monotonic seconds
         self._trail = AuditTrail(shared.ledger, shared.clock)
         self._link = LinkMonitor(name, shared, bridge.reach)
@@ -104,6 +105,8 @@ class StoreServices:
             name, self.menu, self.pos_pause, self._trail, self.taxes, self.store_status
         )
         self.orders = OrdersFlow(context, effects)
+        self.deliveries_arrived = self.orders.deliveries_arrived
+        self.drain = self.orders.drain
         self._watch = self._watched(bridge.events)
 
     def _watched(self, events: FolderEvents) -> FileWatch:
@@ -161,7 +164,9 @@ class StoreServices:
         if (await self.integrator.repository.facts()).removed:
             self._link.block("removed")
         if self._settled_at is None:
-            absent = await self._ledger.read(absent_s, store=self.name, now_ms=self._clock.now_ms())
+            absent = await self._ledger.read(
+                absent_s, store=self.name, now_ms=self._clock.now_ms(), started_at=self._started_at
+            )
             least_s = self.context.bridge.settings.service.reintegrate_settle_s
             self._settled_at = self._clock.monotonic() + settle_s(absent, least_s)
         # The schedule of the last run counts before anything is asked of the reconciler.
@@ -228,7 +233,9 @@ class StoreServices:
 
     async def close(self) -> None:
         """Let go of the POS, and write what is still to be written."""
-        self.pos.close()
+        self._watch.close()
+        self.orders.close()
+        await self.pos.close()
         self.opening.close()
         await self._link.close()
 
@@ -327,12 +334,15 @@ class Effects:
         self.pos_pause.pos_came()
 
 
-def absent_s(connection: Connection, *, store: str, now_ms: int) -> float:
+def absent_s(connection: Connection, *, store: str, now_ms: int, started_at: int | None) -> float:
     """Return for how many seconds nobody received deliveries before this start; 0 at the first.
 
-    A bridge that was killed left no word: then its last contact with the service counts.
+    `started_at` is this run's start. A bridge that was killed left no word: then its last contact
+    with the service counts.
     """
     running = get_fact(connection, "", "running") or {}
+    if started_at is not None and running.get("started_at") == started_at:
+        return 0.0  # this run has noted its start: it has been receiving since
     contact = get_fact(connection, store, "service_contact") or {}
     known = [
         at

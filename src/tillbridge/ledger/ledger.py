@@ -252,12 +252,13 @@ class Ledger:
         """Call `callback` in the event loop after each commit."""
         self._commit_watchers.append(callback)
 
-    def on_event(self, callback: Callable[[object], None]) -> None:
+    def on_event(self, callback: Callable[[object], None]) -> Callable[[], None]:
         """Call `callback` in the event loop with each event of a commit (`published`).
 
-        It is called before whoever waits for that write continues.
+        It is called before whoever waits for that write continues. Returns what ends that.
         """
         self._listeners.append(callback)
+        return partial(self._listeners.remove, callback)
 
     # -- gathering, and answering
 
@@ -303,7 +304,7 @@ class Ledger:
         if self._gathered and self._gathering_since is None:
             self._gather()
         for event in done.events:
-            for listener in self._listeners:
+            for listener in tuple(self._listeners):
                 listener(event)
         for callback in self._commit_watchers:
             callback()

@@ -92,14 +92,22 @@ class Bridge:
         return self.context.base_dir
 
     def store(self, name: str) -> "StoreServices":
-        """Return a store. Raises ConfigError, which names those there are."""
+        """Return a store.
+
+        Raises ConfigError, which names those there are; BridgeError for one that is not open now.
+        """
         found = self.stores.get(name)
-        if found is None:
-            raise ConfigError(
-                _("There is no store {store}.").format(store=name),
-                fix=_("Choose from: {names}.").format(names=", ".join(self.stores)),
+        if found is not None:
+            return found
+        if name in self.settings.stores:
+            raise BridgeError(
+                _("The store {store} is being started.").format(store=name),
+                fix=_("Try again in a moment."),
             )
-        return found
+        raise ConfigError(
+            _("There is no store {store}.").format(store=name),
+            fix=_("Choose from: {names}.").format(names=", ".join(self.settings.stores)),
+        )
 
     def zone(self, store: str = "") -> tzinfo | None:
         """Return the time zone of a store; else the one that all have. None is this machine's."""

@@ -83,6 +83,7 @@ class OrdersFlow:
         self.updates_changed = self._updates.worker.wake
         self.pos_changed = self.presence.worker.wake
         self.service_back = self._notifier.service_back
+        self.close = self._orders.close
 
     async def run(self) -> None:
         """Resume what is open, then work until cancelled. One step that fails stops no other."""

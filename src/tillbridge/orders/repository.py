@@ -304,7 +304,7 @@ class OrderRepository:
         self.ledger, self.problems = bridge.ledger, bridge.problems
         self.clock, self.metrics = bridge.clock, bridge.metrics
         self.on_change: Callable[[Change], None] = lambda _change: None
-        bridge.ledger.on_event(self._publish)
+        self.close = bridge.ledger.on_event(self._publish)
 
     async def read(
         self, query: Callable[Concatenate[Connection, str, P], T], *args: P.args, **more: P.kwargs

@@ -298,13 +298,19 @@ class PosRunner:
         changed = partial(call_in, asyncio.get_running_loop(), self._notify_listeners)
         self._at_once("on_change", partial(self._pos.on_change, changed), None, _AT_ONCE_S)
 
-    def close(self) -> None:
+    async def close(self) -> None:
         """Let go of the POS; a call that hangs is not waited for."""
         self._closed = True
-        if isinstance(self._pos, api.Closes):
-            self._at_once("close", self._pos.close, None, _END_WITHIN_S)
         self._reading.close()
         self._tickets.close()
+        if isinstance(self._pos, api.Closes):
+            ended = asyncio.wrap_future(CallLane(f"{self._store}-close").submit(self._pos.close))
+            await asyncio.wait({ended}, timeout=_END_WITHIN_S)
+            if not ended.done():
+                ended.add_done_callback(lambda late: late.cancelled() or late.exception())
+                get_logger().error("adapter.hangs", **self._place("close"), ran_s=_END_WITHIN_S)
+            elif (failure := ended.exception()) is not None:
+                self._failed("close", failure)
 
     # -- inside
 

@@ -58,12 +58,12 @@ class StorePos:
     orders: PosRunner
     fallback: PosRunner | None = None  # what prints an order that the till cannot take
 
-    def close(self) -> None:
+    async def close(self) -> None:
         """Let go of the adapters."""
         adapters = (self.menu, self.orders, self.fallback)
         for adapter in {id(each): each for each in adapters}.values():
             if adapter is not None:
-                adapter.close()
+                await adapter.close()
 
 
 class NotOpened:

@@ -71,6 +71,11 @@ class FolderEvents:
             self._step_ms = min(self._step_ms, step_ms)
         self.renew()
 
+    def forget(self, on_hint: Callable[[], None]) -> None:
+        """Call this no more."""
+        self._listeners = tuple(each for each in self._listeners if each.on_hint != on_hint)
+        self.renew()
+
     def renew(self) -> None:
         """Watch the folders anew: one of them has come, or no longer sends its events."""
         self._renewed.set()
@@ -210,6 +215,7 @@ class FileWatch:
         self._watched: list[_Watched] = []
         self._folders: dict[Path, None] = {}  # in which they are
         self._hinted = asyncio.Event()
+        self._hint = self._hinted.set
 
     def subscribe(
         self, files: Sequence[Path], settle_ms: int, on_change: Callable[[], None]
@@ -222,7 +228,7 @@ class FileWatch:
             self._watched.append(_Watched(path, on_change, settle_ms / 1000))
             self._folders[path.parent] = None
             names = frozenset({path.name})
-            self._events.listen(path.parent, names, self._hinted.set, settle_ms=settle_ms)
+            self._events.listen(path.parent, names, self._hint, settle_ms=settle_ms)
 
     def subscribe_folder(self, folder: Path, on_change: Callable[[], None]) -> None:
         """Call `on_change` in the loop as soon as a file in `folder` came, went or changed.
@@ -232,7 +238,12 @@ class FileWatch:
         path = folder.absolute()
         self._watched.append(_Watched(path, on_change, None))
         self._folders[path] = None
-        self._events.listen(path, None, self._hinted.set)
+        self._events.listen(path, None, self._hint)
+
+    def close(self) -> None:
+        """Watch for nobody any more; after `run`."""
+        if self._watched:
+            self._events.forget(self._hint)
 
     async def run(self) -> None:
         """Watch until cancelled."""

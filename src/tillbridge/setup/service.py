@@ -261,8 +261,9 @@ class SignIn:
             place = self._place
             link = ServiceLink(draft.base_url, self.app(draft), clock=place.clock)
             access = link.store(VaultTokenStore(place.ledger.vault, draft.store, draft.base_url))
-            store_tokens = {draft.store: access.tokens}
-            consents = ConsentFlow(link, store_tokens, place.ledger, clock=place.clock)
+            consents = ConsentFlow(
+                link, lambda _store: access.tokens, place.ledger, clock=place.clock
+            )
             self._session = _Session(of, link, access, consents)
         return self._session
 

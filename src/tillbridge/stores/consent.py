@@ -7,7 +7,7 @@ state is valid once, for ten minutes, and compared in constant time.
 import json
 import re
 import threading
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field
 from ipaddress import ip_address
 from urllib.parse import urlsplit
@@ -71,7 +71,12 @@ class ConsentFlow:
     """Starts and finishes consents, both in the daemon and in `connect`."""
 
     def __init__(
-        self, link: ServiceLink, tokens: Mapping[str, StoreTokens], ledger: Ledger, *, clock: Clock
+        self,
+        link: ServiceLink,
+        tokens: Callable[[str], StoreTokens],
+        ledger: Ledger,
+        *,
+        clock: Clock,
     ) -> None:
         self._link = link
         self._tokens = tokens
@@ -115,7 +120,7 @@ class ConsentFlow:
         """
         store = self._redeem(state)
         tokens = await self._link.oauth.exchange(code)
-        await self._tokens[store].adopt(tokens)
+        await self._tokens(store).adopt(tokens)
         await note_consent(self._ledger, store, tokens, at_ms=self._clock.now_ms())
         log.info("consent.given", store=store, expires_at=tokens.consent_expires_at_ms)
         return store

@@ -1,0 +1,107 @@
+"""A store is started and ended while the bridge runs, and leaves nothing behind."""
+
+from collections.abc import AsyncIterator, Callable
+from pathlib import Path
+
+import pytest
+
+from tests.support.bridge_process import until
+from tillbridge.config import load
+from tillbridge.core.errors import BridgeError, ConfigError
+from tillbridge.daemon.compose import compose
+from tillbridge.daemon.served import ServedStores, keys_of
+from tillbridge.operations.bridge import Bridge, Mode
+
+_STORE = """
+[stores.{name}]
+location_id = "{name}"
+currency = "USD"
+notification_email = "owner@example.net"
+[stores.{name}.pos]
+adapter = "folder"
+menu = "{name}.csv"
+orders_dir = "{name}/orders"
+updates_dir = "{name}/updates"
+poll_s = 0.5
+"""
+_CONFIG = """
+[bridge]
+data_dir = "data"
+[service]
+base_url = "http://127.0.0.1:9/v2"
+client_id = "app_123"
+client_secret = "secret"
+[receiver]
+listen = "127.0.0.1:0"
+public_url = "http://127.0.0.1:9"
+[communities.hall]
+community_id = "c1"
+"""
+
+
+@pytest.fixture
+async def bridge(tmp_path: Path) -> AsyncIterator[Bridge]:
+    for name in ("main", "bar"):
+        for folder in ("orders", "updates"):
+            (tmp_path / name / folder).mkdir(parents=True)
+        (tmp_path / f"{name}.csv").write_text("external_id,name,price\np1,Bread,2.50\n")
+    config = tmp_path / "bridge.toml"
+    config.write_text(_CONFIG + "".join(_STORE.format(name=name) for name in ("main", "bar")))
+    async with compose(load(config), Mode.RUN) as bridge:
+        yield bridge
+
+
+def traces(bridge: Bridge) -> Callable[[], tuple[int, int, int]]:
+    """Return what counts listeners of the ledger, listeners of folders and jobs."""
+    return lambda: (
+        len(bridge.ledger._listeners),
+        len(bridge.events._listeners),
+        len(bridge.context.scheduler._jobs.get_jobs()),
+    )
+
+
+async def test_a_store_that_is_ended_leaves_nothing_behind_and_can_begin_again(
+    bridge: Bridge,
+) -> None:
+    counted = traces(bridge)
+    before = counted()
+    served = ServedStores(bridge)
+    await served.start(["main"])
+    with_main = counted()
+    assert with_main > before
+    for wanted in (["main", "bar", "communities/hall"], ["bar"], ["main"]):
+        served.serve(wanted)
+        await served._settle()
+        await until("it is so", lambda: not served._ending)
+        await served._settle()
+        assert {*bridge.stores, *map("communities/{}".format, bridge.communities)} == {*wanted}
+    assert counted() == with_main
+    await served.close()
+    assert counted() == before
+    assert not bridge.stores
+
+
+async def test_a_store_that_does_not_run_is_not_unknown(bridge: Bridge) -> None:
+    assert keys_of(bridge) == ("main", "bar", "communities/hall")
+    with pytest.raises(BridgeError, match="The store bar is being started"):
+        bridge.store("bar")
+    with pytest.raises(ConfigError, match="There is no store baz"):
+        bridge.store("baz")
+
+
+async def test_a_task_that_ends_by_itself_is_raised_where_the_bridge_is_supervised(
+    bridge: Bridge,
+) -> None:
+    served = ServedStores(bridge)
+    await served.open(["communities/hall"])
+
+    async def dies() -> None:
+        raise RuntimeError("lost")
+
+    bridge.communities["hall"].tasks = lambda: {"dies": dies()}  # type: ignore[method-assign]  # a defect
+    served._run("communities/hall")
+    with pytest.raises(RuntimeError, match="lost"):
+        await served._until_failure()
+    for work in served.tasks().values():
+        work.close()
+    await served.close()
