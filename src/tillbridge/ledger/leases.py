@@ -1,0 +1,269 @@
+"""Several bridges on one ledger: who they are, who serves what, and what one asks of another.
+
+Only for a ledger on PostgreSQL. Instants are the database's (ms), so that all bridges mean the same
+ones. A bridge is identified by its run (`holder`), which a bridge that was declared dead never is
+again: whatever it still believes, it holds nothing.
+"""
+
+import secrets
+from collections.abc import Callable, Collection, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from sqlalchemy import Connection, delete, insert, select, text
+from sqlmodel import col
+
+from tillbridge.ledger.database import all_rows, among, first_row, json_text
+from tillbridge.ledger.models import BridgeRequest, BridgeRow, Delivery, Lease
+
+CHANNEL = "tillbridge"
+SESSION = "tillbridge.holder"  # whose session it is, for the fence
+
+_FORGET_MS = 7 * 86_400_000  # a bridge that has not been seen for so long
+_REQUEST_MS = 60_000  # nobody waits so long for an answer
+
+
+class NameTaken(Exception):
+    """Another bridge that is alive has this name; `seen_at` is when it was last seen (ms)."""
+
+    def __init__(self, name: str, seen_at: int) -> None:
+        super().__init__(name)
+        self.seen_at = seen_at
+
+
+@dataclass(frozen=True, slots=True)
+class Cluster:
+    """The state as one bridge has read it, in the transaction that renewed its leases.
+
+    `holder` is the id of its run. `inbox` are the stores with deliveries that are not handled yet.
+    """
+
+    holder: str
+    now_ms: int
+    bridges: tuple[BridgeRow, ...]
+    leases: tuple[Lease, ...]
+    inbox: frozenset[str]
+    requests: tuple[BridgeRequest, ...]
+
+    @property
+    def held(self) -> frozenset[str]:
+        """The keys that this bridge holds."""
+        return frozenset(each.store for each in self.leases if each.holder == self.holder)
+
+    def server_of(self, key: str) -> BridgeRow | None:
+        """Return the bridge that serves a store or community; None: nobody does."""
+        holder = next((each.holder for each in self.leases if each.store == key), "")
+        return next((each for each in self.bridges if holder and each.holder == holder), None)
+
+
+Decide = Callable[[Cluster], Collection[str]]
+"""Returns the keys to take."""
+
+
+def join(connection: Connection, me: BridgeRow, keys: Collection[str], dead_ms: int) -> str:
+    """Register this bridge under its name, and the keys that it can serve; return its new holder.
+
+    `me.detail["serve"]` are the keys that it alone may serve. Raises NameTaken.
+    """
+    now = _now(connection)
+    known = first_row(connection, select(BridgeRow).filter_by(name=me.name).with_for_update())
+    if known is not None and known.holder not in {"", me.holder} and now - known.seen_at < dead_ms:
+        raise NameTaken(me.name, known.seen_at)
+    holder = secrets.token_hex(16)
+    connection.execute(
+        text(
+            "INSERT INTO bridges (name, holder, url, version, started_at, seen_at, detail)"
+            " VALUES (:name, :holder, :url, :version, :started_at, :now, :detail)"
+            " ON CONFLICT (name) DO UPDATE SET holder = excluded.holder, url = excluded.url,"
+            " version = excluded.version, started_at = excluded.started_at,"
+            " seen_at = excluded.seen_at, detail = excluded.detail"
+        ),
+        {
+            **me.model_dump(include={"name", "url", "version", "started_at"}),
+            "holder": holder,
+            "now": now,
+            "detail": json_text(me.detail),
+        },
+    )
+    connection.execute(
+        text(
+            "INSERT INTO leases (store, holder, token, since)"
+            " SELECT key, '', 0, :now FROM unnest(CAST(:keys AS text[])) AS key"
+            " ON CONFLICT DO NOTHING"
+        ),
+        {"keys": sorted(keys), "now": now},
+    )
+    pinned = sorted(me.detail.get("serve") or ())
+    connection.execute(
+        text(
+            "UPDATE leases SET pinned = CASE WHEN store = ANY(:pinned) THEN :name ELSE '' END"
+            " WHERE (store = ANY(:pinned)) <> (pinned = :name)"
+        ),
+        {"pinned": pinned, "name": me.name},
+    )
+    old = (col(BridgeRow.seen_at) < now - _FORGET_MS) & (col(BridgeRow.holder) == "")
+    connection.execute(delete(BridgeRow).where(old))
+    _declare(connection, holder)
+    notify(connection, "lease")
+    return holder
+
+
+def beat(
+    connection: Connection,
+    me: BridgeRow,
+    decide: Decide,
+    *,
+    dead_ms: int | None,
+) -> Cluster | None:
+    """Renew this run's leases, take what `decide` returns of what nobody has, and return the state.
+
+    Bridges that were not seen for `dead_ms` are declared dead (None: not now). None: others have
+    declared this one dead: it holds nothing, and has to join again.
+    """
+    now = _now(connection)
+    renewed = connection.execute(
+        text(
+            "UPDATE bridges SET seen_at = :now, detail = :detail"
+            " WHERE name = :name AND holder = :holder"
+        ),
+        {"now": now, "detail": json_text(me.detail), "name": me.name, "holder": me.holder},
+    )
+    if not renewed.rowcount:
+        return None
+    _declare(connection, me.holder)  # a connection that was lost had another session
+    if dead_ms is not None:
+        # Its row is locked: either it has renewed before, or it will see that it was declared dead.
+        connection.execute(
+            text(
+                "UPDATE bridges SET holder = '' WHERE name IN (SELECT name FROM bridges"
+                " WHERE holder <> '' AND seen_at < :limit FOR UPDATE SKIP LOCKED)"
+            ),
+            {"limit": now - dead_ms},
+        )
+    cluster = _read(connection, me.holder, now)
+    if wanted := sorted(decide(cluster)):
+        taken = connection.execute(
+            text(
+                "UPDATE leases SET holder = :holder, token = token + 1, since = :now"
+                " WHERE store IN (SELECT store FROM leases WHERE store = ANY(:wanted)"
+                " AND holder NOT IN (SELECT holder FROM bridges WHERE holder <> '')"
+                " FOR UPDATE SKIP LOCKED)"
+            ),
+            {"holder": me.holder, "now": now, "wanted": wanted},
+        )
+        if taken.rowcount:
+            cluster = _read(connection, me.holder, now)
+    return cluster
+
+
+def release(connection: Connection, holder: str, keys: Iterable[str]) -> None:
+    """Give these leases back, for others to take at once."""
+    connection.execute(
+        text(
+            "UPDATE leases SET holder = '', token = token + 1, since = :now"
+            " WHERE holder = :holder AND store = ANY(:keys)"
+        ),
+        {"now": _now(connection), "holder": holder, "keys": sorted(keys)},
+    )
+    notify(connection, "lease")
+
+
+def leave(connection: Connection, name: str, holder: str) -> None:
+    """Take note that this run has ended; what it still holds is free."""
+    connection.execute(
+        text("UPDATE bridges SET holder = '', seen_at = :now WHERE name = :name AND holder = :old"),
+        {"now": _now(connection), "name": name, "old": holder},
+    )
+    notify(connection, "lease")
+
+
+def notify(connection: Connection, word: str) -> None:
+    """Send a word to all bridges that listen, at the commit."""
+    connection.execute(
+        text("SELECT pg_notify(:channel, :word)"), {"channel": CHANNEL, "word": word}
+    )
+
+
+def read_cluster(connection: Connection, holder: str = "") -> Cluster:
+    """Return the state as it is, for whoever looks."""
+    return _read(connection, holder, _now(connection))
+
+
+def _read(connection: Connection, holder: str, now: int) -> Cluster:
+    waiting = select(col(Delivery.store)).where(col(Delivery.handled_at).is_(None)).distinct()
+    requests = select(BridgeRequest).where(
+        col(BridgeRequest.holder) == holder, col(BridgeRequest.done_at).is_(None)
+    )
+    return Cluster(
+        holder,
+        now,
+        tuple(all_rows(connection, select(BridgeRow).order_by(col(BridgeRow.name)))),
+        tuple(all_rows(connection, select(Lease).order_by(col(Lease.store)))),
+        frozenset(connection.scalars(waiting)),
+        tuple(all_rows(connection, requests.order_by(col(BridgeRequest.at)))) if holder else (),
+    )
+
+
+def _now(connection: Connection) -> int:
+    clock = "SELECT (extract(epoch FROM clock_timestamp()) * 1000)::bigint"
+    return int(connection.scalar(text(clock)) or 0)
+
+
+def _declare(connection: Connection, holder: str) -> None:
+    connection.execute(text(f"SELECT set_config('{SESSION}', :holder, false)"), {"holder": holder})
+
+
+# -- what one bridge asks of another
+
+
+def ask(
+    connection: Connection,
+    holder: str,
+    name: str,
+    arguments: Mapping[str, Any],
+    actor: Mapping[str, Any],
+) -> str:
+    """Ask a run of a bridge to perform an operation; return the request's id."""
+    request_id, now = secrets.token_hex(16), _now(connection)
+    connection.execute(delete(BridgeRequest).where(col(BridgeRequest.at) < now - _REQUEST_MS))
+    row = BridgeRequest(
+        id=request_id, holder=holder, name=name, arguments=arguments, actor=actor, at=now
+    )
+    connection.execute(insert(BridgeRequest).values(row.model_dump()))
+    notify(connection, f"request {holder}")
+    return request_id
+
+
+def answer(
+    connection: Connection,
+    request_id: str,
+    *,
+    answer: Any = None,  # noqa: ANN401 -- any JSON value
+    failure: Mapping[str, Any] | None = None,
+) -> None:
+    """Answer a request."""
+    values = {
+        "answer": json_text(answer),
+        "failure": None if failure is None else json_text(failure),
+    }
+    connection.execute(
+        text(
+            "UPDATE requests SET answer = :answer, failure = :failure, done_at = :now"
+            " WHERE id = :id"
+        ),
+        {**values, "now": _now(connection), "id": request_id},
+    )
+    notify(connection, f"answer {request_id}")
+
+
+def take_answers(connection: Connection, ids: Collection[str]) -> list[BridgeRequest]:
+    """Return those of these requests that are answered, and remove them."""
+    is_done = among(col(BridgeRequest.id), ids) & col(BridgeRequest.done_at).is_not(None)
+    rows = all_rows(connection, select(BridgeRequest).where(is_done))
+    connection.execute(delete(BridgeRequest).where(is_done))
+    return rows
+
+
+def withdraw(connection: Connection, request_id: str) -> None:
+    """Remove a request that nobody waits for any more."""
+    connection.execute(delete(BridgeRequest).filter_by(id=request_id))
