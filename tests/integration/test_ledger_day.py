@@ -13,9 +13,10 @@ from tillbridge.daemon.checks import record_downtime
 from tillbridge.ledger.day import HOUR_MS, read_day
 from tillbridge.ledger.facts import put_fact
 from tillbridge.ledger.models import Delivery, OrderRow, TicketState
-from tillbridge.ledger.orders import insert_order, record
+from tillbridge.ledger.orders import insert_order
 from tillbridge.ledger.problems import ProblemTracker, past_problems
 from tillbridge.ledger.prune import CutOffs, prune
+from tillbridge.ledger.sqlite import record
 from tillbridge.model.order import OrderState
 
 NOW = 1_800_000_000_000

@@ -18,8 +18,9 @@ from tillbridge import ledger_schemas
 from tillbridge.core.errors import LedgerError
 from tillbridge.ledger import backup
 from tillbridge.ledger.backup import back_ups
-from tillbridge.ledger.database import LEDGER_FILE, writer_engine
+from tillbridge.ledger.database import LEDGER_FILE
 from tillbridge.ledger.models import metadata
+from tillbridge.ledger.sqlite import writer_engine
 
 LEDGERS = sorted((Path(__file__).parents[1] / "data" / "ledgers").glob("*.sql"))
 

@@ -19,8 +19,9 @@ from tillbridge.cli.orders import _show_order
 from tillbridge.cli.say import document, lines
 from tillbridge.config import StoreSettings
 from tillbridge.ledger.models import Delivery, OrderRow, metadata
-from tillbridge.ledger.orders import find_called, open_deliveries, record
+from tillbridge.ledger.orders import find_called, open_deliveries
 from tillbridge.ledger.problems import open_problems
+from tillbridge.ledger.sqlite import record
 from tillbridge.model.instant import to_iso
 from tillbridge.model.order import OrderState, parse_order
 from tillbridge.orders import views

@@ -26,8 +26,8 @@ from tillbridge.core.log import LOG_FOLDER, LogFiles
 from tillbridge.diagnostics.bundle import Bundle, gather
 from tillbridge.ledger import audit
 from tillbridge.ledger.models import AcceptedTable, CommunityOrder, OrderRow, PastProblem
-from tillbridge.ledger.orders import record
 from tillbridge.ledger.problems import store_past
+from tillbridge.ledger.sqlite import record
 
 NOW = 1_800_000_000_000
 

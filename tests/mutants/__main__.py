@@ -63,7 +63,10 @@ PARTS = {
     "dedupe": Part(
         "tillbridge.ledger.orders",
         ("test_dedupe.py",),
-        frozenset({"record", "_insert_sql", "insert_order", "has_delivery"}),
+        frozenset({"which_are_new", "insert_order", "has_delivery"}),
+    ),
+    "record": Part(
+        "tillbridge.ledger.sqlite", ("test_dedupe.py",), frozenset({"record", "_insert_sql"})
     ),
     "reasons": Part("tillbridge.orders.reasons", ("test_reasons.py",)),
     "plan": Part(

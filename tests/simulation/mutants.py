@@ -96,26 +96,22 @@ def every_signature_is_right() -> Patches:
 
 @mutant
 def writes_are_not_synced() -> Patches:
-    database = _module("ledger.database")
-    pragmas = tuple(each for each in database._WRITER_PRAGMAS if "synchronous" not in each)
-
-    def engine(path: Any) -> Any:
-        return database._engine(path, pragmas, database.NullPool)
-
-    return [patch.object(_module("ledger.ledger"), "writer_engine", engine)]
+    sqlite = _module("ledger.sqlite")
+    pragmas = tuple(each for each in sqlite._WRITER_PRAGMAS if "synchronous" not in each)
+    return [patch.object(sqlite, "_WRITER_PRAGMAS", pragmas)]
 
 
 @mutant
 def no_deduplication() -> Patches:
-    ledger_orders = _module("ledger.orders")
-    real, seen = ledger_orders.record, Counter[str]()
+    ledger_orders, backend = _module("ledger.orders"), _module("ledger.backend").SQLite
+    real, seen = backend.record, Counter[str]()
 
-    def record(connection: Any, deliveries: Any) -> Any:
+    def record(self: Any, connection: Any, deliveries: Any) -> Any:
         for each in deliveries:
             seen[each.event_id] += 1
             if seen[each.event_id] > 1:
                 each.event_id = f"{each.event_id}~{seen[each.event_id]}"
-        return real(connection, deliveries)
+        return real(self, connection, deliveries)
 
     def insert(connection: Any, row: Any) -> bool:
         connection.exec_driver_sql("DELETE FROM orders WHERE order_id = ?", (row.order_id,))
@@ -123,7 +119,7 @@ def no_deduplication() -> Patches:
 
     inserted = ledger_orders.insert_order
     return [
-        patch.object(ledger_orders, "record", record),
+        patch.object(backend, "record", record),
         patch.object(ledger_orders, "insert_order", insert),
     ]
 

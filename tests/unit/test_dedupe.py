@@ -7,7 +7,8 @@ from sqlalchemy import Connection, create_engine, func, select
 
 from tests.support.ledger_harness import delivery
 from tillbridge.ledger.models import OrderRow, metadata
-from tillbridge.ledger.orders import get_order, has_delivery, insert_order, record
+from tillbridge.ledger.orders import get_order, has_delivery, insert_order
+from tillbridge.ledger.sqlite import record
 from tillbridge.model.order import OrderState
 
 

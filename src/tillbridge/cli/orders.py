@@ -24,7 +24,8 @@ T = TypeVar("T")
 def _read(loaded: "LoadedSettings", query: "Callable[[Connection], T]") -> T:
     from sqlalchemy.exc import DBAPIError
 
-    from tillbridge.ledger.database import LEDGER_FILE, reader_engine
+    from tillbridge.ledger.database import LEDGER_FILE
+    from tillbridge.ledger.sqlite import reader_engine
 
     path = loaded.data_dir / LEDGER_FILE
     if not path.exists():

@@ -30,10 +30,11 @@ from tillbridge.diagnostics.known import (
 )
 from tillbridge.diagnostics.log_lines import LogFilter, latest
 from tillbridge.ledger import audit
-from tillbridge.ledger.database import LEDGER_FILE, reader_engine
+from tillbridge.ledger.database import LEDGER_FILE
 from tillbridge.ledger.models import AuditEntry
 from tillbridge.ledger.problems import past_problems
 from tillbridge.ledger.prune import payloads, row_counts, schema_version, table_codes
+from tillbridge.ledger.sqlite import reader_engine
 from tillbridge.model.instant import to_iso
 from tillbridge.pos.loader import GROUP
 

@@ -11,21 +11,16 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from sqlalchemy import Connection, Engine, inspect, text
+from sqlalchemy import Connection
 
 from tillbridge import ledger_schemas
 from tillbridge.core.errors import LedgerError
 from tillbridge.core.files import sync_folder
 from tillbridge.core.i18n import _
 from tillbridge.core.log import get_logger
-from tillbridge.ledger.database import (
-    LEDGER_FILE,
-    VAULT_FILE,
-    as_the_folder_is,
-    write_durably,
-    writer_engine,
-)
-from tillbridge.ledger.models import metadata
+from tillbridge.ledger import schema
+from tillbridge.ledger.database import LEDGER_FILE, VAULT_FILE, as_the_folder_is, write_durably
+from tillbridge.ledger.sqlite import writer_engine
 from tillbridge.model.instant import to_iso
 
 BACKUPS_FOLDER = "backups"
@@ -170,12 +165,6 @@ def trim(data_dir: Path, budget: int) -> Trimmed:
 log = get_logger()
 
 # -- migrates the schema to this version, with a backup first
-#
-# Importing alembic takes almost half a second, so it is imported only if there is a migration to
-# run: a new ledger is created directly from the tables; a test proves that this equals the
-# migrations.
-
-_MIGRATIONS = Path(__file__).parent / "migrations"
 
 
 def bring_up_to_date(data_dir: Path, *, at: int) -> None:
@@ -186,10 +175,13 @@ def bring_up_to_date(data_dir: Path, *, at: int) -> None:
     """
     engine = writer_engine(data_dir / LEDGER_FILE)
     try:
-        current, is_new = _state(engine)
-        if is_new:
-            _create(engine)
-            return
+        with engine.connect() as connection:
+            current, tables = schema.state(connection)
+            if not tables:
+                connection.exec_driver_sql("BEGIN IMMEDIATE")
+                schema.create(connection)
+                connection.exec_driver_sql("COMMIT")
+                return
     finally:
         engine.dispose()
     if current == ledger_schemas()[-1]:
@@ -202,29 +194,6 @@ def bring_up_to_date(data_dir: Path, *, at: int) -> None:
             fix=_("Install that version again, or restore a backup made before it first ran."),
         )
     _migrate(data_dir, current, at)
-
-
-def _state(engine: Engine) -> tuple[str, bool]:
-    """Return the schema's version ("" without one), and whether there are no tables at all."""
-    with engine.connect() as connection:
-        tables = inspect(connection).get_table_names()
-        if "alembic_version" not in tables:
-            return "", not tables
-        return str(connection.scalar(text("SELECT version_num FROM alembic_version")) or ""), False
-
-
-def _create(engine: Engine) -> None:
-    with engine.connect() as connection:
-        connection.exec_driver_sql("BEGIN IMMEDIATE")
-        metadata.create_all(connection, checkfirst=False)
-        connection.exec_driver_sql(
-            "CREATE TABLE alembic_version (version_num VARCHAR(32) NOT NULL,"
-            " CONSTRAINT alembic_version_pkc PRIMARY KEY (version_num))"
-        )
-        connection.exec_driver_sql(
-            "INSERT INTO alembic_version (version_num) VALUES (?)", (ledger_schemas()[-1],)
-        )
-        connection.exec_driver_sql("COMMIT")
 
 
 def _migrate(data_dir: Path, current: str, at: int) -> None:
@@ -254,15 +223,9 @@ def _migrate(data_dir: Path, current: str, at: int) -> None:
 
 def upgrade(connection: Connection, to: str) -> None:
     """Run the migrations up to version `to` ("head": all) in one transaction."""
-    from alembic import command  # noqa: PLC0415 -- takes half a second, and is rarely needed
-    from alembic.config import Config  # noqa: PLC0415 -- (as above)
-
-    config = Config()
-    config.set_main_option("script_location", str(_MIGRATIONS).replace("%", "%%"))
-    config.attributes["connection"] = connection
     # Batch mode copies tables and drops the old ones: references must not follow.
     connection.exec_driver_sql("PRAGMA foreign_keys = OFF")
     connection.exec_driver_sql("BEGIN IMMEDIATE")
-    command.upgrade(config, to)
+    schema.upgrade(connection, to)
     connection.exec_driver_sql("COMMIT")
     connection.exec_driver_sql("PRAGMA foreign_keys = ON")

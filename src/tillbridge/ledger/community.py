@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from sqlalchemy import Connection, and_, delete, func, select
-from sqlalchemy.dialects.sqlite import insert
+from sqlalchemy.dialects.postgresql import insert  # SQLite has its ON CONFLICT, too
 from sqlmodel import Session, col
 
 from tillbridge.ledger.database import all_rows, first_row, upsert

@@ -1,9 +1,8 @@
-"""Connections to the ledger's file, what their failures mean, and column types."""
+"""What every database of a ledger shares: queries, column types, durable files, the lock."""
 
 import contextlib
 import json
 import os
-import sqlite3
 import stat
 import sys
 from collections.abc import Callable, Collection, Iterable, Sequence
@@ -14,24 +13,26 @@ from typing import Any, Self, TypeVar, cast
 
 from filelock import FileLock, Timeout
 from sqlalchemy import (
+    ARRAY,
+    BigInteger,
     Connection,
-    Engine,
-    NullPool,
-    Pool,
-    QueuePool,
+    CursorResult,
+    Integer,
     Select,
     Text,
     TypeDecorator,
-    create_engine,
-    func,
+    bindparam,
     inspect,
     select,
 )
-from sqlalchemy.dialects.sqlite import Insert, insert
+from sqlalchemy.dialects.postgresql import Insert, insert
 from sqlalchemy.engine import Dialect
-from sqlalchemy.exc import DBAPIError
+from sqlalchemy.ext.compiler import compiles
 from sqlalchemy.sql import ColumnElement
+from sqlalchemy.sql.compiler import SQLCompiler
 from sqlalchemy.sql.elements import SQLCoreOperations
+from sqlalchemy.sql.functions import FunctionElement
+from sqlalchemy.types import TypeEngine
 
 from tillbridge.core.errors import LedgerError, LedgerLocked
 from tillbridge.core.files import create_new, sync_folder
@@ -41,109 +42,6 @@ T = TypeVar("T")
 
 LEDGER_FILE = "ledger.db"
 VAULT_FILE = "ledger.vault"
-
-# Result codes (their low byte) that concern the file or the disk, never a single statement.
-_STORAGE_CODES = frozenset(
-    {
-        sqlite3.SQLITE_PERM,
-        sqlite3.SQLITE_BUSY,
-        sqlite3.SQLITE_LOCKED,
-        sqlite3.SQLITE_NOMEM,
-        sqlite3.SQLITE_READONLY,
-        sqlite3.SQLITE_IOERR,
-        sqlite3.SQLITE_CORRUPT,
-        sqlite3.SQLITE_FULL,
-        sqlite3.SQLITE_CANTOPEN,
-        sqlite3.SQLITE_PROTOCOL,
-        sqlite3.SQLITE_NOTADB,
-    }
-)
-_DAMAGE_CODES = frozenset({sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB})
-
-_READ_ONLY_CODES = frozenset(
-    {sqlite3.SQLITE_PERM, sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN}
-)
-
-_WRITER_PRAGMAS: tuple[str, ...] = (
-    "PRAGMA busy_timeout = 5000",
-    "PRAGMA journal_mode = WAL",
-    "PRAGMA synchronous = FULL",
-    "PRAGMA fullfsync = ON",  # macOS: a plain fsync stops at the drive's cache
-    "PRAGMA checkpoint_fullfsync = ON",
-    "PRAGMA foreign_keys = ON",
-    "PRAGMA secure_delete = FAST",  # do not leave deleted data in free pages
-    "PRAGMA journal_size_limit = 16777216",
-    "PRAGMA temp_store = MEMORY",
-)
-_READER_PRAGMAS = ("PRAGMA busy_timeout = 5000", "PRAGMA query_only = ON")
-
-
-def writer_engine(path: Path) -> Engine:
-    """Return the engine of the only writer: the caller begins and ends transactions itself."""
-    return _engine(path, _WRITER_PRAGMAS, NullPool)
-
-
-def reader_engine(path: Path) -> Engine:
-    """Return the engine of the readers; their connections refuse to write."""
-    return _engine(path, _READER_PRAGMAS, QueuePool)
-
-
-def _engine(path: Path, pragmas: tuple[str, ...], pool: type[Pool]) -> Engine:
-    return create_engine("sqlite://", creator=_opener(path, pragmas), poolclass=pool)
-
-
-def _opener(path: Path, pragmas: tuple[str, ...]) -> Callable[[], sqlite3.Connection]:
-    def connect() -> sqlite3.Connection:
-        # No isolation level: the driver begins nothing on its own, so we control DDL and
-        # savepoints.
-        connection = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
-        try:
-            for pragma in pragmas:
-                connection.execute(pragma)
-        except sqlite3.Error:
-            connection.close()
-            raise
-        return connection
-
-    return connect
-
-
-def driver_of(connection: Connection) -> sqlite3.Connection:
-    """Return the driver's connection, for a statement that SQLAlchemy would slow down."""
-    return cast("sqlite3.Connection", connection.connection.driver_connection)
-
-
-def driver_error(failure: BaseException) -> sqlite3.Error | None:
-    """Return the driver's error inside `failure`, or None."""
-    cause: Any = failure.orig if isinstance(failure, DBAPIError) else failure
-    return cause if isinstance(cause, sqlite3.Error) else None
-
-
-def is_storage_failure(failure: BaseException) -> bool:
-    """Return whether the file or the disk is at fault: full, read-only, failing, damaged."""
-    return _primary_code(failure) in _STORAGE_CODES
-
-
-def is_damage(failure: BaseException) -> bool:
-    """Return whether `failure` means that the file is not a sound database."""
-    return _primary_code(failure) in _DAMAGE_CODES
-
-
-def is_read_only(failure: BaseException) -> bool:
-    """Return whether we may read the file, or a file beside it, but not write there."""
-    return _primary_code(failure) in _READ_ONLY_CODES
-
-
-def is_read_failure(failure: BaseException) -> bool:
-    """Return whether the disk failed, which does not mean that the file's content is damaged."""
-    return _primary_code(failure) == sqlite3.SQLITE_IOERR
-
-
-def _primary_code(failure: BaseException) -> int:
-    error = driver_error(failure)
-    # Missing if the error comes from the driver itself.
-    code = getattr(error, "sqlite_errorcode", None)
-    return code & 0xFF if isinstance(code, int) else -1
 
 
 # -- queries of any table
@@ -183,18 +81,79 @@ def _attributes(table: type[object]) -> Sequence[str]:
 
 def among(column: SQLCoreOperations[Any], values: Collection[Any]) -> ColumnElement[bool]:
     """Return whether the column has one of these values, with one parameter for any number."""
-    listed = func.json_each(json.dumps(list(values))).table_valued("value")
+    whole = isinstance(cast("ColumnElement[Any]", column).type, Integer)
+    listed = _Each(bindparam(None, list(values), _List(whole=whole))).table_valued("value")
     return column.in_(select(listed.c.value))
+
+
+class _List(TypeDecorator[list[Any]]):
+    """A parameter with a list of texts, or of whole numbers."""
+
+    impl = Text
+    cache_ok = True
+
+    def __init__(self, *, whole: bool) -> None:
+        super().__init__()
+        self.whole = whole
+
+    def load_dialect_impl(self, dialect: Dialect) -> TypeEngine[Any]:
+        """Return an array where the database has them."""
+        if dialect.name == "postgresql":
+            return ARRAY(BigInteger() if self.whole else Text())
+        return Text()
+
+    def process_bind_param(self, value: list[Any] | None, dialect: Dialect) -> Any:  # noqa: ANN401 -- as the driver takes it
+        """Return the array, or a JSON list."""
+        return value if dialect.name == "postgresql" else json.dumps(value)
+
+
+class _Each(FunctionElement[Any]):
+    """The values of a list, as a table with the column `value`."""
+
+    inherit_cache = True
+
+
+@compiles(_Each)
+def _each_of_json(element: _Each, compiler: SQLCompiler, **more: object) -> str:
+    return f"json_each({compiler.process(element.clauses, **more)})"
+
+
+@compiles(_Each, "postgresql")
+def _each_of_array(element: _Each, compiler: SQLCompiler, **more: object) -> str:
+    return f"(SELECT unnest({compiler.process(element.clauses, **more)}) AS value)"
+
+
+class RowId(ColumnElement[int]):
+    """The place of a row in its table, to find it again in the same transaction."""
+
+    inherit_cache = True
+
+
+@compiles(RowId)
+def _rowid(_element: RowId, _compiler: SQLCompiler, **_more: object) -> str:
+    return "rowid"
+
+
+@compiles(RowId, "postgresql")
+def _ctid(_element: RowId, _compiler: SQLCompiler, **_more: object) -> str:
+    return "ctid"
 
 
 @cache
 def upsert(table: type[object], *columns: str) -> Insert:
-    """Return an insert that sets these columns if the key already exists."""
+    """Return an insert that sets these columns if the key already exists; SQLite has it, too."""
     statement = insert(table)
     return statement.on_conflict_do_update(
         index_elements=list(inspect(table).primary_key),
         set_={name: statement.excluded[name] for name in columns},
     )
+
+
+def plain_query(connection: Connection) -> Callable[..., CursorResult[Any]]:
+    """Return a function that runs SQL with `?` for its parameters, without compiling it."""
+    if connection.dialect.paramstyle == "qmark":
+        return connection.exec_driver_sql
+    return lambda sql, *values: connection.exec_driver_sql(sql.replace("?", "%s"), *values)
 
 
 # -- files that survive a power cut: either the complete old or the complete new content

@@ -4,6 +4,7 @@ from dataclasses import dataclass, field
 
 from sqlalchemy import Connection
 
+from tillbridge.ledger.database import plain_query
 from tillbridge.ledger.models import PastProblem
 from tillbridge.ledger.problems import past_problems
 
@@ -47,7 +48,7 @@ _WAITING = (
 )
 _LAST_DELIVERY = (
     "SELECT store, max(received_at) FROM"
-    " (SELECT store, received_at FROM inbox ORDER BY id DESC LIMIT ?) GROUP BY store"
+    " (SELECT store, received_at FROM inbox ORDER BY id DESC LIMIT ?) AS latest GROUP BY store"
 )
 _LAST_TICKET = (
     "SELECT store, max(written_at) FROM orders"
@@ -55,17 +56,17 @@ _LAST_TICKET = (
 )
 _HANDLED = (
     "SELECT handled_at - received_at FROM (SELECT handled_at, received_at FROM inbox"
-    " ORDER BY id DESC LIMIT ?) WHERE handled_at IS NOT NULL ORDER BY 1"
+    " ORDER BY id DESC LIMIT ?) AS latest WHERE handled_at IS NOT NULL ORDER BY 1"
 )
 
 
 def read_day(connection: Connection, now_ms: int, *, limit: int = 50) -> Day:
     """Return the state at `now_ms`, with at most `limit` waiting orders, oldest first."""
-    query = connection.exec_driver_sql
+    query = plain_query(connection)
     took = [max(0, ms) for (ms,) in query(_HANDLED, (_MEASURED,))]
     day = Day(now_ms - DAYS * 24 * HOUR_MS, handled_ms=took[(len(took) - 1) // 2] if took else None)
     day.past.extend(past_problems(connection, ended_after=day.from_ms))
-    day.waiting.extend(WaitingOrder(*row) for row in query(_WAITING, (limit,)))
+    day.waiting.extend(WaitingOrder(*each) for each in map(tuple, query(_WAITING, (limit,))))
     day.last_delivery.update(tuple(row) for row in query(_LAST_DELIVERY, (_LOOK_BACK,)))
     day.last_ticket.update(tuple(row) for row in query(_LAST_TICKET, (day.from_ms,)))
     return day

@@ -34,8 +34,9 @@ _READ_MS = (DAYS + 2) * _DAY_MS  # includes the same day of last week, even if c
 # The total is in what the service sent, as long as that is kept.
 _ORDERS = (
     "SELECT store, order_id, received_at, written_at, wanted, reason_code, ticket,"
-    " CASE WHEN json_valid(payload) THEN json_extract(payload, '$.total_amount') END,"
-    " CASE WHEN json_valid(payload) THEN json_extract(payload, '$.currency') END"
+    " CASE WHEN json_valid(payload) = 1 AND json_type(payload, '$.total_amount') = 'integer'"
+    " THEN json_extract(payload, '$.total_amount') END,"
+    " CASE WHEN json_valid(payload) = 1 THEN json_extract(payload, '$.currency') END"
     " FROM orders WHERE received_at > ?"
 )
 _FIRST = "SELECT min(received_at) FROM orders"
@@ -45,9 +46,9 @@ _OFF_SALE = (
     "SELECT store, count(*) FROM ("  # noqa: S608 -- our own words
     f" SELECT store FROM overrides WHERE {_STANDS} UNION ALL"
     " SELECT store FROM menu_items AS i WHERE (NOT pos_available OR overlaid)"
-    " AND CASE WHEN json_valid(body) THEN json_extract(body, '$.available') END = 0"
+    " AND CASE WHEN json_valid(body) = 1 THEN json_type(body, '$.available') END = 'false'"
     " AND NOT EXISTS (SELECT 1 FROM overrides AS o"
-    f" WHERE o.store = i.store AND o.external_id = i.external_id AND {_STANDS}))"
+    f" WHERE o.store = i.store AND o.external_id = i.external_id AND {_STANDS})) AS off"
     " GROUP BY store"
 )
 _LOG_ENTRIES = (
@@ -342,10 +343,13 @@ def take_figures(
     connection: "Connection", now_ms: int, zones: Zones = NO_ZONES
 ) -> dict[str, StoreFigures]:
     """Return the same in a running daemon, for the stores in `zones` and those with orders."""
+    from tillbridge.ledger.database import plain_query  # noqa: PLC0415 -- needs SQLAlchemy
+
+    run = plain_query(connection)
 
     def query(*asked: Any) -> Iterable[Any]:  # noqa: ANN401 -- as the driver takes them
         # Fetching rows one by one takes several times as long.
-        return connection.exec_driver_sql(*asked).fetchall()
+        return run(*asked).fetchall()
 
     return _read(query, now_ms, zones)
 
@@ -372,7 +376,7 @@ def _read(query: _Query, now_ms: int, zones: Zones) -> dict[str, StoreFigures]:
             cancelled=desired == "cancelled",
             reason_code=reason,
             refused=ticket == "refused",
-            amount=amount if isinstance(amount, int) else None,
+            amount=whole(amount),
             currency=currency.upper() if isinstance(currency, str) else "",
         )
     for store, order_id, at, event, detail in query(_LOG_ENTRIES, after):
@@ -392,6 +396,11 @@ def _read(query: _Query, now_ms: int, zones: Zones) -> dict[str, StoreFigures]:
         )
         for store, all_ in by_store.items()
     }
+
+
+def whole(amount: object) -> int | None:
+    """Return a whole number that a query found in JSON; None for none, or one beyond 64 bits."""
+    return int(amount) if isinstance(amount, int | str) else None
 
 
 def _apply(course: OrderCourse, at: int, event: str, detail: str) -> None:

@@ -8,7 +8,6 @@ of the event loop answers all waiters.
 
 import asyncio
 import contextlib
-import os
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -22,27 +21,14 @@ from sqlalchemy import Connection
 from sqlalchemy.exc import DBAPIError
 
 from tillbridge.core.clock import Clock
-from tillbridge.core.errors import LedgerError, LedgerUnwritable
+from tillbridge.core.errors import LedgerError
 from tillbridge.core.files import claim_folder
 from tillbridge.core.i18n import _
 from tillbridge.core.log import get_logger
-from tillbridge.ledger import facts, orders
-from tillbridge.ledger.backup import bring_up_to_date
-from tillbridge.ledger.database import (
-    LEDGER_FILE,
-    VAULT_FILE,
-    LedgerLock,
-    as_the_folder_is,
-    close_to_others,
-    driver_error,
-    is_damage,
-    is_read_only,
-    is_storage_failure,
-    reader_engine,
-    writer_engine,
-)
+from tillbridge.ledger import facts
+from tillbridge.ledger.backend import Backend, SQLite
+from tillbridge.ledger.database import LEDGER_FILE, VAULT_FILE, LedgerLock, close_to_others
 from tillbridge.ledger.models import Delivery
-from tillbridge.ledger.recover import rebuild_if_damaged
 from tillbridge.ledger.vault import Vault
 
 log = get_logger()
@@ -106,6 +92,7 @@ class _Done(NamedTuple):
 class _Opened(NamedTuple):
     """What opening has created, before anything is written."""
 
+    backend: Backend
     lock: LedgerLock
     vault: Vault
     connection: Connection
@@ -113,7 +100,7 @@ class _Opened(NamedTuple):
 
 
 class Ledger:
-    """One data directory, owned by one process. `await Ledger.open(...)`, `await ledger.close()`.
+    """A ledger, and a data directory owned by one process. `await Ledger.open(...)`, `close()`.
 
     Used from the event loop. `rebuilt_from` is the damaged file that was set aside when opening,
     usually None. `storage` is the state of the disk; `vault` has the secrets. `writing_since` is
@@ -127,6 +114,7 @@ class Ledger:
         self.rebuilt_from = opened.rebuilt_from
         self.storage = Storage()
         self.writing_since: float | None = None
+        self._backend = opened.backend
         self._lock = opened.lock
         self._connection = opened.connection  # used by the writer's thread only
         self._events = published(opened.connection)
@@ -139,23 +127,28 @@ class Ledger:
         self._gathering_since: float | None = None  # counts turns until requests pause
         self._quiet_turns = 0
         self._last_size = 1  # of the last batch
+        self._words: list[str] = []  # SQL to run before the next statement
         self._batches: SimpleQueue[list[_Request] | None] = SimpleQueue()
         self._verified_at = 0.0  # by the loop's clock
         self._verifying: asyncio.Task[None] | None = None
-        self._reader = reader_engine(data_dir / LEDGER_FILE)
+        self._reader = opened.backend.readers()
         self._readers = ThreadPoolExecutor(_READERS, thread_name_prefix="ledger-reader")
         self._writer = threading.Thread(target=self._write_all, name="ledger-writer", daemon=True)
         self._writer.start()
 
     @classmethod
-    async def open(cls, data_dir: Path, *, clock: Clock, key: str | None = None) -> Self:
+    async def open(
+        cls, data_dir: Path, *, clock: Clock, url: str | None = None, key: str | None = None
+    ) -> Self:
         """Lock, check, repair and migrate the ledger in `data_dir`; create a missing one.
 
-        `key` is the configured key of the stored secrets, None for that in the folder.
-        Raises LedgerLocked while another process has it, LedgerError if it cannot be used.
+        With `url` the ledger is in that PostgreSQL database. `key` is the configured key of the
+        stored secrets, None for that in the folder. Raises LedgerLocked while another process has
+        the directory, LedgerError if the ledger cannot be used.
         """
         claim_folder(data_dir)
-        return cls(data_dir, await asyncio.to_thread(_open, data_dir, key, clock.now_ms()))
+        opened = await asyncio.to_thread(_open, data_dir, url, key, clock.now_ms())
+        return cls(data_dir, opened)
 
     async def close(self) -> None:
         """Write what is queued, close the file, release the lock."""
@@ -216,7 +209,7 @@ class Ledger:
             return await self._loop.run_in_executor(self._readers, reading)
         except LedgerError as failure:
             cause = failure.__cause__
-            if cause is not None and is_damage(cause) and not self.storage.damaged:
+            if cause is not None and self._backend.is_damage(cause) and not self.storage.damaged:
                 # A reader may be the first to notice; the next start repairs it.
                 self._storage_changed(Storage(failure.text, damaged=True))
             raise
@@ -348,17 +341,23 @@ class Ledger:
         self._connection.engine.dispose()
 
     def _commit(self, batch: Sequence[_Request]) -> _Done:
-        sql = self._connection.exec_driver_sql
-        self._events.clear()
         deliveries = [each.work for each in batch if isinstance(each.work, Delivery)]
         alone = bool(batch) and len(deliveries) == len(batch)  # a single statement is a transaction
+        # Said together before the next statement, in as few round trips as the database allows.
+        self._words = [] if alone else [self._backend.begin]
         try:
-            if not alone:
-                sql("BEGIN IMMEDIATE")
+            if self._backend.is_lost(self._connection):
+                self._connection.close()
+                self._connection = self._backend.writer()
+                self._events = published(self._connection)
+            self._events.clear()
             if not batch:
+                self._say()
                 facts.put_fact(self._connection, "", "write_probe", _PROBE, at=0)
                 facts.drop_fact(self._connection, "", "write_probe")
-            are_new = iter(orders.record(self._connection, deliveries))
+            if deliveries:
+                self._say()
+            are_new = iter(self._backend.record(self._connection, deliveries))
             answers = [
                 _Answer(each.waiter, next(are_new))
                 if isinstance(each.work, Delivery)
@@ -366,12 +365,13 @@ class Ledger:
                 for each in batch
             ]
             if not alone:
-                sql("COMMIT")
+                self._say("COMMIT")
         except Exception as failure:  # noqa: BLE001 -- whatever it was, nobody may hear that it is written
-            # Fails if SQLite has rolled back by itself, which is just as good.
+            # Fails if the database has rolled back by itself, which is just as good.
             with contextlib.suppress(Exception):
-                sql("ROLLBACK")
-            if len(batch) > 1 and not is_storage_failure(failure):
+                self._words.clear()
+                self._say("ROLLBACK")
+            if len(batch) > 1 and not self._backend.is_storage_failure(failure):
                 # One of them cannot be written at all: do not let the others fail with it.
                 each_done = [self._commit([each]) for each in batch]
                 return _Done(
@@ -379,25 +379,29 @@ class Ledger:
                     [event for each in each_done for event in each.events],
                     each_done[-1].storage,
                 )
-            storage = Storage(str(driver_error(failure) or failure), is_damage(failure))
-            unwritten = [_Answer(each.waiter, failure=_unwritable(failure)) for each in batch]
-            return _Done(unwritten, (), storage)
+            storage = Storage(self._backend.reason(failure), self._backend.is_damage(failure))
+            refused = self._backend.unwritable(failure)
+            return _Done([_Answer(each.waiter, failure=refused) for each in batch], (), storage)
         return _Done(answers, tuple(self._events), Storage())
 
     def _run_job(self, job: Job, request: _Request) -> _Answer:
-        sql, before = self._connection.exec_driver_sql, len(self._events)
-        sql("SAVEPOINT job")
+        before = len(self._events)
+        self._say("SAVEPOINT job")
         try:
             value = job(self._connection, *request.args, **request.more)
         except Exception as failure:
+            if self._backend.is_storage_failure(failure):
+                raise  # the database may have rolled back everything
             del self._events[before:]
-            if is_storage_failure(failure):
-                raise  # SQLite may have rolled back everything
-            sql("ROLLBACK TO job")
-            sql("RELEASE job")
+            self._words += ["ROLLBACK TO job", "RELEASE job"]
             return _Answer(request.waiter, failure=failure)
-        sql("RELEASE job")
+        self._words.append("RELEASE job")
         return _Answer(request.waiter, value)
+
+    def _say(self, *words: str) -> None:
+        said, self._words = [*self._words, *words], []
+        if said:
+            self._backend.say(self._connection, said)
 
     # -- in a reader's thread
 
@@ -406,51 +410,28 @@ class Ledger:
     ) -> T:
         try:
             with self._reader.connect() as connection:
-                connection.exec_driver_sql("BEGIN")
+                connection.exec_driver_sql(self._backend.begin_reading)
                 return query(connection, *args, **more)
         except DBAPIError as failure:
-            if not is_storage_failure(failure):
+            if not self._backend.is_storage_failure(failure):
                 raise
-            raise LedgerError(
-                _("The database cannot be read: {detail}.").format(detail=driver_error(failure)),
-                fix=_(
-                    "Check the disk, then restart the bridge: it repairs a damaged database when "
-                    "it starts."
-                ),
-            ) from failure
+            raise self._backend.unreadable(failure) from failure
 
 
-def _unwritable(failure: BaseException) -> LedgerUnwritable:
-    detail = driver_error(failure) or failure
-    if is_read_only(failure):
-        fix = _(
-            "Give the bridge's user permission to write to the data directory and its {file} "
-            "files, then restart the bridge. Nothing was saved."
-        ).format(file=LEDGER_FILE)
-    else:
-        fix = _("Free disk space, or repair the disk. Nothing was saved.")
-    return LedgerUnwritable(
-        _("The database cannot be written: {detail}.").format(detail=detail), fix=fix
-    )
-
-
-def _open(data_dir: Path, key: str | None, now_ms: int) -> _Opened:
+def _open(data_dir: Path, url: str | None, key: str | None, now_ms: int) -> _Opened:
     _make_folder(data_dir)
+    backend = _backend_of(data_dir, url)
     lock = LedgerLock(data_dir)
     try:
         beside = [data_dir / f"{LEDGER_FILE}{kind}" for kind in ("", "-wal", "-shm")]
         close_to_others([*beside, data_dir / VAULT_FILE])
-        vault = Vault(data_dir, key=key)
-        rebuilt_from = rebuild_if_damaged(data_dir, at=now_ms)
-        _make_file(data_dir / LEDGER_FILE)
-        bring_up_to_date(data_dir, at=now_ms)
-        connection = writer_engine(data_dir / LEDGER_FILE).connect()
-        return _Opened(lock, vault, connection, rebuilt_from)
+        vault, rebuilt_from = backend.prepare(key, now_ms)
+        return _Opened(backend, lock, vault, backend.writer(), rebuilt_from)
     except (DBAPIError, OSError) as failure:
         lock.release()
         raise LedgerError(
             _("The database in {data_dir} cannot be opened: {detail}.").format(
-                data_dir=data_dir, detail=driver_error(failure) or failure
+                data_dir=data_dir, detail=backend.reason(failure)
             ),
             fix=_(
                 "Check the disk and its free space, and that the bridge's user has permission to "
@@ -460,6 +441,22 @@ def _open(data_dir: Path, key: str | None, now_ms: int) -> _Opened:
     except BaseException:
         lock.release()
         raise
+
+
+def _backend_of(data_dir: Path, url: str | None) -> Backend:
+    """Return the database: SQLite in the directory, or what the URL says. Raises LedgerError."""
+    if url is None:
+        return SQLite(data_dir)
+    try:
+        from tillbridge.ledger.postgresql import PostgreSQL  # noqa: PLC0415 -- most do without it
+    except ImportError as failure:
+        raise LedgerError(
+            _("A database server needs psycopg, which cannot be imported: {detail}.").format(
+                detail=failure
+            ),
+            fix=_("Install it: pip install 'tillbridge[postgresql]'"),
+        ) from failure
+    return PostgreSQL(data_dir, url)
 
 
 def _make_folder(data_dir: Path) -> None:
@@ -475,12 +472,3 @@ def _make_folder(data_dir: Path) -> None:
                 'bridge.toml: data_dir = "data"'
             ),
         ) from failure
-
-
-def _make_file(path: Path) -> None:
-    """Create the file for the owner only, before SQLite does; -wal and -shm inherit its mode."""
-    file = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
-    try:
-        as_the_folder_is(path.parent, file)
-    finally:
-        os.close(file)

@@ -13,8 +13,8 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, cast
 
-from sqlalchemy import Connection, delete, func, literal_column, select
-from sqlalchemy.dialects.sqlite import insert
+from sqlalchemy import Connection, delete, func, literal_column, select, tuple_
+from sqlalchemy.dialects.postgresql import insert  # SQLite has its ON CONFLICT, too
 from sqlalchemy.sql import ColumnElement
 from sqlmodel import col
 
@@ -252,9 +252,9 @@ def items_of_records(
 def overlaid_items(connection: Connection, store: str) -> dict[str, AcceptedItem]:
     """Return items that have an overlay, whose snooze may end, or whose state is unknown."""
     # SQLite uses the partial index only for exactly this condition, and only if no other index
-    # fits: the plus sign keeps it from reading all items of the store.
+    # fits: the empty text keeps it from reading all items of the store.
     return _items(
-        connection, literal_column("+menu_items.store") == store, literal_column("overlaid")
+        connection, literal_column("menu_items.store || ''") == store, literal_column("overlaid")
     )
 
 
@@ -355,10 +355,12 @@ def items_then(
     first = func.min(col(MenuPrice.from_ms))
     since = _by_id(connection, MenuPrice, first, store, external_ids)
     there = [each for each in external_ids if since.get(each, 0) <= at_ms]
-    query = select(
-        col(PastItem.external_id), col(PastItem.body), func.min(col(PastItem.until_ms))
-    ).where(*_of(PastItem, store, there), col(PastItem.until_ms) > at_ms)
-    past = {row[0]: row[1] for row in connection.execute(query.group_by(col(PastItem.external_id)))}
+    key, until = col(PastItem.external_id), col(PastItem.until_ms)
+    next_ = select(key, func.min(until)).where(*_of(PastItem, store, there), until > at_ms)
+    query = select(key, col(PastItem.body)).where(
+        col(PastItem.store) == store, tuple_(key, until).in_(next_.group_by(key))
+    )
+    past = {row[0]: row[1] for row in connection.execute(query)}
     then = {key: item_from(json.loads(body)) for key, body in past.items() if body != _GONE}
     now = items_by_id(connection, store, [each for each in there if each not in past])
     return then | {key: each.item for key, each in now.items()}
@@ -386,19 +388,21 @@ def _remember_prices(
 
     An unchanged price adds no row.
     """
-    query = select(
-        col(MenuPrice.external_id), col(MenuPrice.price), func.max(col(MenuPrice.from_ms))
-    ).where(*_of(MenuPrice, store, prices))
-    found = connection.execute(query.group_by(col(MenuPrice.external_id)))
+    item, from_ms = col(MenuPrice.external_id), col(MenuPrice.from_ms)
+    newest = select(item, func.max(from_ms)).where(*_of(MenuPrice, store, prices)).group_by(item)
+    found = connection.execute(
+        select(item, col(MenuPrice.price), from_ms).where(
+            col(MenuPrice.store) == store, tuple_(item, from_ms).in_(newest)
+        )
+    )
     latest = {external_id: (price, since) for external_id, price, since in found}
     rows = []
     for key, price in prices.items():
         before, since = latest.get(key, (None, -1))
         if price != before:
             # If the clock was set back, the new price must still come after the old one.
-            from_ms = max(at, since + 1)
-            row = {"store": store, "external_id": key, "from_ms": from_ms, "price": price}
-            rows.append(row)
+            row = {"store": store, "external_id": key, "from_ms": max(at, since + 1)}
+            rows.append({**row, "price": price})
     if rows:
         connection.execute(insert(MenuPrice), rows)
 

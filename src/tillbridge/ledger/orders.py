@@ -6,7 +6,6 @@ event id; the delivery id in the header is not signed. Instants are ms since the
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import Any
 
 from sqlalchemy import (
@@ -21,58 +20,29 @@ from sqlalchemy import (
     select,
     update,
 )
-from sqlalchemy.dialects.sqlite import insert
+from sqlalchemy.dialects.postgresql import insert  # SQLite has its ON CONFLICT, too
 from sqlalchemy.sql import ColumnElement
 from sqlmodel import col
 
-from tillbridge.ledger.database import all_rows, among, driver_of, first_row
+from tillbridge.ledger.database import all_rows, among, first_row
+from tillbridge.ledger.figures import whole
 from tillbridge.ledger.models import Delivery, LogEntry, OrderRow, TicketState
 from tillbridge.model.order import OrderState
 
 # -- deliveries
 
-_COLUMNS = ("store", "delivery_id", "event_id", "event_type", "received_at", "body")
+# The columns of a delivery that has just arrived.
+NEW_DELIVERY = ("store", "delivery_id", "event_id", "event_type", "received_at", "body")
 
 
-def record(connection: Connection, deliveries: Sequence[Delivery]) -> list[bool]:
-    """Insert the new deliveries in one statement; return, in the same order, which were new.
-
-    One statement without rows to fetch, because each SQLite step releases the interpreter lock and
-    then waits for the busy event loop to get it back.
-    """
-    if not deliveries:
-        return []
-    parameters = tuple(getattr(each, name) for each in deliveries for name in _COLUMNS)
-    # Straight to the driver: every acknowledgement waits for this statement.
-    done = driver_of(connection).execute(_insert_sql(len(deliveries)), parameters)
-    if done.rowcount == len(deliveries):
-        return [True] * len(deliveries)
-    new: set[tuple[str, str]] = set()
-    if done.rowcount:
-        last = done.lastrowid or 0  # ids within one insert have no gaps
-        inserted = col(Delivery.id).between(last - done.rowcount + 1, last)
-        rows = connection.execute(
-            select(col(Delivery.store), col(Delivery.event_id)).where(inserted)
-        )
-        new = {(store, event_id) for store, event_id in rows}
+def which_are_new(deliveries: Sequence[Delivery], new: set[tuple[str, str]]) -> list[bool]:
+    """Return for each delivery whether its store and event are in `new`; of two, the first is."""
     recorded = []
     for each in deliveries:
-        # If a batch has two with the same event, the first is the new one.
         key = (each.store, each.event_id)
         recorded.append(key in new)
         new.discard(key)
     return recorded
-
-
-@lru_cache(maxsize=128)
-def _insert_sql(rows: int) -> str:
-    """Return the SQL to insert `rows` deliveries. Text: compiling 64 rows takes milliseconds."""
-    columns = ", ".join(_COLUMNS)
-    row = f"({', '.join('?' * len(_COLUMNS))})"
-    return (
-        f"INSERT INTO inbox ({columns}) VALUES {', '.join([row] * rows)}"  # noqa: S608 -- our own names
-        " ON CONFLICT DO NOTHING"
-    )
 
 
 # The queries of every step of an order are made once: making one costs ten times its execution.
@@ -343,15 +313,16 @@ def find_page(
 
 def sold(connection: Connection, chosen: OrderFilter) -> list[SoldOrder]:
     """Return the time of receipt and the total of the matching orders."""
-    total = func.json_extract(_PAYLOAD, "$.total_amount")
+    path = "$.total_amount"
+    is_whole = func.json_type(_PAYLOAD, path) == "integer"
     query = select(
         col(OrderRow.received_at),
         col(OrderRow.desired_state) == OrderState.CANCELLED,
         func.coalesce(func.json_extract(_PAYLOAD, "$.currency"), ""),
-        case((func.typeof(total) == "integer", total)),
+        case((is_whole, func.json_extract(_PAYLOAD, path))),
     ).where(*_where(chosen))
     return [
-        SoldOrder(at, bool(cancelled), str(currency).upper(), amount)
+        SoldOrder(at, bool(cancelled), str(currency).upper(), whole(amount))
         for at, cancelled, currency, amount in connection.execute(query)
     ]
 

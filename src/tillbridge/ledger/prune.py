@@ -7,11 +7,12 @@ nothing is left to remove.
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from sqlalchemy import Connection, Integer, delete, inspect, literal_column, select, text, update
+from sqlalchemy import Connection, delete, inspect, select, text, update
 from sqlalchemy.sql import ColumnElement
 from sqlmodel import col
 
 from tillbridge.ledger.community import IS_CHILD
+from tillbridge.ledger.database import RowId
 from tillbridge.ledger.models import (
     AcceptedTable,
     CommunityChild,
@@ -106,8 +107,7 @@ def _history(before: int) -> tuple[tuple[type[Row], ColumnElement[bool]], ...]:
 
 
 def _some(table: type[Row], where: ColumnElement[bool], limit: int) -> ColumnElement[bool]:
-    rowid = literal_column("rowid", Integer)
-    return rowid.in_(select(rowid).select_from(table).where(where).limit(limit))
+    return RowId().in_(select(RowId()).select_from(table).where(where).limit(limit))
 
 
 # -- for the support bundle: row counts, and what must not leave the machine

@@ -12,8 +12,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Any
 
-from sqlalchemy import Connection, delete, func, select, update
-from sqlalchemy.dialects.sqlite import insert
+from sqlalchemy import Connection, delete, func, insert, select, update
 from sqlmodel import col
 
 from tillbridge.ledger.database import all_rows, first_row, upsert

@@ -40,14 +40,16 @@ from tillbridge.ledger.database import (
     VAULT_FILE,
     LedgerLock,
     as_the_folder_is,
+    write_durably,
+)
+from tillbridge.ledger.models import metadata
+from tillbridge.ledger.sqlite import (
     driver_error,
     driver_of,
     is_damage,
     is_read_failure,
-    write_durably,
     writer_engine,
 )
-from tillbridge.ledger.models import metadata
 from tillbridge.ledger.vault import Vault
 
 log = get_logger()

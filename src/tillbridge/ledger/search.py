@@ -192,7 +192,7 @@ def board_items(
     connection: Connection, store: str, category: str, *, limit: int, offset: int = 0
 ) -> list[AcceptedItem]:
     """Return a category's items by name, starting at `offset`."""
-    name = func.json_extract(col(MenuItem.body), "$.name").collate("NOCASE")
+    name = func.lower(func.json_extract(col(MenuItem.body), "$.name"))
     query: Select[str] = select(col(MenuItem.external_id)).where(col(MenuItem.store) == store)
     if category == NO_CATEGORY:
         query = query.where(_is_alone())

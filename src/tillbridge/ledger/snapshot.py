@@ -154,7 +154,9 @@ def read_snapshot(path: Path) -> Snapshot:
 
 def take_snapshot(connection: "Connection") -> Snapshot:
     """Return the same in a running daemon: `await ledger.read(take_snapshot)`."""
-    return _snapshot(connection.exec_driver_sql)
+    from tillbridge.ledger.database import plain_query  # noqa: PLC0415 -- needs SQLAlchemy
+
+    return _snapshot(plain_query(connection))
 
 
 def _snapshot(query: _Query) -> Snapshot:

@@ -1,4 +1,4 @@
-"""alembic's environment: `tillbridge.ledger.backup` hands the connection over."""
+"""alembic's environment: `tillbridge.ledger.schema` hands the connection over."""
 
 from alembic import context
 

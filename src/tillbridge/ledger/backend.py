@@ -1,0 +1,161 @@
+"""What a ledger needs of its database, and the default one: SQLite in the data directory.
+
+The other one is in `postgresql.py`.
+"""
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Protocol
+
+from sqlalchemy import Connection, Engine
+
+from tillbridge.core.errors import LedgerError, LedgerUnwritable
+from tillbridge.core.i18n import _
+from tillbridge.ledger import sqlite
+from tillbridge.ledger.backup import bring_up_to_date
+from tillbridge.ledger.database import LEDGER_FILE, as_the_folder_is
+from tillbridge.ledger.models import Delivery
+from tillbridge.ledger.recover import rebuild_if_damaged
+from tillbridge.ledger.sqlite import driver_error
+from tillbridge.ledger.vault import Vault
+
+
+class Backend(Protocol):
+    """A database with a ledger. `begin` and `begin_reading` are SQL that begins a transaction."""
+
+    begin: str
+    begin_reading: str
+
+    def prepare(self, key: str | None, now_ms: int) -> tuple[Vault, Path | None]:
+        """Check, repair, create and migrate the ledger; open its secrets with the configured key.
+
+        Returns the secrets, and the damaged file that was set aside or None. Raises LedgerError,
+        ConfigError if the ledger cannot be used.
+        """
+        ...
+
+    def writer(self) -> Connection:
+        """Connect the only writer of this process, which begins and ends transactions itself."""
+        ...
+
+    def is_lost(self, connection: Connection) -> bool:
+        """Return whether the connection is useless, and the writer needs another."""
+        ...
+
+    def readers(self) -> Engine:
+        """Return the engine of the readers, whose connections are not used to write."""
+        ...
+
+    def say(self, connection: Connection, words: Sequence[str]) -> None:
+        """Run statements without parameters, such as SAVEPOINT, one after the other."""
+        ...
+
+    def record(self, connection: Connection, deliveries: Sequence[Delivery]) -> list[bool]:
+        """Insert the new deliveries in one statement; return, in the same order, which were new."""
+        ...
+
+    def is_storage_failure(self, failure: BaseException) -> bool:
+        """Return whether the database itself is at fault, never a single statement."""
+        ...
+
+    def is_damage(self, failure: BaseException) -> bool:
+        """Return whether `failure` means that the next start must repair the database."""
+        ...
+
+    def reason(self, failure: BaseException) -> str:
+        """Return the database's words for the failure, without values of any row."""
+        ...
+
+    def unwritable(self, failure: BaseException) -> LedgerUnwritable:
+        """Return what whoever waits for the write is told."""
+        ...
+
+    def unreadable(self, failure: BaseException) -> LedgerError:
+        """Return what whoever waits for the read is told."""
+        ...
+
+
+class SQLite:
+    """A file in the data directory."""
+
+    begin = "BEGIN IMMEDIATE"
+    begin_reading = "BEGIN"
+
+    def __init__(self, data_dir: Path) -> None:
+        self._data_dir = data_dir
+        self._path = data_dir / LEDGER_FILE
+
+    def prepare(self, key: str | None, now_ms: int) -> tuple[Vault, Path | None]:
+        """Open the secrets; check, repair, create and migrate the file."""
+        vault = Vault(self._data_dir, key=key)
+        rebuilt_from = rebuild_if_damaged(self._data_dir, at=now_ms)
+        self._make_file()
+        bring_up_to_date(self._data_dir, at=now_ms)
+        return vault, rebuilt_from
+
+    def writer(self) -> Connection:
+        """Connect the only writer."""
+        return sqlite.writer_engine(self._path).connect()
+
+    def is_lost(self, connection: Connection) -> bool:
+        """Return False: a file is not lost."""
+        del connection
+        return False
+
+    def readers(self) -> Engine:
+        """Return the engine of the readers; their connections refuse to write."""
+        return sqlite.reader_engine(self._path)
+
+    def say(self, connection: Connection, words: Sequence[str]) -> None:
+        """Run statements without parameters."""
+        for each in words:
+            connection.exec_driver_sql(each)
+
+    def record(self, connection: Connection, deliveries: Sequence[Delivery]) -> list[bool]:
+        """Insert the new deliveries in one statement; return, in the same order, which were new."""
+        return sqlite.record(connection, deliveries)
+
+    def is_storage_failure(self, failure: BaseException) -> bool:
+        """Return whether the file or the disk is at fault."""
+        return sqlite.is_storage_failure(failure)
+
+    def is_damage(self, failure: BaseException) -> bool:
+        """Return whether the file is not a sound database."""
+        return sqlite.is_damage(failure)
+
+    def reason(self, failure: BaseException) -> str:
+        """Return SQLite's words."""
+        return str(driver_error(failure) or failure)
+
+    def unwritable(self, failure: BaseException) -> LedgerUnwritable:
+        """Return what whoever waits for the write is told."""
+        if sqlite.is_read_only(failure):
+            fix = _(
+                "Give the bridge's user permission to write to the data directory and its {file} "
+                "files, then restart the bridge. Nothing was saved."
+            ).format(file=LEDGER_FILE)
+        else:
+            fix = _("Free disk space, or repair the disk. Nothing was saved.")
+        return LedgerUnwritable(
+            _("The database cannot be written: {detail}.").format(detail=self.reason(failure)),
+            fix=fix,
+        )
+
+    def unreadable(self, failure: BaseException) -> LedgerError:
+        """Return what whoever waits for the read is told."""
+        return LedgerError(
+            _("The database cannot be read: {detail}.").format(detail=self.reason(failure)),
+            fix=_(
+                "Check the disk, then restart the bridge: it repairs a damaged database when "
+                "it starts."
+            ),
+        )
+
+    def _make_file(self) -> None:
+        """Create the file for the owner only; SQLite's other files inherit its mode."""
+        file = os.open(self._path, os.O_RDWR | os.O_CREAT, 0o600)
+        try:
+            as_the_folder_is(self._data_dir, file)
+        finally:
+            os.close(file)

@@ -1,0 +1,330 @@
+"""A ledger on PostgreSQL: connections, what their failures mean, its schema, its statements.
+
+Imported only if a URL is configured. `connect` returns a driver's connection, for whoever listens
+or looks; `engine_of` an engine. Statements commit by themselves unless a transaction is begun.
+"""
+
+import selectors
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, cast
+
+import psycopg
+from psycopg.conninfo import conninfo_to_dict
+from psycopg.types.string import StrDumper
+from sqlalchemy import Connection, Engine, NullPool, Pool, QueuePool, create_engine, event
+from sqlalchemy.exc import DBAPIError, DisconnectionError
+
+from tillbridge import ledger_schemas
+from tillbridge.core.errors import LedgerError, LedgerUnwritable
+from tillbridge.core.i18n import _
+from tillbridge.core.log import get_logger
+from tillbridge.ledger import schema
+from tillbridge.ledger.models import Delivery
+from tillbridge.ledger.orders import NEW_DELIVERY, which_are_new
+from tillbridge.ledger.vault import Vault
+
+log = get_logger()
+
+_OUR_LOCK = 7_118_552  # of bridges that create or migrate the schema at the same time
+# A connection through a cut network is given up within ten seconds; parameters of the URL win.
+_CONNECTING = {
+    "connect_timeout": "5",
+    "keepalives_idle": "4",
+    "keepalives_interval": "2",
+    "keepalives_count": "3",
+    "tcp_user_timeout": "10000",
+    "application_name": "tillbridge",
+    "client_encoding": "utf8",
+}
+# A bridge that hangs in a transaction must not hold locks that keep others from its stores.
+_SESSION = "SET lock_timeout = '5s'; SET idle_in_transaction_session_timeout = '5s'"
+# Classes of states that concern the server, its disk or the connection, never a single statement.
+_STORAGE_CLASSES = frozenset({"08", "53", "57", "58", "XX"})
+_LOCK_NOT_AVAILABLE = "55P03"
+# It became a standby, or the role has lost its rights.
+_READ_ONLY_STATES = frozenset({"25006", "42501"})
+
+
+class _Text(StrDumper):
+    """Stores text that PostgreSQL refuses, with U+FFFD for NUL and ? for half a character."""
+
+    def dump(self, obj: str) -> Any:  # noqa: ANN401 -- a buffer, as the driver takes it
+        if "\0" in obj:
+            obj = obj.replace("\0", "\ufffd")
+        return obj.encode("utf-8", "replace")
+
+
+def connect(url: str) -> psycopg.Connection[Any]:
+    """Return a connection in which each statement commits by itself. Raises psycopg.Error."""
+    written = conninfo_to_dict(url.replace("postgresql+psycopg://", "postgresql://", 1))
+    parameters: dict[str, Any] = {**_CONNECTING, **written}
+    connection: psycopg.Connection[Any] = psycopg.connect(autocommit=True, **parameters)
+    try:
+        connection.adapters.register_dumper(str, _Text)
+        connection.execute(_SESSION)
+    except BaseException:
+        connection.close()
+        raise
+    return connection
+
+
+def engine_of(url: str, pool: type[Pool] = NullPool) -> Engine:
+    """Return an engine of such connections; its errors contain no values."""
+    return create_engine(
+        "postgresql+psycopg://",
+        creator=lambda: connect(url),
+        isolation_level="AUTOCOMMIT",
+        poolclass=pool,
+        hide_parameters=True,
+    )
+
+
+def driver_of(connection: Connection) -> psycopg.Connection[Any]:
+    """Return the driver's connection."""
+    return cast("psycopg.Connection[Any]", connection.connection.driver_connection)
+
+
+def name_of(url: str) -> str:
+    """Return host and database for people, without user and password."""
+    known = conninfo_to_dict(url.replace("postgresql+psycopg://", "postgresql://", 1))
+    port = f":{known['port']}" if "port" in known else ""
+    return f"{known.get('host', 'localhost')}{port}/{known.get('dbname', '')}"
+
+
+class PostgreSQL:
+    """A database of its own for the ledger, on a server that writes commits to disk."""
+
+    begin = "BEGIN"
+    begin_reading = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
+
+    def __init__(self, data_dir: Path, url: str) -> None:
+        self._data_dir = data_dir
+        self._url = url
+        self._pool = engine_of(url, QueuePool)  # for reading, and for the secrets
+        event.listen(self._pool, "checkout", _checked_out)
+
+    def prepare(self, key: str | None, now_ms: int) -> tuple[Vault, Path | None]:
+        """Create and migrate the schema, one bridge at a time; open the secrets."""
+        del now_ms
+        try:
+            with self._pool.connect() as connection:
+                self._prepare(connection)
+            return Vault(self._data_dir, key=key, database=self._pool), None
+        except BaseException as failure:
+            self._pool.dispose()
+            if not isinstance(failure, DBAPIError | psycopg.Error):
+                raise
+            raise LedgerError(
+                _("The database {name} cannot be used: {detail}.").format(
+                    name=name_of(self._url), detail=self.reason(failure)
+                ),
+                fix=_(
+                    "Check url in [ledger], that the PostgreSQL server runs and can be reached "
+                    "from here, and that its user owns the database."
+                ),
+            ) from failure
+
+    def _prepare(self, connection: Connection) -> None:
+        self.say(connection, [self.begin, f"SELECT pg_advisory_xact_lock({_OUR_LOCK})"])
+        current, tables = schema.state(connection)
+        known = ledger_schemas()
+        if tables and (not current or "inbox" not in tables):
+            raise LedgerError(
+                _("The database {name} is not empty: another program has tables in it.").format(
+                    name=name_of(self._url)
+                ),
+                fix=_("Create a database for the bridge alone, and set its url in [ledger]."),
+            )
+        if current and current not in known:
+            raise LedgerError(
+                _(
+                    "The database {name} was written by a newer tillbridge (schema {schema})."
+                ).format(name=name_of(self._url), schema=current),
+                fix=_("Install that version, or restore a backup made before it first ran."),
+            )
+        if current == known[-1]:
+            return
+        driver_of(connection).execute(_FUNCTIONS)
+        if current:
+            schema.upgrade(connection, "head")
+        else:
+            schema.create(connection)
+        self.say(connection, ["COMMIT"])
+        if current:
+            log.info("ledger.migrated", schema_from=current, schema_to=known[-1])
+
+    def writer(self) -> Connection:
+        """Connect the only writer of this process."""
+        return engine_of(self._url).connect()
+
+    def is_lost(self, connection: Connection) -> bool:
+        """Return whether the server has ended the session, or the connection broke."""
+        gone = connection.closed or connection.invalidated
+        return gone or _is_lost(driver_of(connection))
+
+    def readers(self) -> Engine:
+        """Return the engine of the readers."""
+        return self._pool
+
+    def say(self, connection: Connection, words: Sequence[str]) -> None:
+        """Run statements without parameters, all in one round trip."""
+        driver_of(connection).execute("; ".join(words))
+
+    def record(self, connection: Connection, deliveries: Sequence[Delivery]) -> list[bool]:
+        """Insert the new deliveries in one statement; return, in the same order, which were new."""
+        if not deliveries:
+            return []
+        columns = [[getattr(each, name) for each in deliveries] for name in NEW_DELIVERY]
+        rows = driver_of(connection).execute(_RECORD, columns).fetchall()
+        if len(rows) == len(deliveries):
+            return [True] * len(deliveries)
+        return which_are_new(deliveries, set(rows))
+
+    def is_storage_failure(self, failure: BaseException) -> bool:
+        """Return whether the server, its disk or the connection is at fault."""
+        error = _driver_error(failure)
+        if error is None:
+            return False
+        state = error.sqlstate
+        if state is None:  # from the driver, which lost the connection or got none
+            return isinstance(error, psycopg.OperationalError | psycopg.InterfaceError)
+        if state in _READ_ONLY_STATES or state == _LOCK_NOT_AVAILABLE:
+            return True
+        return state[:2] in _STORAGE_CLASSES
+
+    def is_damage(self, failure: BaseException) -> bool:
+        """Return False: a start of the bridge cannot repair a server."""
+        del failure
+        return False
+
+    def reason(self, failure: BaseException) -> str:
+        """Return the server's words, without the values in its details."""
+        error = _driver_error(failure)
+        if error is None:
+            return str(failure)
+        words = error.diag.message_primary or str(error)
+        return " ".join(words.split()).rstrip(".")
+
+    def unwritable(self, failure: BaseException) -> LedgerUnwritable:
+        """Return what whoever waits for the write is told."""
+        return LedgerUnwritable(
+            _("The database cannot be written: {detail}.").format(detail=self.reason(failure)),
+            fix=_(
+                "Check that the PostgreSQL server runs, accepts writes, can be reached, and has "
+                "free disk space. Nothing was saved."
+            ),
+        )
+
+    def unreadable(self, failure: BaseException) -> LedgerError:
+        """Return what whoever waits for the read is told."""
+        return LedgerError(
+            _("The database cannot be read: {detail}.").format(detail=self.reason(failure)),
+            fix=_("Check that the PostgreSQL server runs and can be reached."),
+        )
+
+
+def _driver_error(failure: BaseException) -> psycopg.Error | None:
+    cause: Any = failure.orig if isinstance(failure, DBAPIError) else failure
+    return cause if isinstance(cause, psycopg.Error) else None
+
+
+def _is_lost(driver: psycopg.Connection[Any]) -> bool:
+    if driver.closed:
+        return True
+    # Between two statements, a server says something only because it ends the session.
+    with _Selector() as waiting:
+        waiting.register(driver.fileno(), selectors.EVENT_READ)
+        return bool(waiting.select(0))
+
+
+_Selector = getattr(selectors, "PollSelector", selectors.SelectSelector)
+
+
+def _checked_out(driver: psycopg.Connection[Any], _record: object, _proxy: object) -> None:
+    if _is_lost(driver):
+        raise DisconnectionError  # the pool connects again
+
+
+_RECORD = (
+    f"INSERT INTO inbox ({', '.join(NEW_DELIVERY)})"  # noqa: S608 -- our own names
+    " SELECT * FROM unnest(%b::text[], %b::text[], %b::text[], %b::text[], %b::bigint[],"
+    " %b::bytea[]) ON CONFLICT DO NOTHING RETURNING store, event_id"
+)
+
+# SQLite's functions for JSON, as far as the ledger's queries use them. Text that is no JSON, as of
+# a pruned order, has no values; \u0000, which jsonb refuses, becomes U+FFFD.
+_FUNCTIONS = r"""
+CREATE OR REPLACE FUNCTION json_of(source text) RETURNS jsonb LANGUAGE plpgsql IMMUTABLE AS $$
+BEGIN
+    IF source = '' THEN
+        RETURN NULL;
+    END IF;
+    RETURN source::jsonb;
+EXCEPTION WHEN others THEN
+    BEGIN
+        RETURN replace(source, '\u0000', '\ufffd')::jsonb;
+    EXCEPTION WHEN others THEN
+        RETURN NULL;
+    END;
+END $$;
+
+CREATE OR REPLACE FUNCTION json_at(source text, path text) RETURNS jsonb LANGUAGE sql IMMUTABLE
+AS $$ SELECT jsonb_path_query_first(json_of(source), path::jsonpath) $$;
+
+CREATE OR REPLACE FUNCTION json_text(value jsonb) RETURNS text LANGUAGE sql IMMUTABLE AS $$
+    SELECT CASE value WHEN 'true' THEN '1' WHEN 'false' THEN '0' ELSE value #>> '{}' END
+$$;
+
+CREATE OR REPLACE FUNCTION json_valid(source text) RETURNS integer LANGUAGE sql IMMUTABLE
+AS $$ SELECT (json_of(source) IS NOT NULL)::integer $$;
+
+CREATE OR REPLACE FUNCTION json_extract(source text, path text) RETURNS text
+LANGUAGE sql IMMUTABLE AS $$ SELECT json_text(json_at(source, path)) $$;
+
+CREATE OR REPLACE FUNCTION json_type(source text, path text) RETURNS text
+LANGUAGE sql IMMUTABLE AS $$
+    SELECT CASE jsonb_typeof(value)
+        WHEN 'number' THEN CASE
+            WHEN value::text ~ '^-?[0-9]{1,18}$' THEN 'integer' ELSE 'real' END
+        WHEN 'string' THEN 'text'
+        WHEN 'boolean' THEN value::text
+        ELSE jsonb_typeof(value) END
+    FROM json_at(source, path) AS value
+$$;
+
+CREATE OR REPLACE FUNCTION json_array_length(source text, path text) RETURNS integer
+LANGUAGE sql IMMUTABLE AS $$
+    SELECT CASE WHEN jsonb_typeof(value) = 'array' THEN jsonb_array_length(value)
+        WHEN value IS NOT NULL THEN 0 END
+    FROM json_at(source, path) AS value
+$$;
+
+CREATE OR REPLACE FUNCTION json_each(source text, path text) RETURNS TABLE (value text)
+LANGUAGE sql IMMUTABLE AS $$
+    SELECT json_text(each) FROM json_at(source, path) AS list, jsonb_array_elements(
+        CASE jsonb_typeof(list) WHEN 'array' THEN list ELSE '[]' END) AS each
+$$;
+
+CREATE OR REPLACE FUNCTION json_tree(source text, path text) RETURNS TABLE (key text, atom text)
+LANGUAGE sql IMMUTABLE AS $$
+    WITH RECURSIVE inside(key, value) AS (
+        SELECT NULL, json_at(source, path)
+        UNION ALL
+        SELECT next.key, next.value FROM inside, LATERAL (
+            SELECT pair.key, pair.value FROM jsonb_each(
+                CASE jsonb_typeof(inside.value) WHEN 'object' THEN inside.value ELSE '{}' END
+            ) AS pair
+            UNION ALL
+            SELECT NULL, element FROM jsonb_array_elements(
+                CASE jsonb_typeof(inside.value) WHEN 'array' THEN inside.value ELSE '[]' END
+            ) AS element
+        ) AS next
+    )
+    SELECT key, CASE WHEN jsonb_typeof(value) IN ('object', 'array') THEN NULL
+        ELSE json_text(value) END FROM inside
+$$;
+
+CREATE OR REPLACE FUNCTION instr(source text, part text) RETURNS integer
+LANGUAGE sql IMMUTABLE AS $$ SELECT strpos(source, part) $$;
+"""
