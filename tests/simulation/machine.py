@@ -42,7 +42,7 @@ from tillbridge.core import scheduler
 from tillbridge.daemon.compose import dispatcher_of
 from tillbridge.daemon.reload import RestartController
 from tillbridge.daemon.watchdog import ServiceManager
-from tillbridge.ledger import database, ledger
+from tillbridge.ledger import ledger, sqlite
 from tillbridge.ledger.database import LedgerLock
 from tillbridge.menu import flow as menu_flow
 from tillbridge.operations.bridge import Bridge
@@ -135,7 +135,7 @@ class Disk:
 
     def engines(self) -> list[Any]:
         ledger = self.folder / "ledger.db"
-        return [database.writer_engine(ledger), database.reader_engine(ledger)]
+        return [sqlite.writer_engine(ledger), sqlite.reader_engine(ledger)]
 
     def image(self) -> dict[str, bytes]:
         return {name: path.read_bytes() for name in LEDGER if (path := self.folder / name).exists()}
@@ -601,7 +601,7 @@ def installed() -> Iterator[None]:
         patch.object(
             sqlite3, "connect", lambda *a, **k: _connect(*a, **{"factory": SimConnection, **k})
         ),
-        patch.object(database, "_engine", cache(database._engine)),  # statements stay compiled
+        patch.object(sqlite, "_engine", cache(sqlite._engine)),  # statements stay compiled
         patch.object(ledger, "threading", threads),
         patch.object(ledger, "SimpleQueue", SimQueue),
         patch.object(ledger, "LedgerLock", _Lock),

@@ -69,7 +69,9 @@ async def compose(loaded: LoadedSettings, mode: Mode) -> AsyncIterator[Bridge]:
         return bridge.store(store).tokens
 
     async with AsyncExitStack() as opened:
-        ledger = await Ledger.open(loaded.data_dir, clock=clock, key=loaded.ledger_key())
+        ledger = await Ledger.open(
+            loaded.data_dir, clock=clock, url=loaded.ledger_url(), key=loaded.ledger_key()
+        )
         opened.push_async_callback(ledger.close)
         problems = await ProblemTracker.start(ledger, clock=clock)
         opened.push_async_callback(problems.settle)
