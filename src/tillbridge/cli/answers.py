@@ -37,8 +37,8 @@ def _name(item: Answer) -> str:
     return f"{item['name']} {item['variant']}".strip()
 
 
-def _yes_or_no(key: str) -> Callable[[Answer], str]:
-    return lambda each: _("yes") if each[key] else _("no")
+def _on_sale(item: Answer) -> str:
+    return _value(item["on_sale"])
 
 
 def _at(key: str, missing: str = "") -> Callable[[Answer], str]:
@@ -149,7 +149,7 @@ def _menu(answer: "ItemsPage", given: Arguments) -> Lines:
         (_("ID"), "external_id"),
         (_("NAME"), _name),
         (_("PRICE"), lambda each: price(each["price"], currency)),
-        (_("ON SALE"), _yes_or_no("on_sale")),
+        (_("ON SALE"), _on_sale),
     )(answer, given)
     items_text = ngettext("{n} item", "{n} items", count).format(n=count)
     text = _("page {page} of {pages}, {n} in all")
@@ -503,7 +503,7 @@ SHOWN: Mapping[str, Show] = {
         (_("ID"), "external_id"),
         (_("NAME"), _name),
         (_("PRICE"), lambda each: f"{each['price']} {each['currency']}"),
-        (_("ON SALE"), _yes_or_no("on_sale")),
+        (_("ON SALE"), _on_sale),
     ),
     "items.off": answer_table(
         "items",

@@ -3,8 +3,7 @@
 import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
-from enum import StrEnum
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
@@ -57,14 +56,6 @@ def connect(
     _connect(loaded, "connect", given, wait_s=_CONSENT_S, browser=not no_browser, as_json=as_json)
 
 
-class Flow(StrEnum):
-    """Which prompt the merchant gets, for the choice on the command line."""
-
-    AUTO = "auto"
-    LOGIN = "login"
-    SIGNUP = "signup"
-
-
 @command("signup")
 def signup(  # noqa: PLR0913 -- one option for each field of the specification
     loaded: "LoadedSettings",
@@ -82,8 +73,9 @@ def signup(  # noqa: PLR0913 -- one option for each field of the specification
     country: Annotated[str, Argument("COUNTRY", _("Country."))] = "",
     locale: Annotated[str, Argument("TAG", _("Language and region, for example en-US."))] = "",
     flow: Annotated[
-        Flow, Argument("FLOW", _("The page to show first: login or signup."))
-    ] = Flow.AUTO,
+        Literal["auto", "login", "signup"],
+        Argument("FLOW", _("The page to show first: login or signup.")),
+    ] = "auto",
     no_browser: NoBrowser = False,
     as_json: Json = False,
 ) -> None:
@@ -110,7 +102,7 @@ def signup(  # noqa: PLR0913 -- one option for each field of the specification
     if sys.stdin.isatty():
         _ask_for_missing(form)
     _check(form)
-    given = {"store": store, "form": form, "flow_type": "" if flow is Flow.AUTO else flow.value}
+    given = {"store": store, "form": form, "flow_type": "" if flow == "auto" else flow}
     _connect(loaded, "signup", given, wait_s=_SIGNUP_S, browser=not no_browser, as_json=as_json)
 
 

@@ -6,9 +6,8 @@ import os
 import sys
 import time
 from collections.abc import Callable, Iterable, Mapping
-from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
@@ -181,20 +180,11 @@ def _write(path: Path, data: bytes) -> None:
 # -- how the internet may reach the receiver, as configuration to copy
 
 
-class WayName(StrEnum):
-    """The ways, by the names of `diagnostics.reach`."""
-
-    CLOUDFLARED = "cloudflared"
-    TAILSCALE = "tailscale"
-    CADDY = "caddy"
-    DIRECT = "direct"
-
-
 @command("reach")
 def reach(
     loaded: "LoadedSettings",
     way: Annotated[
-        WayName | None,
+        Literal["cloudflared", "tailscale", "caddy", "direct"] | None,
         Argument("[WAY]", _("The way to show. Default: compare all four.")),
     ] = None,
     *,
@@ -281,21 +271,12 @@ _LOOK_EVERY_S = 0.3
 _COLOURS = {"warning": "warning", "error": "error", "critical": "error"}
 
 
-class LogLevel(StrEnum):
-    """The least severe lines that are shown."""
-
-    DEBUG = "debug"
-    INFO = "info"
-    WARNING = "warning"
-    ERROR = "error"
-
-
 @command("logs", is_for_setup=True)
 def logs(  # noqa: PLR0913 -- one for each option of the command
     loaded: "LoadedSettings",
     *,
     level: Annotated[
-        LogLevel | None,
+        Literal["debug", "info", "warning", "error"] | None,
         Argument("LEVEL", _("Only lines of this level or above: debug, info, warning, error.")),
     ] = None,
     event: Annotated[

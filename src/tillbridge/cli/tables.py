@@ -1,8 +1,7 @@
 """`tillbridge tables qr`: QR codes of the tables, to print."""
 
-from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from tillbridge.cli import say
 from tillbridge.cli.answers import no_tables
@@ -16,21 +15,6 @@ from tillbridge.operations.arguments import StoreName
 if TYPE_CHECKING:
     from tillbridge.config import LoadedSettings
     from tillbridge.operations.tables import TableView
-
-
-class Format(StrEnum):
-    """What is made, for the choice on the command line."""
-
-    HTML = "html"
-    SVG = "svg"
-    PNG = "png"
-
-
-class PaperSize(StrEnum):
-    """The paper, for the choice on the command line."""
-
-    A4 = "a4"
-    LETTER = "letter"
 
 
 def _show(answer: Answer, _given: Arguments) -> Lines:
@@ -58,14 +42,14 @@ def qr(
     *,
     out: Annotated[Path, Argument("DIR", _("The folder to write to."))] = Path(),
     kind: Annotated[
-        Format,
+        Literal["html", "svg", "png"],
         Argument(
             "KIND", _("html: a sheet to print; svg or png: one file for each table."), "--format"
         ),
-    ] = Format.HTML,
+    ] = "html",
     paper: Annotated[
-        PaperSize, Argument("SIZE", _("The sheet's paper: a4, letter."))
-    ] = PaperSize.A4,
+        Literal["a4", "letter"], Argument("SIZE", _("The sheet's paper: a4, letter."))
+    ] = "a4",
     per_page: Annotated[
         int, Argument("N", _("How many codes on a page, up to 30."), least=1, most=30)
     ] = 6,
@@ -102,12 +86,12 @@ def qr(
         "without_code": [each["name"] for each in chosen if not each["qr_url"]]
     }
     title = listed["title"]
-    if kind is Format.HTML:
-        sheet = make_sheet(tables, title, size=Paper(paper.value), per_page=per_page)
+    if kind == "html":
+        sheet = make_sheet(tables, title, size=Paper(paper), per_page=per_page)
         files = {sheet_name(store, zone): sheet.html.encode("utf-8")}
         answer |= {"pages": sheet.pages, "hard_to_scan": sheet.hard_to_scan}
     else:
-        files = dict(single_files(tables, store, title, kind=kind.value))
+        files = dict(single_files(tables, store, title, kind=kind))
     paths = write_files(out, files)
     codes = {each["external_id"]: each["code"] for each in coded}
     call(loaded, "tables.printed", {"store": store, "codes": codes})

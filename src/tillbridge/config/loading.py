@@ -38,6 +38,7 @@ from tillbridge.config.toml import (
     find_file,
     key_lines,
     read_file,
+    value_at,
 )
 from tillbridge.config.translate import faults_of, unknown_key, validated
 from tillbridge.config.values import host_and_port, is_loopback
@@ -190,12 +191,7 @@ def _is_to_come(fault: Fault, document: Mapping[str, Any]) -> bool:
         return document.get("stores") in (None, {})
     if not fault.path or fault.path[0] not in {"service", "receiver"}:
         return False
-    value: Any = document
-    for part in fault.path:
-        if not isinstance(value, Mapping) or part not in value:
-            return True
-        value = value[part]
-    return False
+    return value_at(document, fault.path) is None
 
 
 # -- settings that contradict each other

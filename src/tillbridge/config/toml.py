@@ -254,6 +254,16 @@ def key_lines(text: str) -> Mapping[KeyPath, int]:
     return _Scanner(text).run()
 
 
+def value_at(document: Mapping[str, Any], path: KeyPath) -> Any:  # noqa: ANN401 -- any TOML value
+    """Return the value at a path; None where there is none."""
+    value: Any = document
+    for part in path:
+        if not isinstance(value, Mapping) or part not in value:
+            return None
+        value = value[part]
+    return value
+
+
 def dotted(path: KeyPath) -> str:
     """Return a path as it is written in TOML, with list positions in brackets."""
     text = ""

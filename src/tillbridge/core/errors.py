@@ -111,13 +111,10 @@ def reason_of(failure: OSError) -> str:
     return failure.strerror or str(failure)
 
 
-def nearest(word: str, known: Iterable[str], *, likeness: float = 0.6) -> str | None:
-    """Return the known word nearest to a misspelt one, for the remedy; None where none is near.
-
-    `likeness` is between 0 (anything) and 1 (the same word).
-    """
+def nearest(word: str, known: Iterable[str]) -> str | None:
+    """Return the known word nearest to a misspelt one, for the remedy; None where none is near."""
     # Only for those who mistype: it need not weigh on every start.
     from difflib import get_close_matches  # noqa: PLC0415 -- (as above)
 
-    close = get_close_matches(word, list(known), n=1, cutoff=likeness)
+    close = get_close_matches(word, list(known), n=1)
     return close[0] if close else None

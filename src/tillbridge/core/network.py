@@ -175,14 +175,17 @@ class Acceptor:
             log.error("listener.exhausted", error=str(failure))
 
 
-def raise_file_limit(enough: int = 65_536) -> None:
-    """Let the process open as many files and sockets as the machine allows, up to `enough`."""
+_FILES = 65_536
+
+
+def raise_file_limit() -> None:
+    """Let the process open as many files and sockets as the machine allows, up to 65,536."""
     if sys.platform == "win32":
         return  # it has no such limit
     import resource  # noqa: PLC0415 -- Windows has no such module
 
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    most = enough if hard == resource.RLIM_INFINITY else min(enough, hard)
+    most = _FILES if hard == resource.RLIM_INFINITY else min(_FILES, hard)
     if soft != resource.RLIM_INFINITY and soft < most:
         with contextlib.suppress(OSError, ValueError):  # macOS allows less than it says
             resource.setrlimit(resource.RLIMIT_NOFILE, (most, hard))

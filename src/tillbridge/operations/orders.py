@@ -1,7 +1,7 @@
 """Orders: lists, one whole, and what people do about one."""
 
 from enum import StrEnum
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 from tillbridge.core.actor import Role, current_actor
 from tillbridge.core.i18n import _, reader
@@ -27,13 +27,6 @@ class Reason(StrEnum):
     CAPACITY = "CAPACITY"
     PRICE_MISMATCH = "PRICE_MISMATCH"
     OTHER = "OTHER"
-
-
-class ByHand(StrEnum):
-    """What a person has done about an order."""
-
-    TYPED = "typed"
-    SETTLED = "settled"
 
 
 OrderId = Annotated[
@@ -173,13 +166,13 @@ async def done(
     order: OrderId,
     *,
     how: Annotated[
-        ByHand,
+        Literal["typed", "settled"],
         Argument(
             "HOW",
             _("typed: you typed it into the till; settled: you dealt with it in another way."),
             audit="how",
         ),
-    ] = ByHand.SETTLED,
+    ] = "settled",
 ) -> Answer:
     """Mark an order as handled: the bridge stops trying.
 
@@ -189,7 +182,7 @@ async def done(
     Example: tillbridge orders done 1007 --how typed
     """
     row, found = await _found(bridge, order)
-    text = await found.orders.done(row.order_id, how.value, by=current_actor().who)
+    text = await found.orders.done(row.order_id, how, by=current_actor().who)
     return {"ok": True, "text": bridge.later(text)}
 
 

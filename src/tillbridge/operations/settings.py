@@ -199,11 +199,11 @@ def _hours_file(
     bridge: "Bridge", written: tuple[str, dict[str, Any]], store: str
 ) -> "tuple[Path | None, str | None]":
     """Return where bridge.toml says that a store's hours are, and its time zone there."""
-    from tillbridge.setup.form_values import at
+    from tillbridge.config.toml import value_at
 
     _text, document = written
-    file = at(document, ("stores", store, "hours_file"))
-    timezone = at(document, ("stores", store, "timezone"))
+    file = value_at(document, ("stores", store, "hours_file"))
+    timezone = value_at(document, ("stores", store, "timezone"))
     return (None if file is None else bridge.base_dir / str(file)), timezone
 
 
@@ -459,9 +459,10 @@ def groups_of(
 
 
 def _field(field: "FormField", document: Mapping[str, Any]) -> dict[str, Any]:
-    from tillbridge.setup.form_values import at, default_of, shown
+    from tillbridge.config.toml import value_at
+    from tillbridge.setup.form_values import default_of, shown
 
-    setting, value = field.setting, at(document, field.path)
+    setting, value = field.setting, value_at(document, field.path)
     text = shown(field, value)
     choices = field.choices if text in field.choices else (*field.choices, text)
     return {
@@ -505,20 +506,20 @@ async def _next_steps(
     bridge: "Bridge", document: Mapping[str, Any], copies: list[dict[str, Any]]
 ) -> list[dict[str, Any]]:
     from tillbridge.config import host_and_port, is_loopback
+    from tillbridge.config.toml import value_at
     from tillbridge.core.started import is_service
-    from tillbridge.setup.form_values import at
     from tillbridge.setup.settings_file import users_of
 
-    alerts = at(document, ("alerts",)) or {}
+    alerts = value_at(document, ("alerts",)) or {}
     users = users_of(document)
     listen = bridge.settings.status_page.listen
-    stores = (at(document, ("stores", each)) or {} for each in bridge.settings.stores)
+    stores = (value_at(document, ("stores", each)) or {} for each in bridge.settings.stores)
     found = {
         "service": is_service(),
         "hours": all("hours_file" in each or "settings_file" in each for each in stores),
         "alerts": any(each in alerts for each in ("email", "webhook", "apprise", "heartbeat_url")),
         "password": bool(users),
         "tablet": bool(users) and not is_loopback(host_and_port(listen)[0]),
-        "backup": bool(copies) or at(document, ("bridge", "backup_at")) is not None,
+        "backup": bool(copies) or value_at(document, ("bridge", "backup_at")) is not None,
     }
     return [{"name": name, "done": done} for name, done in found.items()]

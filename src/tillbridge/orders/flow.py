@@ -37,6 +37,7 @@ from tillbridge.orders.repository import (
     publish,
 )
 from tillbridge.orders.ticket_writer import TicketWriter
+from tillbridge.orders.views import no_such_order
 
 if TYPE_CHECKING:
     from tillbridge.daemon.store_services import Effects
@@ -224,10 +225,7 @@ class OrdersFlow:
     async def _known(self, order_id: str) -> OrderRow:
         row = await self._orders.order(order_id)
         if row is None:
-            raise BridgeError(
-                _("There is no order {order}.").format(order=order_id),
-                fix=_("See which there are with: tillbridge orders list"),
-            )
+            raise no_such_order(order_id)
         return row
 
     # -- what comes round; each step returns in how many seconds

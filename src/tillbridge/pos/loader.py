@@ -219,13 +219,10 @@ def read_toml(path: Path) -> dict[str, Any]:
         raise ConfigError(f"{path}: {failure}", fix=_("Correct the file.")) from failure
 
 
-def first_fault(failure: ValidationError, whole: str = "") -> str:
-    """Return what is wrong first, with its place; never a value, which may be a customer's.
-
-    `whole` names what is validated, for what is wrong with all of it.
-    """
+def first_fault(failure: ValidationError) -> str:
+    """Return what is wrong first, with its place; never a value, which may be a customer's."""
     error = failure.errors(include_url=False, include_context=False, include_input=False)[0]
-    place = ".".join(map(str, error["loc"])) or whole
+    place = ".".join(map(str, error["loc"]))
     return f"{place}: {error['msg']}" if place else error["msg"]
 
 

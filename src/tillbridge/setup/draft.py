@@ -12,7 +12,7 @@ from typing import Any, Literal
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from tillbridge.config import OrderSettings, PosSettings
-from tillbridge.config.toml import KeyPath
+from tillbridge.config.toml import KeyPath, value_at
 from tillbridge.core.i18n import _, ngettext
 
 State = Literal["done", "open", "shut"]
@@ -188,7 +188,7 @@ def _filed(document: Mapping[str, Any]) -> dict[str, Any]:
     """Return what the file says, by answer, of its first store; None for nothing."""
     name = next(iter(_table(document, "stores")), "main")
     return {
-        **{answer: _at(document, path) for answer, path in _keys(name).items()},
+        **{answer: value_at(document, path) for answer, path in _keys(name).items()},
         "store": name,
         "pos": _adapter_part(_table(document, "stores", name, "pos"), _OWN_POS),
         "orders": _adapter_part(_table(document, "stores", name, "orders"), _OWN_ORDERS),
@@ -252,7 +252,7 @@ def changes_of(draft: Draft, document: Mapping[str, Any]) -> dict[KeyPath, Any]:
             there = _table(document, *path)
             wanted |= {(*path, key): None for key in there if key not in own and key not in given}
             wanted |= {(*path, key): value for key, value in given.items()}
-    return {path: value for path, value in wanted.items() if _at(document, path) != value}
+    return {path: value for path, value in wanted.items() if value_at(document, path) != value}
 
 
 def digest_of(*values: object) -> str:
@@ -262,17 +262,8 @@ def digest_of(*values: object) -> str:
 
 
 def _table(document: Mapping[str, Any], *path: str | int) -> Mapping[str, Any]:
-    found = _at(document, path)
+    found = value_at(document, path)
     return found if isinstance(found, Mapping) else {}
-
-
-def _at(document: Mapping[str, Any], path: KeyPath) -> Any:  # noqa: ANN401 -- any TOML value
-    value: Any = document
-    for part in path:
-        if not isinstance(value, Mapping) or part not in value:
-            return None
-        value = value[part]
-    return value
 
 
 def _adapter_part(table: Mapping[str, Any], own: frozenset[str]) -> dict[str, Any]:

@@ -13,7 +13,7 @@ from pydantic.fields import FieldInfo
 
 from tillbridge.config import Settings
 from tillbridge.config.secrets import SecretSource
-from tillbridge.config.toml import KeyPath
+from tillbridge.config.toml import KeyPath, value_at
 from tillbridge.core.errors import ConfigError
 from tillbridge.core.i18n import _
 from tillbridge.setup.sections import Setting, SettingsSection
@@ -173,18 +173,8 @@ def _number(field: FormField, text: str) -> int | float:
     )
 
 
-def at(document: Mapping[str, Any], path: KeyPath) -> Any:  # noqa: ANN401 -- any TOML value
-    """Return what stands there; None for nothing."""
-    value: Any = document
-    for part in path:
-        if not isinstance(value, Mapping) or part not in value:
-            return None
-        value = value[part]
-    return value
-
-
 def emptied(document: Mapping[str, Any], path: KeyPath) -> KeyPath:
     """Return what to take out so that the table at `path` goes, and none is left empty above it."""
-    while len(path) > 1 and len(at(document, path[:-1]) or ()) == 1:
+    while len(path) > 1 and len(value_at(document, path[:-1]) or ()) == 1:
         path = path[:-1]
     return path

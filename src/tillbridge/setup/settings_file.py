@@ -12,14 +12,14 @@ from pathlib import Path
 from typing import Any
 
 from tillbridge.config.loading import loaded_from
-from tillbridge.config.toml import ConfigFaults, KeyPath
+from tillbridge.config.toml import ConfigFaults, KeyPath, value_at
 from tillbridge.config.writing import Changes, difference, edited, replace_file
 from tillbridge.core.errors import ConfigError
 from tillbridge.core.i18n import _
 from tillbridge.core.log import learn_secret
 from tillbridge.ledger.vault import Vault, vault_name
 from tillbridge.setup.draft import digest_of
-from tillbridge.setup.form_values import FormField, at, emptied, fields_of, value_of
+from tillbridge.setup.form_values import FormField, emptied, fields_of, value_of
 from tillbridge.setup.sections import SettingsSection
 
 REMOVE = "remove:"  # before the name of a secret: the box that takes it away
@@ -37,9 +37,9 @@ def seen(section: SettingsSection, store: str, document: Mapping[str, Any]) -> s
     """Return a digest of what a form of this section shows of a file. No secret is in it."""
     return digest_of(
         *(
-            repr(at(document, field.path) is not None)
+            repr(value_at(document, field.path) is not None)
             if field.kind == "secret"
-            else repr(at(document, field.path))
+            else repr(value_at(document, field.path))
             for field in fields_of(section, store)
         )
     )
@@ -56,7 +56,7 @@ def changes_of(
     changes: dict[KeyPath, Any] = {}
     secrets: dict[str, str | None] = {}
     for field in fields:
-        there = at(document, field.path)
+        there = value_at(document, field.path)
         if field.kind == "secret":
             if text := form.get(field.name, "").strip():
                 secrets[field.name] = text
@@ -93,7 +93,7 @@ def _drop_empty(
         each
         for each in fields
         if each.kind != "choice"
-        and changes.get(each.path, at(document, each.path)) not in (None, [])
+        and changes.get(each.path, value_at(document, each.path)) not in (None, [])
     ]
     if left:
         return
@@ -101,7 +101,7 @@ def _drop_empty(
         changes.pop(each.path, None)
         if each.kind == "secret":
             secrets[each.name] = None
-    if at(document, table) is not None:
+    if value_at(document, table) is not None:
         changes[emptied(document, table)] = None
 
 
@@ -174,8 +174,7 @@ _USERS: KeyPath = ("status_page", "users")
 
 def users_of(document: Mapping[str, Any]) -> dict[str, str]:
     """Return the role of each user of a file."""
-    page = document.get("status_page")
-    users = page.get("users") if isinstance(page, Mapping) else None
+    users = value_at(document, _USERS)
     if not isinstance(users, Mapping):
         return {}
     return {

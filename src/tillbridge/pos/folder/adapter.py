@@ -56,7 +56,7 @@ class FolderAdapter:
             self.read_changes = read = _menu_reader(
                 context.base_dir / options.menu, options, context, side_tables
             )
-            self.read_catalogue = partial(_combined, read)
+            self.read_catalogue: Callable[[], Catalogue] = lambda: read(frozenset()).fresh
         if options.availability is not None:
             self.read_availability = side_tables.read_availability
         if options.tables is not None:
@@ -108,10 +108,6 @@ def _menu_reader(
         read_add_ons = side_tables.read_add_ons
     reader = PlainTable if options.is_plain_table else MappedMenu
     return reader(menu, options, context, read_add_ons).read_changes
-
-
-def _combined(read: Callable[[AbstractSet[int]], CatalogueChanges]) -> Catalogue:
-    return read(frozenset()).fresh
 
 
 ADAPTER = Adapter(

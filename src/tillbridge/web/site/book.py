@@ -242,7 +242,6 @@ def performs(
     do: Do | None = None,
     ask: Question | Ask | None = None,
     back: str = "",
-    section: str = "",
     fixed: Mapping[str, Any] = MappingProxyType({}),
 ) -> Action:
     """Return the action that performs an operation, with its role and its name in the trail.
@@ -257,7 +256,7 @@ def performs(
         given = {name: known[name] for name in declared.parameters if name in known}
         return Done.of(await visit.perform(operation, **given))
 
-    return Action(path, title, operation, declared.role, do or perform, ask, back, section)
+    return Action(path, title, operation, declared.role, do or perform, ask, back)
 
 
 What = Page | File | Action
