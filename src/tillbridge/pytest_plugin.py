@@ -86,7 +86,7 @@ class _Try(pytest.Item):
     planned: "PlannedCheck"
 
     def runtest(self) -> None:
-        """Try it. A rule that is said to be done must pass, one that is exempt must not."""
+        """Run it. A rule that is declared as done must pass, one that is exempt need not."""
         result = self.planned.run()
         complaint = self.planned.complaint(result)
         report = {"adapter": self._adapter.asked_for, "result": result.to_json()}
@@ -101,7 +101,7 @@ class _Try(pytest.Item):
         excinfo: pytest.ExceptionInfo[BaseException],
         style: Any = None,  # noqa: ANN401 -- as pytest has it
     ) -> Any:  # noqa: ANN401 -- (as above)
-        """Tell what is wrong in words; a traceback of the suite would help nobody."""
+        """Return what is wrong in words; a traceback of the suite would help nobody."""
         if isinstance(excinfo.value, _Complaint):
             return str(excinfo.value)
         return super().repr_failure(excinfo, style)

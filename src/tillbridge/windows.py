@@ -81,7 +81,7 @@ class ServiceBody:
         self._stopped = False
 
     def run(self) -> int:
-        """Run the bridge; return 0 where it was told to stop, and 1 where it failed.
+        """Run the bridge; return 0 if it was asked to stop, and 1 if it failed.
 
         Never raises: what ended it is in the event log, with what to do.
         """
@@ -89,7 +89,7 @@ class ServiceBody:
         try:
             loaded = load_to_run(self._config)
             self._set_up_log(loaded)
-            # Only now: a fault of the configuration is told at once.
+            # Only now: a fault of the configuration is reported at once.
             from tillbridge import daemon  # noqa: PLC0415 -- (as above)
 
             return daemon.run(loaded, self._ask_to_stop)

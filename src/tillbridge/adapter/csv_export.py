@@ -160,7 +160,7 @@ def _last_row(text: str, delimiter: str) -> int:
 
 
 def _is_hint(fields: list[str]) -> bool:
-    """Return whether the row only tells Excel the delimiter (`sep=;`), which parts it in two."""
+    """Return whether the row only names the delimiter for Excel (`sep=;`), which splits it."""
     return fields[0].casefold().startswith("sep=") and not "".join(fields[1:])
 
 

@@ -1,6 +1,6 @@
 """What a POS can answer instead of a ticket: the failures an adapter raises.
 
-The core turns each into the cancel reason the customer is told (contract: Failures of a POS).
+The core turns each into the cancel reason for the customer (contract: Failures of a POS).
 An adapter only states the fact; it never retries.
 """
 

@@ -30,7 +30,7 @@ MOST_BYTES = 64 * 1024 * 1024
 _REUSED_FOR_S = 4.0  # servers close idle connections after 5 seconds and more
 _MOST_IDLE = 2
 _LONGEST_WORDS = 300
-_EXACT_DIGITS = 15  # a float tells so many decimal digits apart
+_EXACT_DIGITS = 15  # a float distinguishes so many decimal digits
 _IN_PATH = "/%:@!$&'()*+,;=~-._"
 _WORDS = ("message", "detail", "error_description", "title", "reason", "error", "errors")
 _LOGIN_FIX = "Correct the key or the password in the adapter's options."

@@ -1,7 +1,7 @@
 """Running a parser in a child process, with limits of memory and time, for adapters.
 
 A stranger's file can make a parser abort, hang, or ask for more memory than there is. In a child
-process that costs one reading: the bridge goes on, and so does every other store.
+process that costs one reading: the bridge and every other store keep working.
 
     rows = call_in_child(parse, data, limits=Limits(memory_mb=256, seconds=10))
 

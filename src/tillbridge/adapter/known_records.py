@@ -2,7 +2,7 @@
 
 A till exports the whole menu whenever one dish has changed. Finding the few records that are new
 takes a fraction of what making items of all of them takes, and nothing need be remembered for it:
-the bridge hands in the fingerprints of the records it has, and an adapter tells the others.
+the bridge passes the fingerprints of the records it has, and an adapter returns the others.
 
     def read_changes(self, known: AbstractSet[int]) -> CatalogueChanges:
         records = KnownRecords(known, header, self._currency)
@@ -64,7 +64,7 @@ class KnownRecords:
     def fingerprint(self, record: Iterable[str]) -> int:
         """Return the fingerprint of a record without counting it as seen.
 
-        With it, an adapter can tell a record that appears twice from two that share an id.
+        With it, an adapter can distinguish a record that appears twice from two that share an id.
         """
         # JSON may have half of a character.
         content = _MARK.join(record).encode("utf-8", "surrogatepass")

@@ -66,7 +66,7 @@ class ListedTicket:
 class TicketMark(StrEnum):
     """A mark at the top of a paper ticket, for people to read first."""
 
-    POSSIBLE_DUPLICATE = "possible_duplicate"  # it may have come out before; nobody can tell
+    POSSIBLE_DUPLICATE = "possible_duplicate"  # it may have been printed before
     NOT_IN_TILL = "not_in_till"  # the till could not take it: somebody must type it in
     TILL_MAY_HAVE_IT = "till_may_have_it"  # ... after looking: the till did not answer
 

@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 
 
 class NotSent(BridgeError):
-    """A way could not tell: it is certain, or likely, that nobody has the message."""
+    """A channel failed: it is certain, or likely, that nobody has received the message."""
 
 
 class Channel(Protocol):
@@ -302,7 +302,7 @@ class AppriseChannel:
             )
 
     async def probe(self) -> None:
-        """See whether apprise is there and knows every address; it tells no more without telling.
+        """Check that apprise is installed and knows every address; sends nothing.
 
         Raises NotSent, ConfigError.
         """
@@ -419,7 +419,7 @@ class Heartbeat:
     """Asks `url` every `every_s` seconds while `is_well` says so.
 
     Otherwise it asks `url` with `fail` at the end of its path, or nobody where `fail` is "".
-    Failures are logged when they begin and end; there is nobody else to tell.
+    Failures are logged when they begin and end; nobody else can be notified.
     """
 
     def __init__(
@@ -472,7 +472,7 @@ class Heartbeat:
 
 
 class HeartbeatProbe:
-    """Looks whether the heartbeat would be heard, without a beat: that would say all is well."""
+    """Checks that the heartbeat's address answers, without sending a heartbeat."""
 
     name = "heartbeat"
 

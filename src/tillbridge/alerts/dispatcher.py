@@ -92,7 +92,7 @@ class AlertDispatcher:
         await self._recall()
         self._tracker.on_change(self.look)
         for code in (each for each in self._tracker.current() if each.code == NOT_SENT):
-            if code.subject not in self._senders:  # a channel that is configured no more
+            if code.subject not in self._senders:  # a channel that is no longer configured
                 self._tracker.report(Scope.of(*code.key), ())
         self.look()
         async with asyncio.TaskGroup() as tasks:
@@ -169,7 +169,7 @@ class AlertDispatcher:
     async def _message(self, what: Due) -> Message:
         episodes = [self._episodes[key] for key in what.keys]
         about = About(who=what.keys[0][1])
-        with contextlib.suppress(LedgerError):  # a failing disk is what there is to tell
+        with contextlib.suppress(LedgerError):  # the failing disk is the news
             about = await self._about(what.keys[0][1])
         return compose(
             what,

@@ -48,7 +48,7 @@ class Due:
 
 
 def key_of(problem: OpenProblem) -> Key:
-    """Return what tells a problem from all others."""
+    """Return the identity of a problem."""
     return (problem.code, problem.store, problem.subject)
 
 
@@ -257,7 +257,7 @@ def trial(now_ms: int) -> Message:
 
 
 def _identity(what: Due, episodes: Sequence[Episode]) -> str:
-    """Return the same for the same step of the same problems, so that receivers can tell."""
+    """Return the same value for the same step of the same problems: receivers can compare it."""
     parts = sorted(
         f"{each.problem.code}/{each.problem.store}/{each.problem.subject}/{each.problem.since}"
         for each in episodes

@@ -370,7 +370,7 @@ def _effects_of_approve(ask: Callable[[str], Answer], _loaded: "LoadedSettings")
     return [*hold["reasons"], *(text for _kind, text in counted(hold["counts"]))]
 
 
-# Without a terminal these do as they are told: scripts run them.
+# Without a terminal these do not ask: scripts run them.
 ASKED_ON_A_TERMINAL = frozenset({"menu.approve"})
 
 EFFECTS: Mapping[str, Effects] = {
@@ -406,7 +406,7 @@ def _community_orders(answer: Answer, _given: Arguments) -> Lines:
             yield f"  {child['order_id']}  {where}  {child['status']}{ours}"
 
 
-# -- problems, and who is told of them
+# -- problems, and alerts about them
 
 
 def problem_lines(problem: "ProblemView") -> Lines:

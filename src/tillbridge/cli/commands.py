@@ -184,7 +184,7 @@ def _how_far(running: RunningBridge, store: str) -> say.HowFar:
     def ask() -> tuple[str, int, int]:
         try:
             answer = running.perform("menu.progress", {"store": store}, timeout_s=2.0)
-        except BridgeError:  # the push itself tells of it
+        except BridgeError:  # the push itself reports it
             return str(_("Still working")), 0, 0
         return progress_text(answer["phase"]), answer["done"], answer["total"]
 

@@ -20,7 +20,7 @@ _ANSWER_S = 120.0  # a push of a large menu is read, compared and sent meanwhile
 
 
 class NotRunning(BridgeError):
-    """Nobody answers where the bridge said it would be."""
+    """Nothing answers at the address that the bridge announced."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,7 +116,7 @@ def _answer(status: int, text: bytes) -> Any:  # noqa: ANN401 -- (as above)
         return answer
     error = answer.get("error") if isinstance(answer, dict) else None
     if status == 401 or not isinstance(error, dict):
-        # Another program has the port now, or the bridge was started anew this very moment.
+        # Another program has the port now, or the bridge is just restarting.
         raise NotRunning(_("The bridge does not answer."))
     raise CommandFailed(
         str(error.get("text", "")),

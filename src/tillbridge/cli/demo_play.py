@@ -105,7 +105,7 @@ def _program() -> str:
 async def _print_events(stage: Stage) -> None:
     """Print the bridge's log as plain text, as it grows; start a bridge that was killed again.
 
-    It ends with the window it prints to: what started the demo (make, ssh) may hear of that alone.
+    It ends with the window it prints to: only what started the demo (make, ssh) may notice that.
     """
     ended, attempts, has_window = False, dict[str, int](), sys.stdout.isatty()
     with stage.log_path.open(encoding="utf-8") as log:
@@ -135,7 +135,7 @@ async def _print_events(stage: Stage) -> None:
 def _retries(stage: Stage, attempts: dict[str, int]) -> Iterator[str]:
     """Say of each order that could not be delivered, once for each attempt, when the next one is.
 
-    `attempts` are those of which it has been said, by delivery.
+    `attempts` are those already printed, by delivery.
     """
     webhooks = stage.sandbox.webhooks
     for delivery in webhooks.deliveries.values():

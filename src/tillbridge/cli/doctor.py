@@ -159,7 +159,7 @@ def _status(loaded: "LoadedSettings") -> Mapping[str, object]:
     try:
         try:
             return current_status(loaded.data_dir, configured)
-        except CommandFailed:  # it hangs: the ledger tells what it can
+        except CommandFailed:  # it hangs: report what the ledger shows
             return status_from_ledger(loaded.data_dir, configured)
     except BridgeError as failure:
         return {"error": failure.text}

@@ -106,7 +106,7 @@ def _fix(path: Path | None) -> str:
 
 # -- a command that was typed wrong
 
-# What typer says, always in English, and what the reader is told instead.
+# What typer prints, always in English, and what is printed instead.
 _SENTENCES = (
     (r"No such command '(?P<name>.*?)'.*", N_("There is no command {name}.")),
     (r"Missing command.*", N_("A command is missing.")),

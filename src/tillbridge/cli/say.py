@@ -224,5 +224,5 @@ def _write(text: str) -> None:
     try:
         sys.stderr.write(text)
         sys.stderr.flush()
-    except (OSError, ValueError):  # closed: then nobody is there to be told
+    except (OSError, ValueError):  # closed: then nobody reads it
         return

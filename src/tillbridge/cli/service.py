@@ -76,7 +76,7 @@ Step = Write | Key | Run | Remove
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """What there is: the program, its configuration, and the state of the machine.
+    """What is installed: the program, its configuration, and the state of the machine.
 
     `units` are the texts of the units by name; `packaged` says that a package has put them in
     place. `writable` are the tills' folders that the bridge writes, `readable` those it reads.
@@ -128,7 +128,7 @@ def plan_install(found: Found, *, start: bool) -> list[Step]:
     steps.append(Run(("systemctl", "daemon-reload")))
     steps.append(Run(("systemctl", "enable", service)))
     if start:
-        # One that runs already sees the folders that are opened for it only once it starts anew.
+        # A running one sees the folders that are opened for it only after a restart.
         steps.append(Run(("systemctl", "restart", service)))
     steps.append(Run(("systemctl", "enable", *(("--now",) if start else ()), timer)))
     return steps
@@ -221,7 +221,7 @@ def _quoted(path: Path) -> str:
 
 
 def look(loaded: "LoadedSettings", name: str) -> Found:
-    """Return what there is on this machine. Raises ConfigError where an adapter is not there."""
+    """Return what this machine has. Raises ConfigError if an adapter is missing."""
     data_dir = loaded.data_dir
     credentials = loaded.base_dir / "credentials"
     writable, readable = _folders(loaded)

@@ -77,7 +77,7 @@ def status(context: typer.Context) -> "StatusDocument":
     try:
         return current_status(data_dir, configured)
     except LedgerError as failure:
-        # Nobody runs who could tell, and what is on disk cannot be read: it does not get worse.
+        # No bridge runs that could answer, and the files cannot be read: it does not get worse.
         code = LEVELS["down"]
         raise CommandFailed(failure.text, fix=failure.fix, exit_code=code) from failure
 
@@ -89,7 +89,7 @@ def current_status(data_dir: Path, configured: Mapping[str, Any]) -> "StatusDocu
         try:
             document: StatusDocument = running.perform("status", {}, timeout_s=_ANSWER_S)
         except NotRunning:
-            pass  # it has ended this very moment, or was killed: the ledger tells the rest
+            pass  # it has just ended, or was killed: the ledger has the rest
         else:
             return document
     from tillbridge.status.stopped import status_from_ledger

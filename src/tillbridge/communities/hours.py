@@ -59,7 +59,7 @@ def hours_body(hours: OpeningHours, today: date, *, hours_field: str = "") -> di
 
 
 def digest(body: Mapping[str, Any]) -> str:
-    """Return what tells two bodies apart."""
+    """Return a digest of a body."""
     text = json.dumps(body, sort_keys=True, ensure_ascii=False)
     return hashlib.sha256(text.encode()).hexdigest()
 
@@ -106,7 +106,7 @@ class Hours:
             files = StoreFiles.of(shared.settings.stores[store], shared.base_dir)
             if files.paths():
                 self._files[store] = files
-        # By store: what its files said, and in which state of them.
+        # By store: what its files contained, and in which state.
         self._known: dict[str, tuple[_Signature, OpeningHours | None]] = {}
         self._in_vain: dict[str, str] = {}
         self._one_at_a_time = asyncio.Lock()
@@ -189,7 +189,7 @@ class Hours:
         return hours_body(hours, today, hours_field=self._hours_field)
 
     async def _hours(self, store: str) -> OpeningHours | None:
-        """Return the store's hours, read anew where its files have changed."""
+        """Return the store's hours, read again if its files have changed."""
         files = self._files[store]
         signature = await asyncio.to_thread(_signature, files)
         if store not in self._known or self._known[store][0] != signature:

@@ -47,7 +47,7 @@ class OrderEvent:
 
 @dataclass(frozen=True, slots=True)
 class Other:
-    """An event that is about nothing that is kept here, a test for example."""
+    """An event about nothing that is stored here, a test for example."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,7 +132,7 @@ class ParentOrders:
             raise failure
 
     async def look_for_children(self) -> None:
-        """Tell of child orders of our stores that have not arrived. Raises LedgerError."""
+        """Report child orders of our stores that have not arrived. Raises LedgerError."""
         context = self._context
         ours = set(context.service_ids.values())
         before = context.bridge.clock.now_ms() - int(context.settings.child_within_s * 1000)

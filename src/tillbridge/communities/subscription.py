@@ -1,4 +1,4 @@
-"""The webhook subscription: made, kept as the configuration says, tested, its deliveries read.
+"""The webhook subscription: created, matched to the configuration, tested; its deliveries.
 
 Specification: POST /communities/{communityId}/webhooks, /webhooks/{webhookId}. The signing secret
 is shown once: it is in the vault before anything else happens, in the form in which the receiver
@@ -248,4 +248,4 @@ def _events(events: tuple[str, ...] | None) -> frozenset[str]:
 
 
 async def _nobody(_key: str) -> None:
-    """Without a receiver nobody has to hear of a new secret."""
+    """Without a receiver nobody needs the new secret."""

@@ -1,4 +1,4 @@
-"""The whole of `bridge.toml` as one model; the tables of the bridge, and who hears how it is."""
+"""The whole of `bridge.toml` as one model; the tables of the bridge, of alerts and of the fleet."""
 
 import socket
 from collections.abc import Iterator
@@ -238,7 +238,7 @@ class AssumptionSettings(Section):
 StoreName = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9_-]{0,62}$")]
 
 
-# -- who hears how the bridge is: alerts and the fleet
+# -- alerts and the fleet
 
 
 Address = Annotated[str, StringConstraints(pattern=r"^[^@\s<>\",;]+@[^@\s<>\",;]+$")]

@@ -64,7 +64,7 @@ class LoadedSettings:
 
     @property
     def is_set_up(self) -> bool:
-        """Whether there is a store; else only `bridge` and `status_page` say what a file said."""
+        """Whether there is a store; else only `bridge` and `status_page` are from the file."""
         return bool(self.settings.stores)
 
     def client_secret(self, from_vault: FromVault | None = None) -> SecretStr:

@@ -1,7 +1,7 @@
 """Changes a configuration file as a careful person would: what stands there stays, comments too.
 
 The text is edited in place, shown as a difference without its secrets, and put in place of the old
-one in one step, with a copy of that beside it. What of a changed file counts at once is told here.
+one in one step, with a copy of that beside it. Which changes count at once is decided here.
 """
 
 import difflib

@@ -4,7 +4,7 @@ import time
 
 
 class Clock:
-    """Tells the time. Tests hand in one of their own."""
+    """The time. Tests pass one of their own."""
 
     def now_ms(self) -> int:
         """Return this instant, in milliseconds since the epoch. It may jump."""

@@ -1,6 +1,6 @@
 """Failures, by how one recovers from them.
 
-The type of a failure is the decision how to go on (invariant 5); it is made once, at the edge
+The type of a failure decides how to recover (invariant 5); it is determined once, at the edge
 that met the failure, and nobody further in looks at a status or an errno again. Failures of a
 POS are in `tillbridge.adapter.failures`, since vendors raise them.
 """
@@ -10,7 +10,7 @@ from collections.abc import Iterable
 
 
 class BridgeError(Exception):
-    """Something a person has to hear of: what happened, and what to do next."""
+    """Something a person has to know: what happened, and what to do next."""
 
     def __init__(self, text: str, *, fix: str = "") -> None:
         super().__init__(text)

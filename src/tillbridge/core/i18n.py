@@ -169,7 +169,7 @@ def catalogue(language: str) -> gettext.NullTranslations:
 class Text(str):
     """A text in English that is shown in the reader's language.
 
-    `kind` and `of` say how it is made anew: plain values, and other texts. Every method of `str`
+    `kind` and `of` say how to make it again: plain values, and other texts. Every method of `str`
     but `format`, `format_map` and `+` takes it for the English that it is.
     """
 
@@ -178,7 +178,7 @@ class Text(str):
     of: tuple[Any, ...]
 
     def __new__(cls, english: str, kind: str, *of: object) -> Self:
-        """Return a text that the maker of its kind makes anew."""
+        """Return a text that the maker of its kind makes again for each reader."""
         made = super().__new__(cls, english)
         made.kind, made.of = kind, of
         return made

@@ -89,7 +89,7 @@ def set_level(level: Level) -> None:
     )
 
 
-# What a person at a terminal is told instead of the event.
+# What a person at a terminal reads instead of the event.
 _HEADLINES = {
     "bridge.setting_up": N_(
         "Open {page} in a browser to set up the bridge. Data folder: {data}. Press Ctrl-C to stop."

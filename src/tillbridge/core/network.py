@@ -198,7 +198,7 @@ def system_trust() -> ssl.SSLContext:
     return truststore.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
 
 
-# -- which program has a port, and how to end it; Linux tells, others do not
+# -- which program has a port, and how to end it; only Linux shows that
 
 _LISTENS = "0A"
 _PROC = Path("/proc")
@@ -219,7 +219,7 @@ class Holder:
 
 
 def port_taken(port: int, otherwise: str, failure: OSError | None = None) -> tuple[str, str]:
-    """Return " by ..." ("" where nobody can tell) and what to do about a port that is not free.
+    """Return " by ..." ("" if that is unknown) and what to do about a port that is not free.
 
     `otherwise` is what helps in any case ("change listen in [receiver]"), and alone where the
     `failure` is not that the port is taken. Blocks.
@@ -240,7 +240,7 @@ def port_taken(port: int, otherwise: str, failure: OSError | None = None) -> tup
 
 
 def holder_of(port: int, proc: Path = _PROC) -> Holder | None:
-    """Return who listens on the port; None where the system does not tell. Blocks."""
+    """Return who listens on the port; None if the system does not show it. Blocks."""
     sockets = _listening(port, proc)
     for folder in _processes(proc) if sockets else ():
         with contextlib.suppress(OSError):  # another user's, or one that has just ended

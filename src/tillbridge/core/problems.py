@@ -84,7 +84,7 @@ class ProblemKind:
 class Found:
     """A problem that follows from the state as it is now.
 
-    `subject` tells two of a kind apart; `detail` fills the fields of the kind's texts, and holds
+    `subject` distinguishes two of a kind; `detail` fills the fields of the kind's texts, and holds
     plain JSON values.
     """
 
@@ -135,7 +135,7 @@ class _Fields(dict[str, Any]):
 
 @dataclass(frozen=True, slots=True)
 class OpenProblem:
-    """An open problem. `store` is "" for the bridge itself; `subject` tells two of a kind apart.
+    """An open problem. `store` is "" for the bridge itself; `subject` distinguishes two of a kind.
 
     `since` is ms since the epoch; `detail` holds the fields of the kind's text.
     """

@@ -1,4 +1,4 @@
-"""The one redaction engine: takes secrets, and what customers told, out of texts and values.
+"""The one redaction engine: removes secrets and customers' data from texts and values.
 
 Three ways, since none is enough: by the name of a field, by value (`KnownTexts`: texts that are
 known to be secret, wherever and however they are written) and by form (rules: bearer tokens, JWTs,

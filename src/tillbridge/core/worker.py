@@ -60,7 +60,7 @@ class Supervisor:
         return {name: self.run(name, work) for name, work in steps.items()}
 
     async def run(self, step: str, work: Step) -> Never:
-        """Run `work`, which goes on for ever, and begin it again whenever it raises or returns.
+        """Run `work`, which never ends, and start it again whenever it raises or returns.
 
         Its problem closes once it has run for twice as long as it ran before it failed.
         """
@@ -92,7 +92,7 @@ class Supervisor:
         return True
 
     def failed(self, step: str, failure: BaseException, *, order: str = "") -> None:
-        """Report that a step failed, or (`order`) that it failed at one order and goes on."""
+        """Report that a step failed, or (`order`) that it failed at one order and continues."""
         detail = describe(failure)
         self._working.discard(step)
         if self._failing.get((step, order)) != detail:
@@ -119,7 +119,7 @@ class Supervisor:
 
 
 class _EndedError(RuntimeError):
-    """A step that goes on for ever has ended."""
+    """A step that never ends has ended."""
 
     def __init__(self, step: str) -> None:
         super().__init__(f"the step {step} ended by itself")
@@ -176,7 +176,7 @@ class Worker:
         self._crashes = 0
         self._failures = 0
         self._drained = False
-        # Since when (monotonic, s) the step that is running goes on; None: it waits.
+        # Since when (monotonic, s) a step has been running; None: it waits.
         self.busy_since: float | None = None
 
     def wake(self) -> None:

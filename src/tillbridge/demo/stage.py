@@ -24,7 +24,7 @@ from tillbridge.sandbox.pages import Button, Demo, Group
 
 _SERVICE_PORT, _RECEIVER_PORT, _PAGE_PORT = 9000, 8088, 8089
 _PATIENCE_S = 60.0
-# Tells the bridge's page that this is a demo, and where the service's pages are.
+# Lets the bridge's page show that this is a demo, and where the service's pages are.
 DEMO = "TILLBRIDGE_DEMO"
 _STOPS_WITHIN_S = 15.0
 _LAST_LINES = 8

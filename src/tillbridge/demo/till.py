@@ -46,7 +46,7 @@ _CONFIRMED = 'accept = "when_confirmed"\n'
 class DemoTill:
     """The till of the demo: what it sells, and the kitchen that its orders go to.
 
-    `config` are its tables of bridge.toml; `place` says where it is, and what there is to change.
+    `config` are its tables of bridge.toml; `place` says where it is, and what can be changed.
     """
 
     config: str
@@ -119,7 +119,7 @@ def _tables(pos: str, orders: str) -> str:
 
 
 class FileMenu:
-    """The demo's menu in a file, exported anew after each change."""
+    """The demo's menu in a file, exported again after each change."""
 
     is_own = False
 
@@ -248,7 +248,7 @@ class RigMenu:
 
 
 class FolderKitchen:
-    """`orders/` has the tickets, `updates/` how they go on."""
+    """`orders/` has the tickets, `updates/` their progress."""
 
     reports_progress = True
 
@@ -327,7 +327,7 @@ class FolderKitchen:
 
 
 class RigKitchen:
-    """The tickets in a rig, which tells how they go on if it can."""
+    """The tickets in a rig, which reports their progress if it can."""
 
     def __init__(self, rig: Rig, *, cooking_s: float, reports_progress: bool) -> None:
         self._rig = rig
@@ -336,7 +336,7 @@ class RigKitchen:
         self.tickets: dict[str, list[str]] = {}
 
     async def work(self) -> None:
-        """Take tickets as they appear in the till, and let it tell how they go on."""
+        """Pick up tickets as they appear in the till, and let it report their progress."""
         async with asyncio.TaskGroup() as kitchen:
             while True:
                 for ticket in await asyncio.to_thread(self._rig.tickets):

@@ -172,7 +172,7 @@ def _configuration(loaded: LoadedSettings) -> Answer:
 
 
 def _option(name: str, value: object) -> object:
-    """Return an adapter's option as far as it may be shown: nobody told us which are secret."""
+    """Return an adapter's option as far as it may be shown: which are secret is not declared."""
     if isinstance(value, Mapping):
         return {str(each): _option(str(each), part) for each, part in value.items()}
     if isinstance(value, bool) or value is None or HARMLESS_OPTION.search(name):
@@ -218,7 +218,7 @@ def _ledger(path: Path, now_ms: int) -> _Ledger:
             _read(connection, found, now_ms)
     except SQLAlchemyError as failure:
         found.facts = {"error": f"{type(failure).__name__}: {failure}"}
-        # Without knowing whose data it holds, nothing of what it tells may go in.
+        # Without knowing whose data it holds, none of it may go in.
         found.audit, found.past = {}, []
     finally:
         engine.dispose()

@@ -222,7 +222,7 @@ def _listed(folder: Path) -> list[Path]:
 
 
 PERSONAL = "[personal]"
-_LEAST = 4  # characters; a shorter text cannot be told from others, and stays
+_LEAST = 4  # characters; a shorter text cannot be distinguished from others, and stays
 _PIECE = 4
 _SHORT = 24  # characters of a text that is looked at once only
 

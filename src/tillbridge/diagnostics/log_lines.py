@@ -1,4 +1,4 @@
-"""Reads kept log lines back: filtered, bounded, and masked once more with what is secret by now."""
+"""Reads stored log lines: filtered, bounded, and masked again with what is secret by now."""
 
 import json
 import os
@@ -52,7 +52,7 @@ class LogFilter:
 
 @dataclass(frozen=True, slots=True)
 class LogPlace:
-    """A place in the kept lines: a file by its number, and bytes from its beginning."""
+    """A place in the stored lines: a file by its number, and bytes from its beginning."""
 
     file: int = 0
     offset: int = 0

@@ -241,7 +241,7 @@ def own_addresses() -> frozenset[str]:
     with suppress(OSError):
         found.update(str(each[4][0]) for each in socket.getaddrinfo(socket.gethostname(), None))
     for family, target in ((socket.AF_INET, "192.0.2.1"), (socket.AF_INET6, "2001:db8::1")):
-        # Connecting a datagram socket sends nothing; it tells the address that would be used.
+        # Connecting a datagram socket sends nothing; it shows the address that would be used.
         with suppress(OSError), socket.socket(family, socket.SOCK_DGRAM) as probe:
             probe.connect((target, 9))
             found.add(str(probe.getsockname()[0]))

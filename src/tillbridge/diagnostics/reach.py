@@ -133,7 +133,7 @@ PROGRAMS = {
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """`path` of the program, "" where it is not; `running` is None where nobody can tell."""
+    """`path` of the program, "" where it is not; `running` is None if that is unknown."""
 
     path: str = ""
     running: bool | None = None
@@ -454,7 +454,7 @@ def guidance(place: Place, *, look_for: Callable[[str], Seen] = look) -> Answer:
     """Return `public_url`, `receiver`, `path`, `cautions`, `fits` (a way's name) and `ways`.
 
     A way has `name`, `title`, `text`, `cautions`, `steps` (`text`, `commands`, `file`, `content`),
-    `installed` (a path or "") and `running` (None: nobody can tell).
+    `installed` (a path or "") and `running` (None: unknown).
     """
     ways, seen = [], {}
     for name, make in WAYS.items():

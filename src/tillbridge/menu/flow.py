@@ -106,7 +106,7 @@ class MenuFlow:
     async def review(self, page: int, *, read: bool = True) -> ReviewView:
         """Return what differs, for a person.
 
-        `read`: where nothing is known to differ, the till is read anew. Raises BridgeError.
+        `read`: if nothing is known to differ, the till is read again. Raises BridgeError.
         """
         found = await self.differing()
         if found is None and read:

@@ -55,7 +55,7 @@ class Source:
     def after(self, before: "Source", *, sent: bool) -> "Source":
         """Return what to remember when this source follows `before`.
 
-        A pure ASCII file does not show its encoding, so what was known about it is kept. A missing
+        A pure ASCII file does not show its encoding, so what was known about it stays. A missing
         line end is not remembered if nothing was `sent`.
         """
         if not sent and self.ends_with_newline is False:

@@ -19,7 +19,7 @@ _SHOWN = 3
 
 
 class PushDetail(TypedDict, total=False):
-    """What a push said of one item.
+    """What a push changed about one item.
 
     `kind` is added, changed, removed, on_sale or sold_out; `fields` are those that differ; `was`
     and `price` (minor units) are there where the price does.
@@ -156,7 +156,7 @@ def _batch(details: Sequence[PushDetail], numbers: Mapping[str, int], currency: 
 
 
 def _change(detail: PushDetail, currency: str) -> str:
-    """Return what was said of one item: `Lasagne: price 12.50 → 13.00`."""
+    """Return what changed about one item: `Lasagne: price 12.50 → 13.00`."""
     name = detail["name"]
     match detail["kind"]:
         case "added":

@@ -65,7 +65,7 @@ P = ParamSpec("P")
 R = TypeVar("R")
 T = TypeVar("T")
 
-LONGEST_BACKOFF_S = 15.0  # so soon after a service is back somebody notices, and all go on
+LONGEST_BACKOFF_S = 15.0  # so soon after the service is back this is noticed
 PATIENCE_S = 5.0  # so long may an export be in the making before it is a problem
 SOON_S = 0.5
 # What is mended without the file changing (a permission, a share) is noticed after so long.
@@ -411,7 +411,7 @@ async def read_now(reading: Callable[[], Awaitable[T]]) -> T:
         ) from failure
 
 
-# -- Python's garbage collector, kept out of whole menus
+# -- Python's garbage collector, paused while whole menus are built
 #
 # A menu of 200,000 items is a million objects without a single cycle. Walking through them, the
 # collector would hold the interpreter, and with it the event loop, for a third of a second, again

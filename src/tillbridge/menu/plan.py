@@ -15,7 +15,7 @@ the end of a snooze, so that goes by an availability call afterwards. Lists long
 may take in one call are split.
 
 Bodies hold only fields that the specification lists (Menu push body; Batch bodies), optional ones
-only where they say something. A text or a list that an item had and has no more is sent empty.
+only where they say something. A text or a list that an item no longer has is sent empty.
 Money stays an integer all the way; a tax rate, decimal text inside, becomes a JSON number of the
 same digits (up to 15 of them).
 """
@@ -40,7 +40,7 @@ Kind = Literal["nothing", "availability", "patch", "batch", "full"]
 Body = dict[str, Any]
 
 DEFAULT_MENU = Menu("menu", "Menu")  # for a POS that knows of no menus
-# What an item had and has no more is cleared with this. Of a tax and a product type no way to do so
+# What an item no longer has is cleared with this. Of a tax and a product type no way to do so
 # is shown: they are left out of a whole item object, which then stands for the item as it is.
 _CLEARED: Mapping[str, Any] = {
     "description": "",

@@ -4,7 +4,7 @@ Each call is recorded before it is sent, and the record ends with what became of
 service accepted is acknowledged here, and nowhere else (invariant 3). A push whose end stays
 unknown (time-out, failure of the service, crash) leaves its items unconfirmed: they are sent again.
 A push that the service makes a job of is followed until it ends. The service remembers a job for an
-hour after its last update; one that it knows no more is settled by the sync status: where
+hour after its last update; one that it no longer knows is settled by the sync status: where
 `last_synced_at` has moved since the job began, it succeeded. Specification: Menu sync job; Limits.
 
 A step that is refused is narrowed down to the items it is refused for; the others go through. An
@@ -341,7 +341,7 @@ def acknowledge_availability(
     """Acknowledge availability alone; `targets` where a reading of the export gave it.
 
     Where other changes of such an item still wait, its record is left open, so that each reading
-    finds it anew. Without targets, where the items come from stays as it is.
+    finds it again. Without targets, where the items come from stays as it is.
     """
     accepted = []
     for external_id, known in menu.items_by_id(connection, store, sent).items():
@@ -439,7 +439,7 @@ async def follow_job(
 
 
 async def _by_sync_status(ctx: MenuContext, store_id: str, job_id: str, began: int) -> Reply:
-    """Return by the sync status what became of a job that the service knows no more."""
+    """Return by the sync status what became of a job that the service no longer knows."""
     baseline = await ctx.read(get_fact, _BASELINE)
     synced = (await ctx.service.menu_status(store_id)).last_synced_at
     log.info("menu.job_settled", store=ctx.store, job=job_id, last_synced_at=synced)

@@ -389,7 +389,7 @@ async def settle_storefront(ctx: MenuContext) -> Connected:
     """Bring what the ledger remembers of the menu in line with the storefront it belongs to.
 
     For another store or another address, forget the accepted menu: that storefront never had it. A
-    new integration of the same store may have kept or lost it: send every item again, while the
+    new integration of the same store may or may not have it: send every item again, while the
     guard still compares with the accepted menu.
     """
     found = await ctx.read(pushes.connected, ctx.service_settings.base_url)

@@ -1,7 +1,7 @@
 """What the service's answer to a step of a plan means, and which items a refusal is about; pure.
 
 A partial answer says that something was not accepted, and perhaps what: names count only where the
-numbers agree with them; where nobody can tell, nothing is acknowledged and the push is repeated in
+numbers agree with them; if that is unclear, nothing is acknowledged and the push is repeated in
 parts. A refusal may name the items in its message, by id or by place ("items[17]"), or may not: a
 step is divided until what is refused is one item. Names only guide the division. Everything is an
 upsert, so sending a part twice does no harm.
@@ -27,7 +27,7 @@ _INCOMPLETE = frozenset({"partial", "failed", "error"})
 class Reply:
     """The service's answer in one shape; `count` is how many items it accepted, None: unknown.
 
-    The status of a job of which nobody can tell is "lost". `missing` are items that the service
+    The status of a job with unknown outcome is "lost". `missing` are items that the service
     does not know.
     """
 
@@ -42,7 +42,7 @@ class Sent:
     """What came of a call.
 
     `failed` means that nothing of it was accepted; `partial` that some was not, of which
-    `named` are known by name (the rest is acknowledged), or that nobody can tell which (none are).
+    `named` are known by name (the rest is acknowledged), or it is unknown which (none are).
     `missing` are items that the service does not know. `reserved` says that every item was
     accepted, but not everything about them: `message` says what. `lacks`: it was refused for a
     category, add-on or group that the service was sent before, and does not know now. `again`: the

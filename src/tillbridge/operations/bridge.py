@@ -117,7 +117,7 @@ class Bridge:
         return zones.pop() if len(zones) == 1 else None
 
     def later(self, text: str) -> str:
-        """Return a sentence, with more where nobody runs who could tell the service now."""
+        """Return a sentence, with more if no bridge runs that could notify the service now."""
         if self.is_running:
             return text
         return text + " " + _("The bridge is not running. It applies this at its next start.")

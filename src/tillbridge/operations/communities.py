@@ -93,7 +93,7 @@ async def items(
 
 @operation("communities.availability", role=Role.LOOK, reads=True)
 async def availability(_bridge: "Bridge", community: Community) -> Answer:
-    """Return what is off sale by this bridge's word, and when the service was last told."""
+    """Return what this bridge has taken off sale, and when that was last sent to the service."""
     from tillbridge.ledger.community import get_records
     from tillbridge.ledger.models import CommunityOverride
     from tillbridge.ledger.overrides import get_overrides
@@ -230,7 +230,7 @@ async def orders(
                         "store_name": each.child.store_name,
                         "status": each.child.status,
                         "subtotal": each.child.subtotal,
-                        # our store that has the POS order, and what the service was told of it
+                        # our store that has the POS order, and what was reported of it
                         "store": each.local_store,
                         "told": each.state,
                     }

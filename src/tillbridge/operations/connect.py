@@ -76,7 +76,7 @@ async def signup(
 async def result(bridge: "Bridge", state: str) -> Answer:
     """Return how far a connection is: `done`, and then what came of it.
 
-    Where the merchant has several stores and nobody said which, the answer holds `choose`.
+    If the merchant has several stores and none was named, the answer holds `choose`.
     """
     return _connections(bridge).result(state)
 
@@ -85,7 +85,7 @@ async def result(bridge: "Bridge", state: str) -> Answer:
 async def choose(
     bridge: "Bridge", store: StoreName, *, store_id: StoreId, reintegrate: Reintegrate = False
 ) -> Answer:
-    """Go on with a store of the merchant that a person chose."""
+    """Continue with the merchant's store that a person chose."""
     bridge.store(store)
     return await _connections(bridge).integrate(ConnectionRequest(store, reintegrate, store_id))
 

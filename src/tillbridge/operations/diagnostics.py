@@ -138,7 +138,7 @@ async def bundle(bridge: "Bridge") -> Answer:
 
 @operation("diagnostics.bundle_state", role=Role.TECHNICIAN, reads=True)
 async def bundle_state(bridge: "Bridge") -> Answer:
-    """Return `state` (none, making, ready, failed); it is kept for a quarter of an hour.
+    """Return `state` (none, making, ready, failed); a bundle stays for a quarter of an hour.
 
     Once it is ready also `name`, `made_at`, `size` and `files`, each with `name`, `size` and
     its `first` lines; where it failed, why as `text`.

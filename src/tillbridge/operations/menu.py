@@ -61,7 +61,7 @@ async def review(
 ) -> "ReviewView":
     """Return what the storefront has not got of the till's menu, the worst first.
 
-    `read`: where nothing is known to differ, the till is read anew.
+    `read`: if nothing is known to differ, the till is read again.
     """
     return await store.menu.review(page, read=read)
 

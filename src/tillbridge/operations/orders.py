@@ -55,7 +55,7 @@ async def search_orders(
 
     `text` is part of a number, an id, a ticket's reference, a dish, a table or a guest's name;
     `state` one of `orders.STATES`, `kind` "delivery", "pickup" or "dine_in", `day` "2026-11-23" in
-    the reader's time zone; "" for all. `sound` tells whether new orders are to be heard.
+    the reader's time zone; "" for all. `sound`: whether new orders ring.
     """
     from tillbridge.ledger.orders import OrderFilter
     from tillbridge.orders.bill import raw_types
@@ -109,7 +109,7 @@ async def show(bridge: "Bridge", order: OrderId) -> Answer:
 
 @operation("orders.seen", role=Role.STAFF)
 async def seen(bridge: "Bridge") -> Answer:
-    """Acknowledge the new orders: they ring no more."""
+    """Acknowledge the new orders: they stop ringing."""
     from tillbridge.orders.lists import SEEN
 
     now = bridge.clock.now_ms()

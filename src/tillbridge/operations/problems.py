@@ -1,4 +1,4 @@
-"""What is wrong and what to do, and who is told: alerts, a fleet, and whoever reads reports."""
+"""Problems and their remedies, alerts, the fleet, and the reporting API."""
 
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Annotated, Any, TypedDict
@@ -134,7 +134,7 @@ def _kind(code: str) -> "ProblemKind":
     return kind
 
 
-# -- who is told
+# -- alerts and reports
 
 
 @operation("alerts.test", role=Role.TECHNICIAN, command="alerts test")

@@ -82,7 +82,7 @@ async def change(
     store: _StoreName = "",
     restart: bool = False,
 ) -> Answer:
-    """Write what a form changes into bridge.toml; with `restart` begin anew with it.
+    """Write what a form changes into bridge.toml; with `restart` restart the bridge with it.
 
     `digest` is of what the form showed. Answers `lines`, what changed in the file.
     """

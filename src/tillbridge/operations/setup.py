@@ -1,7 +1,7 @@
 """Setting the bridge up, on the page: from an empty file to a store that sells.
 
-Before there is a store the steps are what was said and tested here. Beside a bridge that serves one
-they are how that bridge does, and what is said here changes its configuration.
+Before there is a store, the steps are what was entered and tested here. Once the bridge serves one,
+they show how it is doing, and what is entered here changes its configuration.
 """
 
 from collections.abc import Callable
@@ -71,7 +71,7 @@ class Work:
 
     @property
     def is_running(self) -> bool:
-        """Whether a bridge serves a store already: then only what could be written is kept."""
+        """Whether a bridge serves a store already: then only valid answers are stored."""
         return self.bridge.is_set_up
 
     def after(self, earlier: object) -> None:

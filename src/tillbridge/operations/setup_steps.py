@@ -27,7 +27,7 @@ async def service(work: Work, base_url: str = "", *, practice: bool = False) -> 
     url = checked_url(base_url)
     found = await reached(url)
     if not found.done:
-        if not work.is_running:  # beside a bridge that serves only what could be written is kept
+        if not work.is_running:  # beside a bridge that serves, only valid answers are stored
             await place.store(draft.failed("service"))
         if other := await reached_below(url):
             text = _("Nothing answers at {url}, but the ordering service answers at {other}.")
@@ -93,7 +93,7 @@ async def allow(work: Work, email: str = "") -> Answer:
 
 @step("sign_up")
 async def sign_up(work: Work, form: dict[str, str]) -> Answer:
-    """Make a merchant and a store at the service; return the `url` to go on."""
+    """Create a merchant and a store at the service; return the `url` to continue."""
     setup, draft = work.setup, work.draft
     work.after(draft.found.get("app"))
     request = await setup.sign_in.sign_up(draft, form)
@@ -205,7 +205,7 @@ async def orders(work: Work, adapter: str, form: dict[str, str]) -> Answer:
 async def address(
     work: Work, listen: str = "", public_url: str = "", *, anyway: bool = False
 ) -> Answer:
-    """Send a nonce through the public address; `anyway` goes on where nobody can tell."""
+    """Send a nonce through the public address; `anyway` continues if the result is unknown."""
     from tillbridge.setup.proposal import LISTEN, judged, note_address, proposed
 
     place, draft = work.place, work.draft
@@ -244,7 +244,7 @@ async def order(work: Work) -> Answer:
 
 @step("write")
 async def write(work: Work, digest: str = "") -> Answer:
-    """Write the difference of that digest into the file, and begin anew with it."""
+    """Write the difference of that digest into the file, and restart with it."""
     import asyncio
 
     from tillbridge.config.writing import replace_file
@@ -311,7 +311,7 @@ async def text(work: Work) -> Answer:
 
 @step("written")
 async def written(work: Work, digest: str) -> Answer:
-    """Take note that such a command has written the text of that digest, and begin anew with it."""
+    """Record that such a command has written the text of that digest, and restart with it."""
     import asyncio
 
     from tillbridge.setup.draft import digest_of

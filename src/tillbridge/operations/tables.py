@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class TableView(TypedDict):
-    """A table that the service has; `code` tells one QR code from another."""
+    """A table that the service has; `code` identifies its QR code."""
 
     external_id: str
     name: str

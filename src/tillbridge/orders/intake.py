@@ -73,12 +73,12 @@ class OrderDelivered:
 
 @dataclass(frozen=True, slots=True)
 class OtherEvent:
-    """An event that changes nothing here; it is kept and acknowledged."""
+    """An event that changes nothing here; it is stored and acknowledged."""
 
 
 @dataclass(frozen=True, slots=True)
 class Unreadable:
-    """An event about an order from which the order cannot be told; `text` says why."""
+    """An event about an order that does not identify the order; `text` says why."""
 
     text: str
 
@@ -416,7 +416,7 @@ class Intake:
     async def _step(self) -> float | None:
         """Process what has been delivered, the oldest first; return when the next try is due.
 
-        A delivery that cannot be processed is set aside, and tried again later; the others go on.
+        A delivery that cannot be processed is set aside and tried again later; the others continue.
         The writes of a batch share a commit.
         """
         if self.behind_since is None:

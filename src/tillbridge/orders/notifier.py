@@ -1,4 +1,4 @@
-"""Reports to the service how orders go on: one call after another, for each order by itself.
+"""Reports the progress of orders to the service: for each order one call after another.
 
 What cannot be reported now is reported later; the orders themselves never wait for it.
 Specification: Order lifecycle driven from the POS. No endpoint reads an order, so the bridge
@@ -142,7 +142,7 @@ def waits(failure: ServiceError) -> bool:
 
 @dataclass(slots=True)
 class _Report:
-    """What the service has still to hear of one open order. Times are monotonic seconds."""
+    """What is still to be reported of one open order. Times are monotonic seconds."""
 
     row: OrderRow  # the newest
     estimate: StateEstimate
@@ -170,7 +170,7 @@ class ServiceNotifier:
         ]
 
     def update(self, change: Change) -> None:
-        """Report what there is to report of the order as it is after this change."""
+        """Schedule the calls that the order needs after this change."""
         row, auto = change.after, self._auto_accepted
         report = self._reports.get(row.order_id)
         if report is None:
@@ -300,7 +300,7 @@ class ServiceNotifier:
         elif failure.code == "order.not_found":
             await self._closed(row, call, failure)
         else:
-            # This call is made no more; the order goes on. A conflict comes here where a call
+            # This call is not repeated; the order continues. A conflict comes here where a call
             # before it was refused, so that it says nothing of where the order is.
             answer = {"code": failure.code, "status": failure.status}
             refused = CallRefused(call, _describe(failure), answer)
@@ -314,7 +314,7 @@ class ServiceNotifier:
     async def _waited_for_integration(self, row: OrderRow) -> bool:
         """Return whether an old report waited for an integration: it is wrong to make it now.
 
-        The ledger tells, so that a restart makes no difference.
+        The ledger shows that, so that a restart makes no difference.
         """
         return any(
             each.event == _UNREPORTED

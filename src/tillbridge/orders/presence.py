@@ -44,7 +44,7 @@ class PosPresence:
         self.seen_at: int | None = None  # when the POS was last there (ms); None: not since start
         self.took_ms: int | None = None  # the last probe that found it there
         self._writes_ok = True
-        self._refused = Health(online=False)  # what the last write that failed said
+        self._refused = Health(online=False)  # why the last write failed
         self._reported: Health | None = None
         self._reported_at = 0.0  # monotonic
         self._since_ms = 0
@@ -112,7 +112,7 @@ class PosPresence:
         await self._report(self._refused)
 
     async def write_worked(self) -> None:
-        """Take note that the POS has just accepted or found a ticket, or said no to one."""
+        """Record that the POS has just accepted, found or refused a ticket."""
         self._writes_ok = True
         if self.probe_ok and not (self._reported and self._reported.online):
             await self._report(Health(online=True))

@@ -1,4 +1,4 @@
-"""From anything that ends an order to what the service is told: one total function.
+"""From anything that ends an order to the reason sent to the service: one total function.
 
 Contract: Failures of a POS. Specification: Orders, reason_code values and their effects.
 """
@@ -41,7 +41,7 @@ class _FailureKind:
     may_pass: bool = False
 
 
-# A POS that is off, or did not answer, may accept the order yet; one that said no has decided.
+# A POS that is off, or did not answer, may still accept the order; one that refused has decided.
 # Failures an adapter should not have (the runner says which) never come here: they are tried again.
 _FAILURES = (
     _FailureKind(ItemUnavailable, "item_unavailable", ReasonCode.ITEM_OUT_OF_STOCK, is_answer=True),
@@ -113,7 +113,7 @@ class Lapse(Enum):
 class Lapsed:
     """An order's time was up.
 
-    `unconfirmed_reason` is the setting's code for NOT_CONFIRMED; `note` tells the last failure.
+    `unconfirmed_reason` is the setting's code for NOT_CONFIRMED; `note` is the last failure.
     """
 
     lapse: Lapse
@@ -123,7 +123,7 @@ class Lapsed:
 
 @dataclass(frozen=True, slots=True)
 class ChecksFailed:
-    """The policy cancels an order for what its lines say; `text` tells support what it was."""
+    """The policy cancels an order because of its lines; `text` explains it to support."""
 
     code: ReasonCode
     text: str
@@ -146,7 +146,7 @@ def customer_text(code: ReasonCode | None) -> str:
 
 
 def cancellation(cause: Cause, *, pos_has_none: bool = False) -> CancelRequested:
-    """Return what the service is told when `cause` ends an order. Total: there is always a code."""
+    """Return what is sent to the service when `cause` ends an order. There is always a code."""
     name, by = "", ""
     items: tuple[str, ...] = ()
     match cause:
@@ -218,7 +218,7 @@ def why_not_written(row: OrderRow) -> str:
 
 
 def may_pass(failure: PosFailure) -> bool:
-    """Return whether the order is tried again after `failure`; else the POS has said no."""
+    """Return whether the order is tried again after `failure`; else the POS has refused it."""
     return _kind_of(failure).may_pass
 
 

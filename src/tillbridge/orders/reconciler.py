@@ -245,7 +245,7 @@ class TicketReconciler:
             for row in missing(before, tickets)
             if await self._pos.find_ticket(row.order_id) is None
         ]
-        # A POS that has none of several orders was exchanged or set up anew: nobody deletes all of
+        # A POS that has none of several orders was exchanged or set up again: nobody deletes all of
         # them by hand, and to cancel them would refund every guest.
         another = len(gone) > 1 and not tickets
         named = ", ".join(display_name(row) for row in gone[:_NAMED])
@@ -352,7 +352,7 @@ class TicketReconciler:
         return None
 
     async def _left_in_pos(self, row: OrderRow, failure: PosFailure | None = None) -> None:
-        """Report it to a person, once: whoever has seen it does not hear of it again."""
+        """Report it to a person, once: it is not reported again after it was seen."""
         if await self._orders.read(orders.last_at, row.order_id, "ticket.left") is None:
             event = (
                 events.TicketLeft(failure.message, failure.fix) if failure else events.TicketLeft()

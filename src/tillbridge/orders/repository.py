@@ -178,7 +178,7 @@ def see(connection: Connection, problems: Iterable[OpenProblem], now_ms: int, *,
 def end_what_is_over(connection: Connection, store: str, currency: str, now_ms: int) -> None:
     """Close what is over and was never closed, end what nobody has seen and no longer counts.
 
-    Then the problems of all orders are reported anew.
+    Then the problems of all orders are reported again.
     """
 
     def is_over(code: str, what: Mapping[str, Any]) -> bool:
@@ -284,7 +284,7 @@ def _amount(rows: Iterable[OrderRow]) -> str:
     for row in rows:
         try:
             order = parse_order(json.loads(row.payload))
-        except ValueError:  # forgotten, or it never said
+        except ValueError:  # forgotten, or it was never there
             continue
         if order.total_amount is not None:
             sums[order.currency] += order.total_amount
@@ -362,7 +362,7 @@ class OrderRepository:
 
 
 class SetAside:
-    """What failed unexpectedly, by key: it waits for its next try, while the others go on."""
+    """What failed unexpectedly, by key: it waits for its next try while the others continue."""
 
     def __init__(self, step: str, repository: OrderRepository) -> None:
         self._step = step

@@ -87,7 +87,7 @@ class TicketWriter:
         self.worker.wake()
 
     def update(self, change: state.Change) -> None:
-        """Do what there is to do at the POS for the order as it is after this change.
+        """Queue the work at the POS that the order needs after this change.
 
         Its time counts from when it was received, or from now where a person has it tried again.
         """
@@ -128,7 +128,7 @@ class TicketWriter:
     async def _step(self) -> float | None:
         """Do what is due for one order; return in how many seconds something is, None for nothing.
 
-        An order at which this fails unexpectedly waits, and the others go on.
+        An order at which this fails unexpectedly waits, and the others continue.
         """
         now = self._clock.monotonic()
         entry, next_at = self._queue.next(now, pos_there=self._presence.probe_ok)
@@ -201,7 +201,7 @@ class TicketWriter:
             await self._has_ticket(entry, row, ticket)
 
     async def _is_held(self, pos: "PosRunner", row: OrderRow) -> bool:
-        """Return whether the order is so old that it waits for a person, who then hears of it."""
+        """Return whether the order is so old that it waits for a person; this is then reported."""
         limit_ms = pos.hold_older_than_s * 1000
         now_ms = self._clock.now_ms()
         placed_at = row.placed_at or row.received_at
@@ -296,7 +296,7 @@ class TicketWriter:
         return True
 
     async def _print(self, paper: "PosRunner", entry: QueuedOrder, row: OrderRow) -> None:
-        """Print the order, unless it surely was; but where the POS has it after all, it goes on."""
+        """Print the order unless it surely was printed; if the POS has it after all, continue."""
         key = row.order_id
         ticket, surely_none = await self._in_till(entry, row) if entry.unsure else (None, True)
         if ticket is not None:
@@ -332,7 +332,7 @@ class TicketWriter:
     # -- time is up
 
     async def _give_up(self, entry: QueuedOrder, row: OrderRow) -> None:
-        """End an order whose time is up; but where the POS has it after all, it goes on."""
+        """End an order whose time is up; if the POS has it after all, continue."""
         entry.deadline = math.inf
         ticket, surely_none = await self._in_till(entry, row)
         if ticket is not None:

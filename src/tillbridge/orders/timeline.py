@@ -17,7 +17,7 @@ class Step(TypedDict):
     """A step: when it happened, how long (ms) after the arrival and after the step before it.
 
     `key` is "placed", "received", "saved", "in_till", "accepted", "preparing", "ready",
-    "completed" or "cancelled". `reported` is "" for a step that the service need not hear of;
+    "completed" or "cancelled". `reported` is "" for a step that is not reported to the service;
     `reported_ms` is how long after the step it was reported. `at` None: not yet.
     """
 
@@ -82,7 +82,7 @@ def _reported(row: OrderRow, key: str, state: OrderState, told: int | None) -> R
         return "yes"
     if _CALLS.get(key, key) in row.refused:
         return "refused"
-    # What came after it implies it: the service skips what it need not hear.
+    # A later report implies it: such a step is not reported.
     if row.service_state is state or _ORDER[row.service_state] > _ORDER[state]:
         return "yes"
     return "pending" if row.closed_at is None else ""

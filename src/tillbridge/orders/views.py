@@ -100,7 +100,7 @@ class OrderedOption(TypedDict):
 
 
 class MenuThen(TypedDict):
-    """What the menu said of an item when it was ordered; `price` in minor units.
+    """An item on the menu when it was ordered; `price` in minor units.
 
     `size` is the name of the variant that was ordered, "" for none.
     """
@@ -355,7 +355,7 @@ def order_to_show(rows: Sequence[OrderRow], name: str) -> OrderRow:
 
 
 def order_details(connection: Connection, row: OrderRow) -> OrderDetails:
-    """Return an order with its lines, what the menu said then, and all that happened to it."""
+    """Return an order with its lines, the menu's items then, and all that happened to it."""
     entries = read_log(connection, row.store, row.order_id)
     event_id = event_of(entries)
     delivery = orders.delivery_of(connection, row.store, event_id) if event_id else None
@@ -402,7 +402,7 @@ def order_details(connection: Connection, row: OrderRow) -> OrderDetails:
 
 
 def _add_menu_then(connection: Connection, row: OrderRow, lines: Sequence[OrderedLine]) -> None:
-    """Add to each line what the menu said when it was placed, where it had such an item."""
+    """Add to each line its item on the menu when the order was placed."""
     ids = {line["external_id"] for line in lines if line["external_id"]}
     then = items_then(connection, row.store, ids, row.placed_at or row.received_at)
     for line in lines:

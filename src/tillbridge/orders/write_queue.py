@@ -6,7 +6,7 @@ now and then, each time one that was tried the least: an order that fails alone 
 POS that is gone.
 
 `accept_within_s` counts from when the order was received. While the process runs, time is the
-monotonic clock's. Across a restart only the wall clock tells an order's age, and it may have
+monotonic clock's. Across a restart only the wall clock shows an order's age, and it may have
 jumped meanwhile; so what is left is clamped: never more than the whole time (no jump back keeps an
 order for ever), and never less than a grace in which it is tried once more (no jump ahead cancels
 an order at once).

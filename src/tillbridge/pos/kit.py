@@ -134,7 +134,7 @@ def _program(folder: Path) -> Kit:
     home = folder.resolve()
     try:
         documented = tuple(sample_options(home).get("options", ()))
-    except Violation:  # the check of the sample tells
+    except Violation:  # the check of the sample reports it
         documented = ()
     return Kit(adapter, home, rig, _quality(home), home, documented)
 

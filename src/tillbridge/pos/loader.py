@@ -230,7 +230,7 @@ def adapters_of(menu: str, orders: str | None) -> list[dict[str, str]]:
     """Return the adapters of a store: `name`, `level`, `part`.
 
     `part` is "menu" or "orders", or "" where one adapter does both. `level` is bronze, silver,
-    gold or none; "" where nothing is said of it.
+    gold or none; "" if none is declared.
     """
     both = orders is None or orders == menu
     parts = {"": menu} if both else {"menu": menu, "orders": orders or ""}

@@ -55,7 +55,7 @@ class _Policy:
 
     `kind` is what it returns, `valid` makes that usable, outside the event loop. A defect of the
     adapter is raised as `defect`, and so is the end of patience with a call about tickets. One
-    that reads goes on for as long as it takes (`hangs_after_s` makes a problem of it).
+    that reads may take as long as it needs (`hangs_after_s` makes a problem of it).
     """
 
     kind: type | UnionType
@@ -152,7 +152,7 @@ class PosRunner:
     """An adapter's object as coroutines. What it cannot do raises TypeError: look first.
 
     `ticket_timeout_s` is how long a call about tickets may take. A write that takes longer raises
-    TicketOutcomeUnknown; it goes on, and the next call about tickets comes after it.
+    TicketOutcomeUnknown; it continues, and the next call about tickets comes after it.
     A call that still runs after `hangs_after_s` is a problem until it returns.
     """
 
@@ -427,7 +427,7 @@ def unreadable_detail(failure: api.ExportUnreadable) -> dict[str, object]:
     """Return the detail of `export.unreadable`."""
     place = f"{failure.place}: "
     if not failure.place or failure.text.startswith(failure.place):
-        place = ""  # it is said already
+        place = ""  # the text names it already
     remedy = failure.fix or _("Export again from the till.")
     return {"detail": f"{place}{failure.text}", "remedy": remedy}
 

@@ -1,7 +1,7 @@
 """A store's POS: one adapter for all, or another one for orders; how its adapters are opened.
 
 Each adapter is opened in a thread of its own: code of vendors may hang or break while it is opened.
-The store then goes on with a POS that is offline and says why; all other stores do not notice.
+The store then works with a POS that is offline and says why; other stores do not notice.
 """
 
 import asyncio
@@ -78,7 +78,7 @@ class NotOpened:
         return Health(online=False, detail=self._detail, fix=self._fix)
 
     def _refuse(self, *_args: object) -> NoReturn:
-        """Raise PosOffline: nothing was read, nothing was written, nobody can tell."""
+        """Raise PosOffline: nothing was read or written, and nothing is known."""
         raise PosOffline(self._detail, fix=self._fix)
 
     read_catalogue = write_ticket = find_ticket = write_marked_ticket = _refuse

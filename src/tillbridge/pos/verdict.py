@@ -313,7 +313,7 @@ def junit(verdict: KitVerdict) -> str:
 
 
 def _plain(text: str) -> str:
-    """Leave out what XML cannot hold: a check tells of names with control characters."""
+    """Remove what XML cannot hold: a check may quote names with control characters."""
     return "".join(each for each in text if each >= " " or each in "\n\t")
 
 

@@ -77,7 +77,7 @@ class FolderEvents:
         self.renew()
 
     def renew(self) -> None:
-        """Watch the folders anew: one of them has come, or no longer sends its events."""
+        """Watch the folders again: one has appeared, or no longer sends its events."""
         self._renewed.set()
         self._stop.set()
 

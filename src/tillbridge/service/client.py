@@ -5,7 +5,7 @@ gate, so that orders of any store go before menus of any other.
 
 Stores: Specification: Stores and integrations. Menus: Menus and items; Menu sync job; Menu sync
 status. Patches and availability are upserts keyed on external ids, so that repeating one does no
-harm. If the outcome of a push or a batch is unknown, the sync status tells whether it was applied:
+harm. If the outcome of a push or a batch is unknown, the sync status shows whether it was applied:
 it is not repeated.
 
 Orders: Orders; Order lifecycle driven from the POS. There is no call that reads an order, so after

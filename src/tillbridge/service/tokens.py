@@ -139,7 +139,7 @@ class CachedToken(ABC):
         if self._renewing is None or self._renewing.done():
             self._renewing = asyncio.create_task(self._renew())
             self._renewing.add_done_callback(_retrieved)
-        # If one caller gives up, the renewal must go on for the others.
+        # If one caller gives up, the renewal must continue for the others.
         return await asyncio.shield(self._renewing)
 
     def _use(self, token: str, left_s: float, *, fresh: bool) -> None:

@@ -1,7 +1,7 @@
 """The steps of setting up, and the answers given there that the file does not have yet. Pure.
 
 They hold no secret: the app's goes to the vault when it is given. The ledger stores them, so that
-a person goes on where they were after a restart.
+a person continues where they were after a restart.
 """
 
 import hashlib
@@ -78,7 +78,7 @@ def next_step(steps: tuple[Step, ...]) -> str:
 # Keys of [stores.NAME.pos] and [stores.NAME.orders] that are the bridge's own, not an adapter's.
 _OWN_POS = frozenset(PosSettings.model_fields)
 _OWN_ORDERS = frozenset(OrderSettings.model_fields)
-# What has to be tested again once a step is taken anew.
+# What has to be tested again once a step is repeated.
 _AFTER: Mapping[str, tuple[str, ...]] = {
     "service": ("app", "sign_in", "store"),
     "app": ("sign_in", "store"),
@@ -157,7 +157,7 @@ class Draft(BaseModel):
 class _Unwritten(BaseModel):
     """What the ledger stores: answers that the file does not have, and what the tests found.
 
-    `beside` has by answer a digest of what the file said when they were given. Where somebody has
+    `beside` has by answer a digest of the file's value when they were given. Where somebody has
     edited the file since, the file counts.
     """
 

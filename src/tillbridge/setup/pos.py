@@ -334,7 +334,7 @@ class TillPreview:
         self._looking: asyncio.Task[None] | None = None
 
     async def close(self) -> None:
-        """Look no more."""
+        """Stop reading."""
         if self._looking is not None:
             self._looking.cancel()
             await asyncio.gather(self._looking, return_exceptions=True)
@@ -357,7 +357,7 @@ class TillPreview:
         return await asyncio.to_thread(read)
 
     async def look(self, answers: dict[str, Any], draft: Draft) -> dict[str, Any]:
-        """Return what an adapter reads, and go on looking. Raises ConfigError."""
+        """Return what an adapter reads, and keep reading. Raises ConfigError."""
         self._tried, self._seen = answers, None
         seen = await tried(answers, draft, self._place.base_dir)
         columns = await asyncio.to_thread(columns_in, answers, self._place.base_dir)

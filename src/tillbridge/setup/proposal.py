@@ -77,7 +77,7 @@ class SetupContext:
     """What the wizard works on. `echo` proves that an address leads to the receiver that runs.
 
     Where none does, `open_receiver` opens one for as long as that takes.
-    `redirect_uri` is where the merchant comes back to; open pages hear of `changes`.
+    `redirect_uri` is where the merchant comes back to; open pages are notified by `changes`.
     """
 
     path: Path
@@ -186,7 +186,7 @@ def _loaded(place: SetupContext, proposal: Proposal) -> LoadedSettings:
 
 
 def restart_with_file(place: SetupContext, undo: "Undo", *, connect: str) -> None:
-    """Begin anew with the file that was written; `connect` is the store to connect then."""
+    """Restart with the file that was written; `connect` is the store to connect then."""
     log.info("setup.written", file=str(place.path))
     place.restarts.restart(undo, connect=connect)
 

@@ -209,7 +209,7 @@ class SignIn:
         return self._request
 
     async def sign_up(self, draft: Draft, form: Mapping[str, str]) -> ConsentRequest:
-        """Make a merchant and a store, and return the address to go on. Raises BridgeError."""
+        """Create a merchant and a store; return the address to continue. Raises BridgeError."""
         if left_out := missing(form):
             raise ConfigError(_("This field is required."), fix=_("Fill it in."), field=left_out[0])
         if faults := faults_of(form):
@@ -253,7 +253,7 @@ class SignIn:
             await session.link.close()
 
     async def _opened(self, draft: Draft) -> _Session:
-        """Return the service and app of the draft; a consent under way goes on where they stay."""
+        """Return the service and app of the draft; one under way continues if they stay."""
         of = (draft.base_url, draft.client_id, draft.redirect_uri, draft.store)
         if self._session is None or self._session.of != of:
             with suppress(BridgeError):
@@ -356,7 +356,7 @@ async def chosen(draft: Draft, sign_in: SignIn, *, store: str, store_id: str) ->
 def described(
     draft: Draft, base_dir: Path, *, location_id: str, currency: str, hours_file: str
 ) -> Draft:
-    """Return the draft with what is said of a store beside its id. Raises ConfigError."""
+    """Return the draft with a store's answers except its id. Raises ConfigError."""
     location, hours = location_id.strip() or draft.location_id or draft.store, hours_file.strip()
     if len(location) > _LONGEST or not location.isprintable():
         raise ConfigError(_("This number is too long."), fix=_("Shorten it."), field="location_id")

@@ -72,7 +72,7 @@ class BridgeFacts:
     `adapters` names the configured stores, each with its adapter; `stores` is what the ledger
     knows of them. `communities` names the configured ones, each with its id; the ledger has them
     among the stores, by their keys. `pid` and `started_at` count only while the bridge is running,
-    `stopped_at` only while it is not. `facts` are those of the bridge itself; `pos_seen` tells, by
+    `stopped_at` only while it is not. `facts` are those of the bridge itself; `pos_seen` says, by
     store, when the till was last found there, `pos_took_ms` how long that took; `figures`, by
     store, how well its orders go; `tills`, by store, its adapters: `name`, `level`, and `part`
     where it has one of two.
@@ -296,7 +296,7 @@ def _nothing_arrives(problem: OpenProblem, now_ms: int) -> str:
 
 
 def _sentence(problem: OpenProblem) -> str:
-    # What lists several things does so on lines of their own, which are the problem's to tell.
+    # A list of several things is on lines of its own, which the problem itself shows.
     first = str(problem.text).partition("\n")[0].rstrip(": ")
     return first if first.endswith((".", "!", "?")) else f"{first}."
 
@@ -444,7 +444,7 @@ def _store_part(facts: Mapping[str, Any], now_ms: int) -> OpeningView:
     tax = _mapping(facts.get("tax"))
     return {
         "status": closure.status,
-        "told": state.get("told"),  # what the service was told last; None: not known
+        "told": state.get("told"),  # what was last sent to the service; None: not known
         **closure.to_json(),
         "next_change_at": _iso(state.get("next_change_ms")),
         "settings": {
@@ -460,7 +460,7 @@ def _store_part(facts: Mapping[str, Any], now_ms: int) -> OpeningView:
 
 
 def _hours_today(stored: object, now_ms: int) -> list[str] | None:
-    """Return today's spans; None where no file tells hours."""
+    """Return today's spans; None if no file has hours."""
     if stored is None:
         return None
     from tillbridge.model.restaurant import hours_from_json, zone_of  # noqa: PLC0415 -- few stores have

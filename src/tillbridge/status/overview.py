@@ -142,7 +142,7 @@ def overview(document: StatusDocument, facts: BridgeFacts, day: Day, now_ms: int
 
 
 def _why(order: WaitingOrder, document: StatusDocument) -> str:
-    """Return why an order waits: what its last try said, or what holds it up before the first.
+    """Return why an order waits: why its last try failed, or what delays the first one.
 
     Why a till is offline stands once, with its problem.
     """

@@ -39,7 +39,7 @@ def status_from_ledger(data_dir: Path, configured: Mapping[str, Any]) -> StatusD
 def _figures(path: Path, now_ms: int, zones: Zones) -> dict[str, StoreFigures]:
     try:
         return read_figures(path, now_ms, zones)
-    except sqlite3.Error:  # as from a folder this user may not write to: the rest is told
+    except sqlite3.Error:  # as from a folder this user may not write to: the rest is shown
         return {}
 
 

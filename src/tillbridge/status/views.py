@@ -104,7 +104,7 @@ class MenuView(TypedDict):
 
 
 class OrdersView(TypedDict):
-    """How a store's orders are doing; `untold` counts those the service is to hear of."""
+    """How a store's orders are doing; `untold` counts those with reports still to be sent."""
 
     waiting: int
     by_state: dict[str, int]
@@ -140,7 +140,7 @@ class TaxView(TypedDict):
 
 
 class OpeningView(ClosureView):
-    """Whether a store takes orders and who says so; `told`: what the service was told last."""
+    """Whether a store takes orders and who says so; `told`: what was last sent to the service."""
 
     told: str | None
     next_change_at: str | None

@@ -223,7 +223,7 @@ def throttled(reasons: ClosureReasons, reached_ms: int | None, now_ms: int) -> C
 
 
 def paused_by(reasons: ClosureReasons, pause: Pause) -> ClosureReasons:
-    """A person closes the store: replaces what staff said before, not what others did."""
+    """A person closes the store: replaces what staff set before, not what others did."""
     return replace(reasons, person=pause, opened_until_ms=None)
 
 

@@ -137,7 +137,7 @@ class LinkMonitor:
         return not self._blocked
 
     def block(self, why: str) -> None:
-        """Make no more calls that need an integration; `why` is a word for the log."""
+        """Stop making calls that need an integration; `why` is a word for the log."""
         if why != self._blocked:
             log.info("store.calls_blocked", store=self._store, why=why)
         self._blocked = why

@@ -157,7 +157,7 @@ class Sessions:
     def visitor(self, secret: str, now: float, *, person: bool = True) -> Visitor | None:
         """Return whose session it is; None where it is unknown or over.
 
-        `person` says that somebody asked; otherwise the idle time goes on.
+        `person` says that somebody asked; otherwise the idle time continues.
         """
         key = _known_as(secret)
         session = self._open.get(key)
@@ -408,7 +408,7 @@ class Authenticator:
         self._sessions.end(request.cookies.get(COOKIE, ""))
 
     def browser(self, request: web.Request) -> str:
-        """Return what tells one browser from another, for what each may have one of."""
+        """Return what identifies a browser, for what each may have one of."""
         text = request.cookies.get(COOKIE, "") or request.headers.get("User-Agent", "")
         return hashlib.sha256(text.encode("utf-8", "surrogateescape")).hexdigest()
 

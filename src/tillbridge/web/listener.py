@@ -94,7 +94,7 @@ class StatusListener:
 
     `token` is what commands of this user have. `merchant` is None where another port serves
     redirect_uri. `on_change` is given whom to call whenever something may look different. While the
-    bridge `is_parting`, since another run takes over, no connection is kept.
+    bridge `is_parting`, since another run takes over, no connection stays open.
     """
 
     def __init__(
@@ -369,7 +369,7 @@ def reached_at(address: str) -> str:
 
 @contextlib.contextmanager
 def announced(data_dir: Path, *, url: str, token: str) -> Iterator[None]:
-    """Tell commands where to ask while the body runs: a file that only this user can read."""
+    """Announce the address to commands while the body runs: a file only this user can read."""
     path = data_dir / CONTROL_FILE
     try:
         fresh = path.with_name(f".{path.name}.new")

@@ -1,6 +1,6 @@
-"""Live updates by server-sent events: a browser hears that something has changed, and looks again.
+"""Live updates by server-sent events: a browser is notified of a change, and reloads.
 
-Only transitions are told: while nothing is committed to the ledger, a stream costs a comment every
+Only transitions are sent: while nothing is committed to the ledger, a stream costs a comment every
 15 seconds. Streams are bounded in number, and end at once when the bridge does.
 """
 
@@ -11,14 +11,14 @@ from collections.abc import Callable
 from aiohttp import web
 
 _BEAT_S = 15.0
-_GATHER_S = 0.3  # what happens together is told once
+_GATHER_S = 0.3  # what happens together is sent once
 _SLOW_S = 10.0  # a browser that takes longer to read a line is gone
 _MOST = 24
 _MOST_EACH = 4  # of one browser; its own limit is six connections
 
 
 class LiveHub:
-    """Tells every open stream of each change. Used from the event loop."""
+    """Notifies every open stream of each change. Used from the event loop."""
 
     def __init__(self, *, beat_s: float = _BEAT_S) -> None:
         self._beat_s = beat_s
@@ -52,7 +52,7 @@ class LiveHub:
         full = self.streams >= _MOST
         mine = sum(each == browser for each, _request in self._streams)
         if self._closed or full or mine >= _MOST_EACH:
-            # 204 tells EventSource to stop asking: the page then refreshes itself now and then.
+            # 204 makes EventSource stop asking: the page then refreshes itself now and then.
             return web.Response(status=204)
         entry = (browser, request)
         self._streams.append(entry)

@@ -41,7 +41,7 @@ class _Process(ProcessCollector):
 
 @cache  # each look at the clocks tells a little another moment, and would pass for a restart
 def _booted_at() -> float:
-    """Return when this machine was started (Unix time, s); OSError where none can tell."""
+    """Return when this machine was started (Unix time, s); OSError if that is unknown."""
     if sys.platform == "linux":
         return time.time() - time.clock_gettime(time.CLOCK_BOOTTIME)
     raise OSError

@@ -189,7 +189,7 @@ def _cell(cell: Cell) -> str:
         return ""
     if not isinstance(cell, str):
         return str(cell)
-    # Breaks and other control characters become spaces: a line that begins anew is a new cell to
+    # Breaks and other control characters become spaces: a line that starts is a new cell to
     # some, and what stands before a sign must not hide it.
     line = "".join(c if c.isprintable() or c == "\u3000" else " " for c in cell).strip()
     bare = line.lstrip("\"'` \u00a0\u3000\ufeff;,")

@@ -53,7 +53,7 @@ _FEES = {"delivery_fee": 290, "tip": 150, "discount": 60}
 
 
 def writes_what_was_ordered(subject: Subject) -> str:
-    """Write orders that differ in everything: each ticket has what was ordered, and no more."""
+    """Write orders that differ in everything: each ticket has exactly what was ordered."""
     with subject.till() as rig:
         menu = _menu_to_order(rig)
         pos = writer(rig.open())

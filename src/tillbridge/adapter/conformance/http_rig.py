@@ -113,7 +113,7 @@ class HttpRig(Rig):
         return answer
 
     def _answered(self, request: HttpRequest) -> tuple[int, object] | None:
-        """Return the answer; None where the rig fails, of which the check tells."""
+        """Return the answer; None if the rig fails, which the check reports."""
         try:
             with self.lock:
                 return self.answer(request)

@@ -340,7 +340,7 @@ def reports_sold_out_items(subject: Subject) -> str:
 
 
 def reports_until_when(subject: Subject) -> str:
-    """Sell out an item for some hours: it is told until when, wherever this machine stands."""
+    """Sell out an item for some hours: its end is reported, whatever this machine's time zone."""
     with time_zone_of_kathmandu(), subject.till() as rig:
         sold = rig.sell(plain_items(), "EUR")
         gone = sold[1].external_id

@@ -86,7 +86,7 @@ def probes_without_side_effects(subject: Subject) -> str:
 
 
 def goes_offline_and_comes_back(subject: Subject) -> str:
-    """Take the till away and bring it back: told so, nothing written, and well again by itself."""
+    """Disconnect and reconnect the till: this is reported, nothing is written, and it recovers."""
     with subject.till() as rig:
         sold = items_to_order(rig, plain_items(2))
         pos = rig.open()
@@ -169,7 +169,7 @@ def _believes_no_silence(rig: Rig, pos: object, order: Order) -> None:
 
 
 def returns_updates_until_handled(subject: Subject) -> str:
-    """Tell news out of order, twice and of strangers: it is told in its order until handled."""
+    """Report updates out of order, twice and of unknown orders: each is returned until handled."""
     with subject.till() as rig:
         sold = items_to_order(rig, plain_items(1))
         pos = rig.open()

@@ -1,6 +1,6 @@
 """The conformance suite: every check in the order in which a vendor meets them, and the levels.
 
-Levels are kept as data: `quality.toml` beside an adapter says what it reaches, and is checked. A
+Levels are data: `quality.toml` beside an adapter declares what it reaches, and is checked. A
 rule is `"done"`, or exempt with a reason; a level is reached when all its rules, and those of the
 levels below, are one or the other.
 """

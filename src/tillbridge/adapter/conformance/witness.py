@@ -32,7 +32,7 @@ _OWN = str(Path(__file__).parents[2])
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """A line of the vendor's code. `in_rig` tells it from the adapter's."""
+    """A line of the vendor's code. `in_rig`: it is the rig's, not the adapter's."""
 
     file: str
     line: int
@@ -131,7 +131,7 @@ class Witness:
 
     def collect_secrets(self, rig: Rig) -> None:
         """Find out what must not be shown: the secrets among the options of this till."""
-        with contextlib.suppress(Exception):  # the check itself tells of options that are wrong
+        with contextlib.suppress(Exception):  # the check itself reports wrong options
             given = dict(rig.options())
             model = rig.adapter.options.model_validate(given)
             for option, value in _secrets_of({**given, **dict(model)}, rig.folder):
@@ -168,7 +168,7 @@ class Witness:
 
     @contextmanager
     def listening(self) -> Iterator[None]:
-        """Hear what is printed and logged; what is printed goes to stderr, for the report."""
+        """Capture what is printed and logged; what is printed goes to stderr, for the report."""
         self.leaks.clear()
         self.pos, self.refused = None, ""
         json_rows.on_refused.append(self.row_refused)
@@ -258,7 +258,7 @@ def traceback_in(stderr: str, program: Iterable[Path]) -> tuple[str, str]:
             block.append((f"{named[1]}:{named[2]}", at))
     if not block:
         return "", "\n".join(lines[-_MOST_LINES:])
-    # Python alone tells the innermost line last, and what went wrong after it.
+    # Only Python prints the innermost line last, and the error after it.
     is_python = ".py:" in block[0][0]
     place, at = block[0 if is_python else -1]
     return place, "\n".join(lines[at if is_python else max(0, at - 1) :][:_MOST_LINES])

@@ -333,7 +333,7 @@ def _refused(
 def _take_up(pos: WritesTickets, order: Order) -> None:
     """Do what the bridge does after a crash: ask, and write where there is surely nothing.
 
-    Where nobody can tell, it is written again with a mark, if the adapter has marks.
+    If that cannot be known, it is written again with a mark, if the adapter has marks.
     """
     try:
         found = pos.find_ticket(order.id)

@@ -86,7 +86,7 @@ async def _not_running(subject: Subject) -> Finding:
 
 
 def lag_verdict(lag_s: float, waiting: int, waited_s: float) -> Finding:
-    """Return what a running bridge tells of itself; `waiting` orders are not in the till yet."""
+    """Return what a running bridge reports of itself; `waiting` orders are not in the till yet."""
     details = {"lag_ms": round(lag_s * 1000), "waiting": waiting, "oldest_s": round(waited_s)}
     if lag_s > _SLOW_LOOP_S:
         return warning(
@@ -292,7 +292,7 @@ async def check_service_manager(subject: Subject) -> Finding:
 
 
 def manager_verdict(environment: Mapping[str, str], *, running: bool) -> Finding:
-    """Return what the environment of the daemon tells of its manager."""
+    """Return what the environment of the daemon shows of its manager."""
     if not running:
         return skipped(_("Not checked: the bridge is not running."))
     if "INVOCATION_ID" not in environment and "NOTIFY_SOCKET" not in environment:

@@ -22,7 +22,7 @@ CLOCK_WRONG = "clock.wrong"
 class Asked:
     """What came of asking the service: does it answer, and how far is our clock off (seconds)?
 
-    `skew_s` is positive where ours is behind, None where nobody can tell.
+    `skew_s` is positive if ours is behind, None if that is unknown.
     """
 
     answers: bool
@@ -130,7 +130,7 @@ def clock_problems(off_s: float) -> list[Found]:
 
 
 async def _timed(seen: Exchange, url: str, names: Resolve) -> Exchange:
-    """Return an answer that tells the time."""
+    """Return an answer with a date."""
     if seen.trouble != "tls":
         return seen
     # A wrong clock is why certificates look wrong: its time is asked without trust, since nothing

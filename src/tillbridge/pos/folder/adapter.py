@@ -94,7 +94,7 @@ def _make_own(folder: Path, base_dir: Path) -> None:
     it would take orders that no till ever reads.
     """
     if folder.resolve().is_relative_to(base_dir.resolve()):
-        with contextlib.suppress(OSError):  # health tells that it is not there
+        with contextlib.suppress(OSError):  # health reports that it is missing
             folder.mkdir(parents=True, exist_ok=True)
 
 

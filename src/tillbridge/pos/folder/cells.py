@@ -37,7 +37,7 @@ class BrokenRow(BadCell):
 
 
 class DoubtfulCell(BadCell):
-    """A price that people read in two ways; the file's other prices may tell."""
+    """A price that can be read in two ways; the file's other prices may decide."""
 
 
 class DuplicateId(BadCell):

@@ -9,7 +9,7 @@ order, each step durable before the next:
 2. `<name>.sent`   an empty mark: from now on it is decided that the file goes out
 3. `<name>.ready` is renamed to where the till sees it
 
-Whenever the program dies, what it finds afterwards tells what happened:
+Whenever the program dies, the files show afterwards what happened:
 
 | `.sent` | `.ready` | the file                                                  |
 |---------|----------|-----------------------------------------------------------|
@@ -56,7 +56,7 @@ class OrderFiles:
         return Ticket(f"{stem}.json") if self.orders.holds(stem) else None
 
     def cancel_ticket(self, order: Order, key: str, reason: str) -> None:
-        """Tell the till, once, that a written order is off. Raises PosOffline."""
+        """Cancel a written order at the till, once. Raises PosOffline."""
         stem = safe_stem(key)
         if not self.orders.holds(stem):
             return

@@ -298,7 +298,7 @@ class _KnownItems:
         self.unseen = set(fingerprints)
 
     def on_menu(self, members: Mapping[str, Any] | None) -> IsKnown | None:
-        """Return what tells known items, None on a menu that does not tell its id (yet)."""
+        """Return the function that recognises known items; None while the menu's id is unknown."""
         menu_id = FLAT_MENU_ID if members is None else _id_if_any(members)
         if not menu_id:
             return None

@@ -91,7 +91,7 @@ class PlainTable:
             else:
                 builder.add(number, fields, fingerprint)
         if builder.doubtful and written is None:
-            # Most files have no price that can be read in two ways; where one has, the others tell.
+            # Most files have no price that can be read in two ways; if one has, the others decide.
             return self._read(table, known, add_ons, table.written("price"))
         read = builder.catalogue(self._options.menu_name)
         name, passed = table.path.name, table.passed

@@ -5,7 +5,7 @@ empty raises `ExportUnreadable` with `passing`, for it is surely being written. 
 wrong by itself is none of this module's business.
 
 An export of 200,000 rows passes through here whenever the till writes it, and nearly always only
-a few rows are new. So rows are told apart by fingerprint where they are read, and nothing is
+a few rows are new. So rows are compared by fingerprint where they are read, and nothing is
 stored of those that are known.
 """
 
@@ -38,7 +38,7 @@ from tillbridge.pos.folder.mapping import no_column
 T = TypeVar("T")
 
 _DELIMITERS = ",;\t|"
-_HINT = "sep="  # the first line by which a spreadsheet tells its delimiter
+_HINT = "sep="  # the first line with which a spreadsheet declares its delimiter
 # Stands after the last line. A quote left open swallows it, which is how one is noticed.
 _END = "\x00end of file\x00"
 _BLOCK_BYTES = 1 << 20
@@ -233,7 +233,7 @@ class Table:
 
 
 def read_table(source: TableSource, consume: Callable[[Table], T]) -> T:
-    """Return what `consume` makes of the table; it may be called twice, and must then begin anew.
+    """Return what `consume` makes of the table; it may be called twice, and must then start over.
 
     Raises ExportUnreadable: the file cannot be read now, or is not the table wanted.
     """

@@ -152,7 +152,7 @@ class UnitMaker:
         here = [each for each in group if self._counts(each, _inherited(each, first))]
         if not here:
             return []
-        # Rows with neither price nor size say no more than another picture of the item.
+        # Rows with neither price nor size only add another picture of the item.
         sizes = [each for each in here if each.text("price") or self._size(each) or each.bad]
         sizes = sizes or here[:1]
         about = {

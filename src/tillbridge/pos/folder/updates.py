@@ -69,7 +69,7 @@ class UpdateFiles:
         for file in found:
             try:
                 update = _parse(file.name, self._content(file))
-            except OSError:  # gone again, or still held by the till: the next look will tell
+            except OSError:  # gone again, or still held by the till: the next look will show
                 continue
             except ValueError as failure:
                 self._distrust(file, str(failure))

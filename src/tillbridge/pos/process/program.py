@@ -190,12 +190,12 @@ class ProgramSupervisor:
                 raise NotAnswered(text) from None
 
     def kill(self) -> None:
-        """End the program as a crash would, and start it no more. For tests of adapters."""
+        """End the program as a crash would, and do not restart it. For tests of adapters."""
         if (child := self._stop()) is not None:
             child.kill(_("a test stopped it"))
 
     def close(self) -> None:
-        """Ask it to end, end it where it does not within its time, and start it no more."""
+        """Ask it to end, end it if it does not in time, and do not restart it."""
         if (child := self._stop()) is not None:
             child.ask_to_end()
             self._thread.join(_GOODBYE_S)
@@ -204,7 +204,7 @@ class ProgramSupervisor:
                 self._thread.join(_EVEN_SO_S)
 
     def _stop(self) -> "_Child | None":
-        """Start it no more, and return what runs."""
+        """Do not restart it any more; return what runs."""
         with self._state:
             self._closed = True
             self._state.notify_all()

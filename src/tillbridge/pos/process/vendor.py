@@ -65,7 +65,7 @@ class RigHello(Message):
 
 
 class SellParams(Message):
-    """Sell just these items; the answer tells what a right adapter reads."""
+    """Sell exactly these items; the answer is what a correct adapter reads."""
 
     items: tuple[Item, ...]
     currency: str
@@ -86,13 +86,13 @@ class ItemParams(Message):
 
 
 class TablesParams(Message):
-    """Have just these tables; the answer tells what a right adapter reads."""
+    """Have exactly these tables; the answer is what a correct adapter reads."""
 
     tables: tuple[Table, ...]
 
 
 class UpdateParams(Message):
-    """Say how an order goes on."""
+    """Report the progress of an order."""
 
     order_id: str
     status: TicketStatus
@@ -131,7 +131,7 @@ class RigTablesResult(Message):
 
 
 class SellMenuParams(Message):
-    """Sell just this menu; the answer tells what a right adapter reads."""
+    """Sell exactly this menu; the answer is what a correct adapter reads."""
 
     menu: CatalogueResult
     currency: str
@@ -176,7 +176,7 @@ class RigTicketResult(Message):
     order: dict[str, Any] | None = None
 
     def value(self) -> RigTicket:
-        """Return it as the checks have it; rigs written before tell ids and quantities only."""
+        """Return it as the checks have it; older rigs have ids and quantities only."""
         if self.order is not None:
             return RigTicket.of(self.order, cancelled=self.cancelled)
         told = self.model_fields_set & {"note", "order_type", "total", "tax"}
@@ -341,7 +341,7 @@ class ProcessRig(Rig):
         reason: RejectReason | None = None,
         external_ids: Sequence[str] = (),
     ) -> None:
-        """Ask the rig to tell news."""
+        """Ask the rig to report an update."""
         self._ask(
             "tell",
             order_id=order_id,

@@ -281,7 +281,7 @@ def record(source: Source, folder: Path) -> Recorded:
     contents = {place: _content(path) for path, place in edges.files.items()}
     for place, content in contents.items():
         redactor.scan_file(place.name, content)
-    # Each address has one that stands for it in a case: a host's name tells a lot.
+    # Each address has one that stands for it in a case: a host's name reveals a lot.
     named = {
         origin: f"http://till{number}.example.net" for number, origin in enumerate(edges.origins, 1)
     }

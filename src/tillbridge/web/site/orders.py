@@ -222,7 +222,7 @@ async def _fill_one(visit: Visit) -> Filled:
         "store_name": await visit.store_name(order["store"]),
         "then": _then,
         "size_of": _size_of,
-        # Of an order from before the ledger's menu nothing is said.
+        # Nothing is known of an order from before the ledger's menu.
         "menu_known": any(line["menu"] for line in (ordered["lines"] if ordered else ()))
         or any(each["event"] == "order.check_found" for each in order["life"]),
         "is_ticket_number": is_ticket_number,

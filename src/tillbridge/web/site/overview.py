@@ -17,7 +17,7 @@ from tillbridge.status.views import ProblemView
 from tillbridge.web.site.book import Done, Filled, Page, Question, Visit, performs, subject
 from tillbridge.web.site.store import blocks
 
-# The page that tells more and its link, by the code or its beginning (the longest counts).
+# The page with more about it and its link, by the code or its beginning (the longest counts).
 PAGES: Mapping[str, tuple[str, str]] = {
     "adapter.": ("/diagnostics/logs", N_("Read the log")),
     "bridge.not_set_up": ("/setup", N_("Set up")),
@@ -59,7 +59,7 @@ def remedies_of(problem: ProblemView) -> list[Remedy]:
 
 
 def page_of(problem: ProblemView) -> Remedy | None:
-    """Return the page that tells more about a problem; None where there is none."""
+    """Return the page with more about a problem; None if there is none."""
     code = str(problem["code"])
     found = max((each for each in PAGES if code.startswith(each)), key=len, default=None)
     if found is None or (found == "export." and problem["subject"] != "menu"):

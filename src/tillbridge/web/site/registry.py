@@ -34,7 +34,7 @@ EVERYTHING = (
     *setup.SUBJECT,
     *help_pages.SUBJECT,
 )
-# What there is of them before there is a store; "/" then leads to set-up.
+# Those available before there is a store; "/" then leads to set-up.
 BEFORE_SETUP = (*setup.SUBJECT, *diagnostics.REACH, *help_pages.SUBJECT)
 
 # Shown in this order; a line whose page is not there yet is left out.

@@ -230,7 +230,7 @@ NextStep = tuple[str, str, str, bool]
 
 
 def steps_of(found: Sequence[Mapping[str, Any]]) -> list[NextStep]:
-    """Return the steps that `config.show` tells of as they are shown."""
+    """Return the steps of `config.show` as they are shown."""
     return [(*_STEPS[each["name"]], each["done"]) for each in found]
 
 

@@ -1,6 +1,6 @@
 """Set-up: from nothing to the first order, each step tested before the next opens.
 
-The form of a step is sent to an action that tests it; what was tested is kept, and at the end one
+The form of a step is sent to an action that tests it; what was tested is stored, and at the end one
 action shows what changes in bridge.toml and writes it. Everything works without a script.
 """
 

@@ -159,7 +159,7 @@ class Site:
             question=question,
             here=path_of(what.path, visit.params),
             cancel=came_from or path_of(what.back, visit.params),
-            # Who is setting up goes on there.
+            # Whoever is setting up continues there.
             back=came_from if came_from.partition("?")[0] == "/setup" else "",
         )
 
