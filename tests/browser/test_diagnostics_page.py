@@ -46,7 +46,7 @@ async def test_an_examination_tells_what_is_wrong_and_what_to_do(
     await page.get_by_role("link", name="Diagnostics", exact=True).click()
     await expect(page.locator("#report")).to_contain_text("No checks yet")
     await page.get_by_role("button", name="Run diagnostics").click()
-    await expect(page.locator("#report h2").first).to_have_text("1 link is broken.")
+    await expect(page.locator("#report h2").first).to_have_text("1 check failed.")
     await expect(page.locator("#report li")).to_have_count(5)
     broken = page.locator("#report li.bad")
     await expect(broken).to_contain_text("Failed")
@@ -69,7 +69,7 @@ async def test_results_appear_while_the_rest_is_still_looked_at(
     await expect(page.locator("#report")).to_contain_text("2 of 4 checks done")
     told.report = done  # nothing is written to the ledger, so no event tells of it
     await expect(page.locator("#report li")).to_have_count(5)
-    await expect(page.locator("#report h2").first).to_have_text("1 link is broken.")
+    await expect(page.locator("#report h2").first).to_have_text("1 check failed.")
     await page.close()
 
 

@@ -46,7 +46,7 @@ COLOURS = {"runOnly": ["color-contrast", "link-in-text-block"]}
 
 async def declined(_query: object) -> CallbackAnswer:
     """Answer the page that a merchant sees after consent."""
-    return CallbackAnswer(ok=False, text="The merchant declined.", fix="Connect again.")
+    return CallbackAnswer(ok=False, text="The sign-in was declined.", fix="Connect again.")
 
 
 @asynccontextmanager

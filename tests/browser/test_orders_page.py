@@ -73,7 +73,7 @@ async def test_a_long_list_has_pages(browser: Browser, harness: PageHarness) -> 
     ]
     page = await browser.new_page()
     await page.goto(harness.url + "/orders?q=n-")
-    await page.get_by_role("link", name="Further").click()
+    await page.get_by_role("link", name="Next").click()
     await expect(page.locator("#orders")).to_contain_text("page 2 of 3, 120 in all")
     await expect(page.locator("#orders tbody tr").first).to_contain_text("N-50")
     await expect(page.get_by_label("Search")).to_have_value("n-")

@@ -156,6 +156,9 @@ async def test_from_nothing_to_the_first_order_in_the_till(
         return
 
     assert len(list((fresh.folder / "sample-till/orders").glob("*.json"))) == 1
+    await page.locator("#practice").get_by_role("button", name="Place a test order").click()
+    await expect(page).to_have_url(re.compile("/orders$"))
+    await expect(page.locator("#orders tbody tr")).to_have_count(2)
     text = fresh.bridge.config.read_text("utf-8")
     assert "# Written by hand before anything was set up." in text
     assert tomllib.loads(text)["stores"]["main"]["store_id"] == "st_main"

@@ -335,7 +335,7 @@ async def test_who_has_a_port_is_named(tmp_path: Path) -> None:
             "kill 12",
         ),
         (["/usr/sbin/nginx", "-g", "daemon off;"], "nginx, process 12 (nginx daemon off;)", "12"),
-        (None, "a program of the user root", "Let that user stop it"),
+        (None, "a program of the user root", "Ask that user to stop it"),
     ],
 )
 def test_a_program_that_has_a_port_is_described(

@@ -22,7 +22,7 @@ _READ = {"title", "placeholder", "alt", "aria-label", "data-label"}
 _WORD = re.compile(r"[A-Za-z]{3}")
 # What the samples hold, and names: of the program, of formats, of papers, of events, of times.
 _VALUES = re.compile(
-    r"H ?ARMLESS2?|P-1|Cola|Water|Drinks|Kitchen|1 link is broken|Connect again"
+    r"H ?ARMLESS2?|P-1|Cola|Water|Drinks|Kitchen|1 check failed\.|Connect again"
     r"|The bridge is running|3 GB are free|It is made anew|are free:|price(?= 4)|Title|Meaning"
     r"|Look at|Type|By itself|\.host,|anna|Harbour|Pizza|ledger-\d\.db|\(\d+ Tage\)"
     r"|Cause|Whole|preparing|ready|tillbridge|JSON|HTTP|main|hall|folder|A4Letter|EUR|USD|Gastronomy"

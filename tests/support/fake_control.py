@@ -749,6 +749,7 @@ class FakeControl:
         self.fleet = FakeFleet(self._told)
         self.asked: list[tuple[object, ...]] = []
         self.failure: Exception | None = None
+        self.practice = False
         self.facts = BridgeFacts(
             version="1.2.3",
             running=True,
@@ -787,7 +788,9 @@ class FakeControl:
         }
 
     async def overview(self) -> Overview:
-        return overview(await self.status(), self.facts, self.day, self.now_ms)
+        return overview(
+            await self.status(), self.facts, self.day, self.now_ms, practice=self.practice
+        )
 
     async def connect(
         self, store: str, *, reintegrate: bool, store_id: str = "", email: str = ""

@@ -103,6 +103,7 @@ def busy(control: FakeControl, text: str = PLANT) -> None:
     fill_diagnostics(control, text)
     fill_audit(control, text)
     fill_community(control, text)
+    fill_fleet(control, text)
     control.setup.shown = everything_open(text)
     full_settings(control.settings, text)
     control.menu.planned |= {"kind": "full", "held": [text], "lines": [text, text]}
@@ -447,7 +448,19 @@ def crowded(control: FakeControl, text: str = PLANT) -> None:
         OpenProblem(code, "main", text, now - place * _MINUTE, {"detail": text, "order": text})
         for place, code in enumerate(PROBLEMS)
     ]
-    control.facts = replace(control.facts, problems=tuple(problems))
+    names = ("main", *(f"store-{number}" for number in range(2, 7)))
+    known = control.facts.stores
+    control.facts = replace(
+        control.facts,
+        problems=tuple(problems),
+        adapters=dict.fromkeys(names, "folder"),
+        stores={
+            **dict.fromkeys(names, known["main"]),
+            "communities/hall": known["communities/hall"],
+        },
+        figures=dict.fromkeys(names, control.facts.figures["main"]),
+    )
+    control.practice = True
     control.day.waiting[:] = [
         WaitingOrder("main", f"ord_{number}", f"{text} {number}", now - _MINUTE, 2, text)
         for number in range(50)
@@ -520,7 +533,7 @@ def fill_diagnostics(control: FakeControl, text: str = PLANT) -> None:
     told.report = {
         "ok": False,
         "level": "failed",
-        "text": "1 link is broken.",
+        "text": "1 check failed.",
         "counts": {"ok": 2, "warning": 1, "failed": 1, "skipped": 1},
         "results": [
             _result("bridge", "", "ok", "The bridge is running."),
@@ -589,6 +602,21 @@ def fill_community(control: FakeControl, text: str = PLANT) -> None:
             "children": [part, {**part, "store": None, "told": None, "store_name": text}],
         }
         for number in ("P-1", text)
+    ]
+
+
+def fill_fleet(control: FakeControl, text: str = PLANT) -> None:
+    """Reports of four bridges: one that does not work, a stranger's, none, and one that is well."""
+    usual = {"age_s": 20.0, "version": "1.2.3", "problems": (), "stores": 2, "waiting": 0}
+    usual |= {"orders_today": 42, "revenue_today": {"EUR": 98_050}, "text": text}
+    silent = {"age_s": None, "stores": None, "waiting": None, "orders_today": None}
+    silent |= {"revenue_today": None}
+    control.fleet.is_set_up = True
+    control.fleet.rows = [
+        {**usual, "bridge": text, "level": "down", "problems": (text, text), "waiting": 3},
+        {**usual, **silent, "bridge": "harbour", "level": "untrusted"},
+        {**usual, **silent, "bridge": "airport", "level": "silent"},
+        {**usual, "bridge": "corner", "level": "ok"},
     ]
 
 

@@ -139,7 +139,7 @@ def tell_one_evening(control: FakeControl) -> None:
         {
             **each,
             "text": each["text"].replace(
-                "A-104", "anna" if "asked" in each["text"] else "no paper"
+                "A-104", "anna" if "tried" in each["text"] else "no paper"
             ),
         }
         for each in control.orders.whole["life"]

@@ -71,14 +71,14 @@ def shaken(issuer: str, days: float = 60, **more: object) -> tls.Handshake:
             shaken("FortiGate CA"),
             "service",
             "warning",
-            "opens the encryption",
+            "intercepts the connection",
             "exception for ordering",
         ),
         (
             shaken("Fortinet, FGT60", trusted=False, refusal="self-signed certificate in chain"),
             "service",
             "failed",
-            "opens the encryption",
+            "intercepts the connection",
             "exception for ordering.example.com",
         ),
         (

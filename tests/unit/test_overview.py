@@ -57,7 +57,7 @@ def links(answer: dict) -> dict[str, dict]:
     ("code", "why"),
     [
         ("ledger.unwritable", "the database cannot be written"),
-        ("integration.missing", "the store is not integrated with this bridge"),
+        ("integration.missing", "the store is not connected to this bridge"),
         ("bridge.stopped", "the bridge is not running"),
     ],
 )

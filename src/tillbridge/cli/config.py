@@ -184,7 +184,7 @@ def _show_steps(answer: Answer, _given: Arguments) -> Lines:
 def show_steps(context: typer.Context) -> Answer:
     """Show the steps of the set-up, which are done, and the page's address.
 
-    Ends with 0 when everything is set up, else with 1.
+    Exit code: 0 everything is set up, 1 it is not.
 
     Example: tillbridge setup show
     """

@@ -281,7 +281,7 @@ def _of_another_user(uid: int) -> Holder:
         text, fix = _("the installed bridge"), _("Stop it with sudo systemctl stop tillbridge")
         return Holder(0, text, fix)
     text = _("a program of the user {user}").format(user=user)
-    return Holder(0, text, _("Let that user stop it"))
+    return Holder(0, text, _("Ask that user to stop it"))
 
 
 def _described(folder: Path) -> Holder:

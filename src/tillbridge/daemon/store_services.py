@@ -187,7 +187,7 @@ class StoreServices:
         steps: dict[str, Step] = {
             "orders": self.orders.run,
             "catalogue": self.menu.run,
-            "noticing": self._watch.run,
+            "file_watch": self._watch.run,
         }
         running = self.context.supervisor.tasks(steps)
         workers = [self.pos_pause.worker, self.store_status.worker, self.taxes.worker]

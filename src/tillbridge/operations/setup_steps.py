@@ -32,7 +32,10 @@ async def service(work: Work, base_url: str = "", *, practice: bool = False) -> 
         if other := await reached_below(url):
             text = _("Nothing answers at {url}, but the ordering service answers at {other}.")
             answer = _answer(found)
-            text, fix = text.format(url=url, other=other), _("It is filled in here: test it.")
+            text, fix = (
+                text.format(url=url, other=other),
+                _("It is filled in below: press Test the address."),
+            )
             return {**answer, "text": text, "fix": fix, "offered": other}
         return _answer(found)
     draft = draft.passed("service", found.text, base_url=url)

@@ -42,6 +42,9 @@ async def status(bridge: "Bridge") -> "StatusDocument":
 @operation("status.overview", role=Role.LOOK, reads=True, before_setup=True)
 async def overview(bridge: "Bridge") -> "Overview":
     """Return the status document with the chain, the day and what waits."""
+    from urllib.parse import urlsplit
+
+    from tillbridge.config import is_loopback
     from tillbridge.ledger.day import read_day
     from tillbridge.status.document import document
     from tillbridge.status.overview import overview
@@ -49,7 +52,8 @@ async def overview(bridge: "Bridge") -> "Overview":
     now = bridge.clock.now_ms()
     facts = await _facts(bridge)
     day = await bridge.ledger.read(read_day, now)
-    return overview(document(facts, now), facts, day, now)
+    practice = is_loopback(urlsplit(bridge.settings.service.base_url).hostname or "")
+    return overview(document(facts, now), facts, day, now, practice=practice)
 
 
 @operation("status.measures", role=Role.LOOK, reads=True, before_setup=True)

@@ -50,7 +50,7 @@ async def accepted_tables(_bridge: "Bridge", store: Store) -> Answer:
 
 @operation("tables.plan", role=Role.LOOK, reads=True, command="tables plan")
 async def plan(_bridge: "Bridge", store: Store) -> "TablesPlanView":
-    """Show what would be pushed now, as a difference; nothing is pushed.
+    """Show what would change in the floor plan; nothing is sent.
 
     Example: tillbridge tables plan main
     """
@@ -82,7 +82,7 @@ async def push(_bridge: "Bridge", store: ConnectedStore) -> Answer:
 async def approve(bridge: "Bridge", store: Store) -> Answer:
     """Publish the floor plan update that is on hold.
 
-    Only that very change: if the export changes meanwhile, it is looked at anew.
+    Only this update: if the till's tables change meanwhile, the new update is checked again.
 
     Example: tillbridge tables approve main
     """

@@ -148,7 +148,7 @@ _DELIVERIES: Mapping[str, Button] = {
 _CONSENT: Mapping[str, Button] = {
     "revoke": Button(
         "Revoke consent",
-        "Within a minute the bridge's page says that the merchant has withdrawn the consent. "
+        "Within a minute the bridge's page says that the access was withdrawn. "
         'Orders still reach the till. "Connect the store" on that page mends it; "Put everything '
         'right" does not.',
         lambda sandbox: sandbox.tokens.revoke(),

@@ -97,7 +97,7 @@ class StoreCalls(Calls):
         async def settle() -> bool:
             if await self._integrated(store_id):
                 raise Conflict(
-                    _("The store is integrated, but the answer with its secret was lost."),
+                    _("The store is connected, but the answer with its secret was lost."),
                     code=ALREADY_INTEGRATED,
                     status=409,
                     operation=operation,

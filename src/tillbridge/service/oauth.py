@@ -168,9 +168,9 @@ def _grant(answer: Answer) -> AccessGrant:
 def _consent_over(failure: ServiceError) -> ConsentLost:
     revoked = failure.code == CONSENT_REVOKED
     return ConsentLost(
-        _("The merchant has withdrawn the consent, or uninstalled the app.")
+        _("Access was withdrawn at the ordering service, or the app was uninstalled.")
         if revoked
-        else _("The merchant's consent has expired."),
+        else _("The sign-in at the ordering service has expired."),
         code=failure.code,
         status=failure.status,
         operation=failure.operation,
@@ -301,12 +301,12 @@ def signup_body(wanted: SignupRequest, *, redirect_uri: str, state: str) -> dict
 
 def _another_mapping(conflict: Conflict) -> Conflict:
     return Conflict(
-        _("The merchant with this e-mail address has other stores, but not this one."),
+        _("The account with this e-mail address has other stores, but not this one."),
         code=conflict.code,
         status=conflict.status,
         operation=conflict.operation,
         fix=_(
-            "Let the merchant sign in instead: tillbridge connect STORE --email EMAIL. Or sign "
+            "Sign in instead: tillbridge connect STORE --email EMAIL. Or sign "
             "up with another e-mail address."
         ),
     )

@@ -220,7 +220,7 @@ class StoreTokens(CachedToken):
         tokens = await self.tokens()
         if tokens is None:
             raise ConsentLost(
-                _("The merchant has not yet given this bridge access to the store."),
+                _("The owner has not yet given this bridge access to the store."),
                 code=CONSENT_MISSING,
             )
         if (lost := self._lost) is not None:

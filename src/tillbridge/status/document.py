@@ -54,9 +54,9 @@ _NOT_INTEGRATED = {"removed", "disabled", "pending", "not_integrated"}
 _NOTHING_ARRIVES: Mapping[str, str] = {
     "bridge.stopped": _("the bridge is not running"),
     "receiver.all_refused": _("the signature of every delivery is refused"),
-    "integration.missing": _("the store is not integrated with this bridge"),
-    "integration.disabled": _("the ordering service has disabled the integration"),
-    "integration.pending": _("the integration is not active yet"),
+    "integration.missing": _("the store is not connected to this bridge"),
+    "integration.disabled": _("the ordering service has disabled the store's connection"),
+    "integration.pending": _("the store's connection is not active yet"),
     "integration.secret_missing": _("the webhook secret is missing"),
     "ledger.unwritable": _("the database cannot be written"),
     "receiver.certificate_expired": _("the receiver's certificate has expired"),

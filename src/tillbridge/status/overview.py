@@ -121,17 +121,24 @@ class Charts(TypedDict):
 
 
 class Overview(StatusDocument):
-    """The status; the chain by store; `waiting` orders of `ledger.day`, and `why`."""
+    """The status; the chain by store; `waiting` orders of `ledger.day`, and `why`.
 
+    `practice`: orders come from a practice service.
+    """
+
+    practice: bool
     chain: dict[str, list[ChainLink]]
     waiting: list[dict[str, Any]]
     charts: Charts
 
 
-def overview(document: StatusDocument, facts: BridgeFacts, day: Day, now_ms: int) -> Overview:
+def overview(
+    document: StatusDocument, facts: BridgeFacts, day: Day, now_ms: int, *, practice: bool = False
+) -> Overview:
     """Return the overview of these facts."""
     return {
         **document,
+        "practice": practice,
         "chain": {
             name: _chain(name, store, document, facts, day)
             for name, store in document["stores"].items()

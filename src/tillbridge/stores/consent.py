@@ -130,9 +130,9 @@ class ConsentFlow:
         store = self._redeem(state)
         log.info("consent.declined", store=store)
         text = (
-            _("The merchant declined.")
+            _("The sign-in was declined.")
             if error == "access_denied"
-            else _("The ordering service did not ask the merchant for consent.")
+            else _("The ordering service did not ask for consent.")
         )
         return ConsentRefused(
             text, fix=_("Start again: tillbridge connect {store}").format(store=store)
@@ -351,7 +351,7 @@ class FormField:
 
 FIELDS = (
     FormField("store-name", _("Name of the store, as guests know it"), required=True),
-    FormField("email", _("E-mail of the merchant, who will sign in with it"), required=True),
+    FormField("email", _("E-mail that the owner will sign in with"), required=True),
     FormField("first-name", _("First name")),
     FormField("last-name", _("Last name")),
     FormField("phone", _("Business phone, with the country's code (+39 02 1234567)")),

@@ -162,7 +162,7 @@ class SeveralStores(BridgeError):
 
     def __init__(self, store: str, stores: Sequence[Store]) -> None:
         super().__init__(
-            _("The merchant has several stores: {listed}.").format(listed=_listed(stores)),
+            _("This account has several stores: {listed}.").format(listed=_listed(stores)),
             fix=_(
                 "Choose one: tillbridge connect {store} --store-id ID, or set store_id in "
                 "bridge.toml."
@@ -185,7 +185,7 @@ def choose_store(
             if store.store_id == wanted:
                 return store
         raise BridgeError(
-            _("The merchant has no store {wanted}. Choose from: {listed}.").format(
+            _("This account has no store {wanted}. Choose from: {listed}.").format(
                 wanted=wanted, listed=_listed(stores) or _("none")
             ),
             fix=_("Correct store_id in bridge.toml.")
@@ -194,8 +194,8 @@ def choose_store(
         )
     if not stores:
         raise BridgeError(
-            _("The merchant has no store yet."),
-            fix=_("Ask the merchant to create one at the ordering service, then run this again."),
+            _("This account has no store yet."),
+            fix=_("Create one at the ordering service, then run this again."),
         )
     if len(stores) > 1:
         raise SeveralStores(name, stores)

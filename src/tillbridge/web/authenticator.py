@@ -344,7 +344,7 @@ class Authenticator:
             return Denied(
                 403,
                 _(
-                    "This page was asked through a proxy or tunnel ({header}), and has no "
+                    "This page was requested through a proxy or tunnel ({header}), and has no "
                     "password. Set one: run `tillbridge password`, put its line into "
                     "[status_page.users]; or open the page on the "
                     "bridge's own machine. See docs/page.md."

@@ -26,7 +26,7 @@ def password_hash(password: str) -> str:
     if len(password) < SHORTEST:
         raise ConfigError(
             _("The password is too short."),
-            fix=_("Take at least {n} characters; several words are best.").format(n=SHORTEST),
+            fix=_("Use at least {n} characters; several words are best.").format(n=SHORTEST),
         )
     try:
         kdf = Argon2id(

@@ -148,7 +148,7 @@ def verdict(seen: Handshake, role: Role, now_ms: int) -> Finding:
         finding = warning if seen.trusted else failed
         return finding(
             _(
-                "A firewall or virus scanner opens the encryption to {host}: its certificate "
+                "A firewall or virus scanner intercepts the connection to {host}: its certificate "
                 "is signed by {issuer}."
             ).format(host=seen.host, issuer=issuer),
             _exception(seen.host, role),
@@ -167,7 +167,7 @@ def verdict(seen: Handshake, role: Role, now_ms: int) -> Finding:
         return failed(
             _(
                 "The certificate of {host} is not trusted ({detail}); it is signed by "
-                "{issuer}. A firewall or virus scanner probably opens the encryption."
+                "{issuer}. A firewall or virus scanner probably intercepts the connection."
             ).format(host=seen.host, detail=seen.refusal, issuer=issuer),
             _exception(seen.host, role),
             **details,
@@ -198,7 +198,7 @@ def _trusted(seen: Handshake, issuer: str, days: int, details: dict[str, object]
         return warning(
             _(
                 "The certificate of {host} is signed by {issuer}, not by a known public "
-                "authority: a firewall or virus scanner may open the encryption."
+                "authority: a firewall or virus scanner may intercept the connection."
             ).format(host=seen.host, issuer=issuer),
             _(
                 "If that is not intended, add an exception for {host} to the firewall or virus "

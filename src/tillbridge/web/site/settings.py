@@ -106,7 +106,7 @@ async def _ask_restore(visit: Visit) -> Question:
     when = clock_time(from_iso(held["at"]), visit.now_ms)
     orders, since = held["orders"], held["orders_since"]
     points = [
-        _("It holds {orders} of {stores}, and was written by version {version}.").format(
+        _("This backup has {orders} of {stores}, and was made by version {version}.").format(
             orders=ngettext("{n} order", "{n} orders", orders).format(n=number(orders)),
             stores=joined(", ", held["stores"]) or "?",
             version=held["version"] or "?",
@@ -133,7 +133,7 @@ async def _ask_restore(visit: Visit) -> Question:
         )
     points += [
         _("Settings and sign-ins stay as they are. The menu is sent again as a whole."),
-        _("The present database is kept, and stands in the list of backups afterwards."),
+        _("The present database is kept: you find it in the list of backups afterwards."),
         _("Orders that arrive meanwhile wait some seconds."),
     ]
     return Question(

@@ -54,7 +54,7 @@ _STEP_OF: Mapping[str, str] = {
 }
 _SIGNUP: Mapping[str, str] = {
     "store-name": _("Name of the store, as guests know it"),
-    "email": _("E-mail of the merchant, who will sign in with it"),
+    "email": _("E-mail that the owner will sign in with"),
     "first-name": _("First name"),
     "last-name": _("Last name"),
     "phone": _("Business phone, with the country's code"),
@@ -144,7 +144,7 @@ SUBJECT = subject(
         ask=Question(
             _("The bridge restarts with bridge.toml as it is now."),
             _("Restart"),
-            points=(_("Orders that come meanwhile wait some seconds."),),
+            points=(_("Orders that arrive meanwhile wait some seconds."),),
         ),
     ),
     performs("/setup/forget", _("Discard changes"), "setup.forget"),
