@@ -154,6 +154,7 @@ class StoreServices:
         menu.on_change(partial(_notify, of_menu))
         for folder in orders.update_folders():
             watch.subscribe_folder(folder, self.orders.updates_changed)
+            self.orders.updates_are_watched()
         if self.settings_flow is not None and (paths := self.settings_flow.files.paths()):
             watch.subscribe(paths, settle_ms, self.settings_flow.changed)
         return watch

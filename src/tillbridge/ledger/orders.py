@@ -189,6 +189,16 @@ def never_written_since(connection: Connection, store: str, since_ms: int) -> li
     )
 
 
+def was_never_written(row: OrderRow) -> bool:
+    """Return whether `never_written_since` is about such an order."""
+    return (
+        row.ticket is TicketState.REFUSED
+        and row.desired_state is OrderState.CANCELLED
+        and row.closed_at is not None
+        and row.attempts > 0
+    )
+
+
 def cancelled_among(connection: Connection, store: str, order_ids: Collection[str]) -> set[str]:
     """Return which of the orders are cancelled."""
     query = select(col(OrderRow.order_id)).where(among(col(OrderRow.order_id), order_ids))

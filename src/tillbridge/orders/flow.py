@@ -82,6 +82,7 @@ class OrdersFlow:
         # What happened since: the inbox, news of the POS, and the service that is back.
         self.deliveries_arrived = self.intake.deliveries_arrived
         self.updates_changed = self._updates.worker.wake
+        self.updates_are_watched = self._updates.is_woken_by_files
         self.pos_changed = self.presence.worker.wake
         self.service_back = self._notifier.service_back
         self.close = self._orders.close
@@ -122,6 +123,7 @@ class OrdersFlow:
         try:
             self._writer.update(change)
             self._notifier.update(change)
+            self._reconciler.update(change)
         except Exception as failure:  # noqa: BLE001 -- it is committed, whatever this is
             self._aside.failed(order_id, failure, order=order_id)
             self._redispatching.wake()

@@ -52,6 +52,7 @@ _NAMED = 12
 # How long a POS is asked for a ticket of a cancelled order that it did not have, and how often.
 _LATE_MS = 3600 * 1000
 _FIRST_LOOK_S = 30.0
+_READ_ALL_THE_SAME_S = 60.0
 
 
 class FailureLog:
@@ -108,18 +109,25 @@ class UpdateReader:
     ) -> None:
         self._orders = repository
         self._pos = context.pos.orders
-        self._every_s = context.settings.pos.poll_s
+        self._every_s = self._at_rest_s = context.settings.pos.poll_s
         self._presence = presence
         self.worker = Worker("updates", self._step, repository.supervisor, repository.clock)
         self._failures = FailureLog("pos.updates_failed", repository.store)
         self._aside = SetAside("updates", repository)  # by the key of the news
 
-    async def _step(self) -> float:
-        await self.read()
-        return self._every_s
+    def is_woken_by_files(self) -> None:
+        """Read by itself only now and then: whoever watches the folder wakes the worker."""
+        self._at_rest_s = max(self._every_s, _READ_ALL_THE_SAME_S)
 
-    async def read(self) -> None:
-        """Read and commit all there is; news at which this fails unexpectedly waits."""
+    async def _step(self) -> float:
+        return self._at_rest_s if await self.read() else self._every_s
+
+    async def read(self) -> bool:
+        """Read and commit all there is; news at which this fails unexpectedly waits.
+
+        Return whether nothing is left that has to be read again.
+        """
+        is_done = False
         with self._failures.reading():
             skip = self._aside.not_due()
             for update in await self._pos.read_updates():
@@ -137,6 +145,8 @@ class UpdateReader:
             bad = await self._pos.unreadable_updates()
             detail = [(each.place, {"detail": f"{each.place}: {each.text}"}) for each in bad]
             self._orders.report(_UNREADABLE, *(Found(_UNREADABLE, *each) for each in detail))
+            is_done = not bad and self._aside.due_in() is None
+        return is_done
 
     async def apply(self, update: TicketUpdate) -> None:
         """Commit a piece of news, and bring about what follows from it."""
@@ -220,14 +230,19 @@ class TicketReconciler:
         self._looks: dict[str, tuple[float, float]] = {}  # by order: when next, and how long after
         self._failures = FailureLog("tickets.not_compared", repository.store)
 
-    async def _step(self) -> float:
+    def update(self, change: state.Change) -> None:
+        """Begin to look for a ticket that may come late, if that follows from this change."""
+        if orders.was_never_written(change.after):
+            self.worker.wake()
+
+    async def _step(self) -> float | None:
         """Compare once, and mend what differs. A POS that does not answer is asked again later."""
         if self._presence.online:
             with self._failures.reading():
                 if self._pos.lists_tickets:
                     await self._compare()
-                else:
-                    await self._look_for_late()
+                elif not await self._look_for_late():
+                    return None  # until a change wakes it
         return self._every_s
 
     # -- a POS that lists its tickets
@@ -297,8 +312,11 @@ class TicketReconciler:
 
     # -- a POS that only finds them one by one
 
-    async def _look_for_late(self) -> None:
-        """Ask for tickets of cancelled orders that the POS did not have, less and less often."""
+    async def _look_for_late(self) -> bool:
+        """Ask for tickets of cancelled orders that the POS did not have, less and less often.
+
+        Return whether there are any.
+        """
         since_ms, now = self._orders.clock.now_ms() - _LATE_MS, self._orders.clock.monotonic()
         rows = await self._orders.read(orders.never_written_since, since_ms)
         self._looks = {
@@ -319,6 +337,7 @@ class TicketReconciler:
             failure = await self._cancel_ticket(row, ticket, _("the order is cancelled"))
             if failure is not None:
                 await self._left_in_pos(row, failure)
+        return bool(rows)
 
     async def _was_unknown(self, row: OrderRow) -> bool:
         """Return whether a write of the order ended without the POS saying how, then or since."""

@@ -233,7 +233,7 @@ class FileWatch:
     def subscribe_folder(self, folder: Path, on_change: Callable[[], None]) -> None:
         """Call `on_change` in the loop as soon as a file in `folder` came, went or changed.
 
-        Hidden files and sub-folders do not count.
+        It is called every `poll_s` seconds as well while a file is there. Hidden files and sub-folders do not count.
         """
         path = folder.absolute()
         self._watched.append(_Watched(path, on_change, None))
@@ -258,7 +258,7 @@ class FileWatch:
                 looks, folders, at_ns = await asyncio.wrap_future(
                     lane.submit(self._look_at_all, "watch")
                 )
-                missed = self._report(looks, at_ns) and polled
+                missed = self._report(looks, at_ns, polled=polled) and polled
                 if known_folders is not None and (missed or folders != known_folders):
                     self._events.renew()
                 known_folders = folders
@@ -277,13 +277,15 @@ class FileWatch:
         ]
         return looks, [_look(each).identity for each in self._folders], time.time_ns()
 
-    def _report(self, looks: Sequence[_Look], at_ns: int) -> bool:
+    def _report(self, looks: Sequence[_Look], at_ns: int, *, polled: bool) -> bool:
         """Report what is due; return whether an event should have hinted at something before."""
         now = time.monotonic()
         missed = False
         for each, look in zip(self._watched, looks, strict=True):
             if look == each.reported:
                 each.pending = None
+                if polled and look.names:
+                    each.on_change()
             elif each.settle_s is not None and look != each.pending:
                 ages_s = [(at_ns - changed_ns) / 1e9 for changed_ns in look.changed_ns]
                 missed = missed or all(age_s > _NOTICED_WITHIN_S for age_s in ages_s)
