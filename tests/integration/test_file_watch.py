@@ -208,6 +208,28 @@ async def test_a_folder_of_news_is_told_of_at_once(
         await told.again()
 
 
+async def test_a_folder_is_told_of_for_as_long_as_a_file_is_in_it(tmp_path: Path) -> None:
+    told, other = Told(), Told()
+    news = tmp_path / "news"
+    news.mkdir()
+    put(news / "a.json", "{}")
+
+    def subscribe(watch: FileWatch) -> None:
+        watch.subscribe_folder(news, told)
+        watch.subscribe([tmp_path / "other"], SETTLE_MS, other)
+
+    async with watching(subscribe, poll_s=0.05, events=False):
+        for _look in range(3):
+            await told.again()
+        (news / "a.json").unlink()
+        put(tmp_path / "other", "1")
+        await other.again()  # a look that found the folder empty was made, and reported
+        told.count = 0
+        put(tmp_path / "other", "2")
+        await other.again()
+    assert told.count == 0
+
+
 async def test_hidden_files_and_folders_in_it_are_no_news(tmp_path: Path) -> None:
     told, visible = Told(), Told()
     news = tmp_path / "news"

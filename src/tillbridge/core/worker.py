@@ -7,7 +7,6 @@ run by `daemon.run`.
 """
 
 import asyncio
-import contextlib
 import random
 import time
 from collections.abc import Awaitable, Callable, Coroutine, Mapping
@@ -166,33 +165,31 @@ class Worker:
         self._step = step
         self._supervisor = supervisor
         self._clock = clock
-        self._stirred = asyncio.Event()
-        self._idle = asyncio.Event()
-        self._idle.set()
+        self._waiting: asyncio.Future[None] | None = None  # for a step to be due
+        self._draining: asyncio.Event | None = None
         self._wake_requested = False
         self._due = _NEVER  # monotonic
         self._due_at_ms: int | None = None  # wall clock
         self._not_before = -_NEVER  # monotonic
         self._crashes = 0
         self._failures = 0
-        self._drained = False
         # Since when (monotonic, s) a step has been running; None: it waits.
         self.busy_since: float | None = None
 
     def wake(self) -> None:
         """Run a step as soon as may be."""
         self._wake_requested = True
-        self._stirred.set()
+        self._look_again()
 
     def wake_in(self, seconds: float) -> None:
         """Run a step after so many seconds, unless one is run before."""
         self._due = min(self._due, self._clock.monotonic() + seconds)
-        self._stirred.set()
+        self._look_again()
 
     def wake_at(self, at_ms: int | None) -> None:
         """Run a step at that instant, in place of another instant; None for none."""
         self._due_at_ms = at_ms
-        self._stirred.set()
+        self._look_again()
 
     def back_off(self, cap_s: float) -> float:
         """Return how long to wait after an expected failure: longer each time, with jitter."""
@@ -206,15 +203,16 @@ class Worker:
 
     async def drain(self) -> None:
         """Run no more steps, and return once none is under way."""
-        self._drained = True
-        await self._idle.wait()
+        self._draining = self._draining or asyncio.Event()
+        if self.busy_since is None:
+            self._draining.set()
+        await self._draining.wait()
 
     async def run(self) -> Never:
         """Work until cancelled."""
         while True:
             await self._until_due()
             self.busy_since = self._clock.monotonic()
-            self._idle.clear()
             try:
                 again_s = await self._step()
             except Exception as failure:  # noqa: BLE001 -- whatever it is, it is this step's alone
@@ -227,9 +225,14 @@ class Worker:
                 self._crashes = 0
             finally:
                 self.busy_since = None
-                self._idle.set()
+                if self._draining is not None:
+                    self._draining.set()
             if again_s is not None:
                 self.wake_in(again_s)
+
+    def _look_again(self) -> None:
+        if self._waiting is not None and not self._waiting.done():
+            self._waiting.set_result(None)
 
     async def _until_due(self) -> None:
         """Return when a step is due; what wakes the worker from then on is for the next one."""
@@ -238,13 +241,20 @@ class Worker:
             left = 0.0 if self._wake_requested else self._due - now
             if self._due_at_ms is not None:
                 left = min(left, (self._due_at_ms - self._clock.now_ms()) / 1000)
-            left = _NEVER if self._drained else max(left, self._not_before - now)
+            left = _NEVER if self._draining else max(left, self._not_before - now)
             if left <= 0:
                 break
-            self._stirred.clear()
-            with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout(None if left == _NEVER else min(left, _LONGEST_SLEEP_S)):
-                    await self._stirred.wait()
+            if self._due_at_ms is not None:
+                left = min(left, _LONGEST_SLEEP_S)
+            # Not an Event and a time-out: a store has twenty workers, and these are small.
+            loop = asyncio.get_running_loop()
+            self._waiting = loop.create_future()
+            timer = None if left == _NEVER else loop.call_later(left, self._look_again)
+            try:
+                await self._waiting
+            finally:
+                if timer is not None:
+                    timer.cancel()
         self._wake_requested = False
         self._due = _NEVER
         if self._due_at_ms is not None and self._due_at_ms <= self._clock.now_ms():

@@ -127,7 +127,7 @@ class UpdateReader:
 
         Return whether nothing is left that has to be read again.
         """
-        is_done = False
+        all_read = False
         with self._failures.reading():
             skip = self._aside.not_due()
             for update in await self._pos.read_updates():
@@ -145,8 +145,8 @@ class UpdateReader:
             bad = await self._pos.unreadable_updates()
             detail = [(each.place, {"detail": f"{each.place}: {each.text}"}) for each in bad]
             self._orders.report(_UNREADABLE, *(Found(_UNREADABLE, *each) for each in detail))
-            is_done = not bad and self._aside.due_in() is None
-        return is_done
+            all_read = not bad
+        return all_read and self._aside.due_in() is None
 
     async def apply(self, update: TicketUpdate) -> None:
         """Commit a piece of news, and bring about what follows from it."""

@@ -233,7 +233,8 @@ class FileWatch:
     def subscribe_folder(self, folder: Path, on_change: Callable[[], None]) -> None:
         """Call `on_change` in the loop as soon as a file in `folder` came, went or changed.
 
-        It is called every `poll_s` seconds as well while a file is there. Hidden files and sub-folders do not count.
+        It is called every `poll_s` seconds as well while a file is there. Hidden files and
+        sub-folders do not count.
         """
         path = folder.absolute()
         self._watched.append(_Watched(path, on_change, None))
