@@ -42,6 +42,24 @@ def _claims_end_with_their_test() -> Iterator[None]:
     files._files.intersection_update(before[1])
 
 
+_ON_A_SERVER = pytest.param("postgresql", marks=pytest.mark.xdist_group("ledger-postgresql"))
+
+
+@pytest.fixture(params=["sqlite", _ON_A_SERVER])
+def each_database(request: pytest.FixtureRequest) -> Iterator[str]:
+    """Run a test twice, with its ledgers in SQLite and in PostgreSQL; return which."""
+    if request.param == "sqlite":
+        yield request.param
+        return
+    from tests.support.postgresql import instead_of_files
+    from tillbridge_sql.rig_servers import missing
+
+    if why := missing("postgresql"):
+        pytest.skip(why)
+    with instead_of_files():
+        yield request.param
+
+
 def pytest_collection_finish() -> None:
     """Leave thousands of collected tests out of every collection of garbage."""
     gc.freeze()

@@ -24,6 +24,8 @@ from tillbridge.ledger.ledger import Ledger
 from tillbridge.ledger.models import metadata
 from tillbridge.operations.bridge import Bridge
 
+pytestmark = pytest.mark.usefixtures("each_database")
+
 ACTS = [
     audit.Act("order.retry", "page:anna", "staff", "main", "ord_1", {"ok": True}),
     audit.Act("menu.push", "command:root", "technician", "main", "", {"ok": True, "full": True}),

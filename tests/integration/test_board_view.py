@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+import pytest
 from sqlalchemy import Connection
 
 from tests.support.ledger_harness import opened
@@ -11,6 +12,8 @@ from tillbridge.ledger.models import StoreOverride
 from tillbridge.ledger.overrides import mark_sent, put_override
 from tillbridge.menu.board import BoardView, board_view
 from tillbridge.model.catalogue import Category, Item, Variant
+
+pytestmark = pytest.mark.usefixtures("each_database")
 
 NOW = 1_795_287_720_000
 

@@ -11,6 +11,8 @@ from tillbridge.ledger.menu_codec import AcceptedItem, PushContent
 from tillbridge.ledger.search import find_items, fold, rank_of
 from tillbridge.model.catalogue import Item, Variant
 
+pytestmark = pytest.mark.usefixtures("each_database")
+
 NAMES = ("Pizza Margherita", "Pizza Funghi", "Café au lait", "Spaghetti pizzaiola", "Öl & Essig")
 
 

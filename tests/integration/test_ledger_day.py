@@ -4,6 +4,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import pytest
 from sqlalchemy import Connection, Executable, update
 from sqlmodel import col
 
@@ -16,8 +17,9 @@ from tillbridge.ledger.models import Delivery, OrderRow, TicketState
 from tillbridge.ledger.orders import insert_order
 from tillbridge.ledger.problems import ProblemTracker, past_problems
 from tillbridge.ledger.prune import CutOffs, prune
-from tillbridge.ledger.sqlite import record
 from tillbridge.model.order import OrderState
+
+pytestmark = pytest.mark.usefixtures("each_database")
 
 NOW = 1_800_000_000_000
 
@@ -43,7 +45,7 @@ async def test_the_last_ticket_and_the_usual_time_of_a_delivery_are_told(tmp_pat
         for took_ms in (40, 5, 900, None):
             at = None if took_ms is None else NOW + took_ms
             sent = delivery(received_at=NOW, handled_at=at)
-            await ledger.write(partial(record, deliveries=[sent]))
+            await ledger.write(sent)
             handled = update(Delivery).where(col(Delivery.handled_at).is_(None))
             await ledger.write(partial(_run, statement=handled.values(handled_at=at)))
         day = await ledger.read(lambda db: read_day(db, NOW))

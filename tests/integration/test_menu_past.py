@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
+import pytest
 from sqlalchemy import Connection
 
 from tests.support.catalogue_harness import catalogue_harness
@@ -16,6 +17,8 @@ from tillbridge.ledger.models import StoreOverride
 from tillbridge.ledger.overrides import get_overrides
 from tillbridge.ledger.prune import CutOffs, prune
 from tillbridge.model.catalogue import Item
+
+pytestmark = pytest.mark.usefixtures("each_database")
 
 SOUP = Item("soup", "Soup", 500)
 BREAD = Item("bread", "Bread", 300)

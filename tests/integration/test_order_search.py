@@ -5,6 +5,7 @@ from datetime import UTC
 from pathlib import Path
 from typing import Any
 
+import pytest
 from sqlalchemy import Connection, insert
 
 from tests.support.ledger_harness import opened
@@ -13,6 +14,8 @@ from tillbridge.ledger.models import LogEntry, OrderRow
 from tillbridge.ledger.orders import OrderFilter, log_event
 from tillbridge.orders.bill import raw_types
 from tillbridge.orders.lists import orders_page
+
+pytestmark = pytest.mark.usefixtures("each_database")
 
 MANY = 5_000
 

@@ -10,6 +10,8 @@ from tests.support.problem_reports import report_open, report_over
 from tillbridge.ledger.ledger import Storage
 from tillbridge.ledger.problems import ProblemTracker, open_problems
 
+pytestmark = pytest.mark.usefixtures("each_database")
+
 
 async def test_a_problem_outlives_a_restart_with_its_words(tmp_path: Path) -> None:
     clock = StoppedClock()

@@ -24,6 +24,8 @@ from tillbridge.ledger.problems import (
     report,
 )
 
+pytestmark = pytest.mark.usefixtures("each_database")
+
 CODES = frozenset({"order.not_written", "order.held"})
 ALL = Scope("main", CODES)
 

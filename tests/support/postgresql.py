@@ -2,14 +2,22 @@
 
 pytestmark = on_postgresql()    # skipped where there is none; one worker runs all of them
 url = new_database()            # of an empty database, as `Ledger.open` takes it
+
+pytestmark = pytest.mark.usefixtures("each_database")  # every test twice: on SQLite, on PostgreSQL
 """
 
-from collections.abc import Sequence
+import contextlib
+from collections.abc import Iterator, Sequence
 from functools import cache
+from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
+import psycopg
 import pytest
 
+from tillbridge.ledger import ledger
+from tillbridge.ledger.backend import Backend
 from tillbridge_sql.rig_servers import Postgresql, missing
 
 # Such a server is refused: it confirms commits that are not on disk.
@@ -50,3 +58,55 @@ def on_postgresql() -> list[Any]:
         pytest.mark.skipif(bool(why), reason=why or "there is one"),
         pytest.mark.xdist_group("ledger-postgresql"),
     ]
+
+
+# -- ledgers of tests that know nothing of it: instead of a file, each has a schema
+
+_free: list[str] = []  # schemas whose test is over, with empty tables
+_EMPTY = """
+SET session_replication_role = replica;
+DO $$
+DECLARE each record;
+BEGIN
+    FOR each IN SELECT tablename FROM pg_tables
+        WHERE schemaname = current_schema AND tablename <> 'alembic_version'
+    LOOP EXECUTE format('DELETE FROM %I', each.tablename); END LOOP;
+    FOR each IN SELECT sequencename FROM pg_sequences WHERE schemaname = current_schema
+    LOOP PERFORM setval(each.sequencename::regclass, 1, false); END LOOP;
+END $$
+"""
+
+
+@cache
+def _shared_database() -> str:
+    return new_database()
+
+
+@contextlib.contextmanager
+def instead_of_files() -> Iterator[None]:
+    """Let `Ledger.open` use PostgreSQL wherever it is given a data directory alone."""
+    real, urls = ledger._backend_of, dict[Path, str]()
+
+    def backend_of(data_dir: Path, url: str | None) -> Backend:
+        if url is None and data_dir not in urls:
+            urls[data_dir] = _free.pop() if _free else _new_schema()
+        return real(data_dir, url or urls[data_dir])
+
+    with patch.object(ledger, "_backend_of", backend_of):
+        yield
+    for url in urls.values():
+        with psycopg.connect(_plain(url), autocommit=True) as connection:
+            connection.execute(_EMPTY)
+        _free.append(url)
+
+
+def _new_schema() -> str:
+    with psycopg.connect(_plain(_shared_database()), autocommit=True) as connection:
+        count = connection.execute("SELECT count(*) FROM pg_namespace").fetchone()
+        assert count is not None
+        connection.execute(f"CREATE SCHEMA test_{count[0]}")
+    return f"{_shared_database()}?options=-csearch_path%3Dtest_{count[0]}"
+
+
+def _plain(url: str) -> str:
+    return url.replace("postgresql+psycopg", "postgresql")
