@@ -135,3 +135,18 @@ async def test_a_store_without_an_hours_file_says_where_its_hours_are() -> None:
         page = (await harness.get("/store")).text
         assert "Managed at the ordering service" in page
         assert 'href="/settings/hours?store=main"' in page
+
+
+async def test_settings_can_be_sent_only_from_a_store_that_has_them_in_a_file() -> None:
+    async with page_harness() as harness:
+        page = (await harness.get("/store")).text
+        assert page.count("Managed at the ordering service") == 2  # the hours and the settings
+        assert 'href="/stores/main/settings"' not in page
+        assert "Compare the taxes now" in page
+        sent = {"store_settings": {"pending": [], "sent_at": 1_795_000_000_000}}
+        store = harness.control.facts.stores["main"]
+        stores = {"main": replace(store, facts={**store.facts, **sent})}
+        harness.control.facts = replace(harness.control.facts, stores=stores)
+        page = (await harness.get("/store")).text
+        assert page.count("Managed at the ordering service") == 1
+        assert 'href="/stores/main/settings"' in page

@@ -1,16 +1,21 @@
 """Bugs that a vendor could write, planted one by one: each is found, and named with its line."""
 
 import importlib
+import os
 import re
 import sys
+import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from datetime import datetime, timedelta
 from pathlib import Path
+from zoneinfo import ZoneInfo
 
 import pytest
 
 from tests.support.adapter_command import tillbridge
 from tillbridge.adapter.conformance import Outcome, Rig, run_suite
+from tillbridge.adapter.conformance.reading import time_zone_of_kathmandu
 from tillbridge.core.errors import ConfigError
 from tillbridge.pos.kit import find_kit
 from tillbridge.pos.scaffold import make_package
@@ -442,6 +447,79 @@ def test_a_crash_while_replaying_a_case_is_the_vendors(
         assert f"{place} in read_catalogue: KeyError: 'menu'" in err
 
 
+@pytest.mark.parametrize(
+    ("old", "new", "at", "way"),
+    [
+        (
+            'row["name"],\n            to_minor',
+            'row["nmae"],\n            to_minor',
+            "nmae",
+            "in _item",
+        ),
+        (
+            '        off = self._till.get("/sold-out")',
+            '        off = self._till.get("/soldout")',
+            "/soldout",
+            "in read_availability",
+        ),
+        (
+            "api.Availability(available=False, until=",
+            "api.Availability(available=True, until=",
+            "def read_availability",
+            "read_availability",
+        ),
+    ],
+)
+def test_what_a_case_is_read_differently_by_is_named_with_its_line(
+    old: str, new: str, at: str, way: str, plant: Callable[[str, str], type[Rig]], tmp_path: Path
+) -> None:
+    rig = plant(old, new)
+    place = f"{line_with(rig, at)} {way}"
+    code, out, err = tillbridge("replay", f"{_NAME}/tests/cases/plain", cwd=tmp_path)
+    assert (code, err, out.splitlines()[-1]) == (1, "", f"Where: {place}")
+    code, out, _err = tillbridge("check", ".", "--only", "cases", cwd=tmp_path / _NAME)
+    assert f"{place}: plain is read differently:" in out
+
+
+def test_an_error_of_the_adapter_is_not_taken_for_one_of_the_case(
+    plant: Callable[[str, str], type[Rig]], tmp_path: Path
+) -> None:
+    rig = plant('off = self._till.get("/sold-out")', 'off = [int("no number")]')
+    place = f"{line_with(rig, 'no number')} in read_availability: ValueError: invalid literal"
+    code, out, _err = tillbridge("check", ".", "--only", "cases", cwd=tmp_path / _NAME)
+    assert code == 1
+    assert place in out
+    assert "Correct the case" not in out
+
+
+def test_a_crash_of_a_program_while_replaying_a_case_is_named_with_its_line(tmp_path: Path) -> None:
+    folder = make_package("mytill", tmp_path, kind="process").folder
+    program, case = folder / "mytill.py", folder / "tests/cases/plain"
+    right = program.read_text("utf-8")
+    text = right.replace('self.json("tables.json", [])', 'self.jsn("tables.json", [])')
+    program.write_text(text, "utf-8")
+    at = next(n for n, line in enumerate(text.splitlines(), 1) if "self.jsn(" in line)
+    before = (case / "expected.json").read_bytes()
+    code, out, _err = tillbridge("replay", str(case), cwd=tmp_path)
+    assert code == 1
+    assert f"\nWhere: mytill.py:{at}\nThe program wrote last:\n" in out
+    assert "AttributeError: 'Mytill' object has no attribute 'jsn'" in out
+    code, _out, err = tillbridge("replay", str(case), "--accept", cwd=tmp_path)
+    assert code == 1
+    assert f"Correct mytill.py, line {at}" in err
+    assert (case / "expected.json").read_bytes() == before, "a crash was accepted"
+    (result,) = check_kit(find_kit(str(folder)), only=["cases"]).report.results
+    assert (result.outcome, result.place) == (Outcome.FAILED, f"mytill.py:{at}")
+
+
+def test_a_program_knows_the_time_zone_in_which_times_are_checked() -> None:
+    with time_zone_of_kathmandu():  # by a name: Node and Java know no rules such as NPT-5:45
+        assert datetime(2026, 1, 1, tzinfo=ZoneInfo(os.environ["TZ"])).utcoffset() == timedelta(
+            hours=5, minutes=45
+        )
+        assert time.timezone == -(5 * 60 + 45) * 60
+
+
 def test_a_case_is_not_read_as_expected_with_a_time_that_is_none(
     plant: Callable[[str, str], type[Rig]], tmp_path: Path
 ) -> None:
@@ -460,13 +538,14 @@ def test_a_secret_that_a_program_writes_is_found_and_not_shown(tmp_path: Path) -
     assert check_kit(find_kit(str(folder)), only=only).passed
     program = folder / "mytill.py"
     told = '    till = Mytill(Path(hello["base_dir"])'
-    shown = f'    sys.stderr.write(hello["options"].get("api_key", "") + "\\n")\n{told}'
-    program.write_text(program.read_text("utf-8").replace(told, shown), "utf-8")
+    shown = '    sys.stderr.write(hello["options"].get("api_key", "") + "\\n")'
+    program.write_text(program.read_text("utf-8").replace(told, f"{shown}\n{told}"), "utf-8")
     results = check_kit(find_kit(str(folder)), only=["reads", "content"]).report.results
     assert [each.outcome for each in results] == [Outcome.FAILED] * 2
     for each in results:
         assert "the adapter writes to stderr the secret in the option api_key" in each.text
-        assert "key-of-the-till" not in each.text + each.fix
+        at = next(n for n, line in enumerate(program.read_text().splitlines(), 1) if shown in line)
+        assert re.search(rf"it writes there in .*mytill\.py:{at}\b", each.text)
 
 
 def test_a_case_whose_options_do_not_fit_is_told_in_words(tmp_path: Path) -> None:

@@ -9,8 +9,8 @@ from tillbridge.model.numbers import printable
 T = TypeVar("T")
 _LONGEST_TEXT = 200
 _LONGEST_ID = 120
-# Called with what `make` raised; the checks of adapters find the line by it.
-on_refused: list[Callable[[Exception], object]] = []
+# Called with what `make` raised, and what is said of it; the checks of adapters find the line.
+on_refused: list[Callable[[Exception, str], object]] = []
 
 
 def read_rows(
@@ -34,17 +34,18 @@ def read_rows(
         try:
             made.append(make(row))
         except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as failure:
-            for told in on_refused:
-                told(failure)
             text = f"It has no {failure}" if isinstance(failure, KeyError) else str(failure)
             if isinstance(failure, ArithmeticError):  # decimal says nothing that a person can read
                 text = "An amount in it is no number"
+            text = f"{printable(text, most=_LONGEST_TEXT).rstrip('.')}."
+            for told in on_refused:
+                told(failure, text)
             known: object = row  # whatever the till sends
             external_id = known.get(id_field, "") if isinstance(known, Mapping) else ""
             bad_rows.append(
                 BadRow(
                     place=f"{place} {number}",
-                    text=f"{printable(text, most=_LONGEST_TEXT).rstrip('.')}.",
+                    text=text,
                     fix=fix,
                     external_id=printable(str(external_id), most=_LONGEST_ID),
                 )

@@ -23,6 +23,7 @@ from tillbridge.core.i18n import _, ngettext
 from tillbridge.core.operation import Answer, Argument
 
 if TYPE_CHECKING:
+    from tillbridge.adapter.conformance.witness import Witness
     from tillbridge.config import LoadedSettings
 
 
@@ -219,6 +220,25 @@ def _show_difference(answer: Answer, _given: Arguments) -> Lines:
         return
     yield _("The result has changed:"), "down"
     yield from answer["difference"].splitlines()
+    if answer["place"]:
+        yield _("Where: {place}").format(place=answer["place"])
+    if answer["program_wrote"]:
+        yield _("The program wrote last:")
+        yield from answer["program_wrote"].splitlines()
+
+
+def _refuse_crash(witness: "Witness", reading: Mapping[str, Any]) -> None:
+    """Refuse to expect that a program crashes: other adapters raise, a program tells on stderr."""
+    place = witness.place_in_stderr()
+    if place and any("error" in part for part in reading.values()):
+        file, _colon, line = place.partition(":")
+        raise BridgeError(
+            f"{place}: {witness.stderr_tail()}",
+            fix=_(
+                "Correct {file}, line {line}: an adapter may raise only the failures of "
+                "tillbridge.adapter."
+            ).format(file=file, line=line),
+        )
 
 
 @command("adapter replay", _show_difference, exit_code=lambda answer: int(not answer["same"]))
@@ -240,8 +260,15 @@ def replay(
 
     Example: tillbridge adapter replay tests/cases/plain
     """
-    from tillbridge.adapter.conformance import Case, run_case
-    from tillbridge.adapter.conformance.cases import accept_reading
+    from tillbridge.adapter.conformance import Case
+    from tillbridge.adapter.conformance.cases import (
+        CaseError,
+        accept_reading,
+        compare_case,
+        read_case,
+    )
+    from tillbridge.adapter.conformance.suite import place_of, violation_of
+    from tillbridge.adapter.conformance.witness import Witness
     from tillbridge.core.log import configure
     from tillbridge.pos.kit import find_kit
 
@@ -249,10 +276,21 @@ def replay(
     try:
         case = Case.of(folder)
         kit = find_kit(adapter or package_of(folder) or case.adapter)
-        with crash_named(kit.adapter):
+        witness = Witness(kit.adapter, kit.rig)
+        with crash_named(kit.adapter), witness.listening():
             if accept:
-                accept_reading(kit.adapter, case)
-            difference = run_case(kit.adapter, case)
-    except ValueError as failure:
+                reading = read_case(kit.adapter, case, witness.opened)
+                _refuse_crash(witness, reading)
+                accept_reading(case, reading)
+            difference = compare_case(kit.adapter, case, witness.opened)
+            violation = violation_of(case, difference)
+            place = place_of(violation, witness) if difference.text else ""
+    except CaseError as failure:
         raise ConfigError(str(failure), fix=_("Correct the case.")) from failure
-    return {"adapter": kit.adapter.name, "same": not difference, "difference": difference}
+    return {
+        "adapter": kit.adapter.name,
+        "same": not difference.text,
+        "difference": difference.text,
+        "place": place,
+        "program_wrote": witness.stderr_tail() if difference.text else "",
+    }

@@ -2,17 +2,17 @@
 
 import asyncio
 import json
-import signal
 import sys
 import tempfile
 import time
-from collections.abc import Awaitable, Callable, Coroutine, Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from pathlib import Path
 from typing import Any
 
+from tillbridge.cli.run import until_signalled
 from tillbridge.cli.say import line
 from tillbridge.core.errors import BridgeError
 from tillbridge.core.i18n import _
@@ -38,20 +38,8 @@ def play(*, once: bool, adapter: str = "") -> int:
         suppress(KeyboardInterrupt, asyncio.CancelledError),
     ):
         playing = _once if once else _until_interrupted
-        return asyncio.run(_until_signalled(playing(Path(folder), adapter)))
+        return asyncio.run(until_signalled(playing(Path(folder), adapter)))
     return 0
-
-
-async def _until_signalled(playing: Coroutine[Any, Any, int]) -> int:
-    """Play until it ends, or Ctrl-C, `kill` or a closed terminal ends it; nothing is left."""
-    task = asyncio.current_task()
-    for name in ("SIGINT", "SIGTERM", "SIGHUP"):
-        # Windows: asyncio has no handlers there, and raises KeyboardInterrupt for Ctrl-C.
-        with suppress(NotImplementedError, AttributeError):
-            asyncio.get_running_loop().add_signal_handler(
-                getattr(signal, name), lambda: task and (task.cancelling() or task.cancel())
-            )
-    return await playing
 
 
 async def _once(folder: Path, adapter: str) -> int:

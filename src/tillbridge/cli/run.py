@@ -1,8 +1,9 @@
 """`tillbridge run`, the daemon in the foreground; `sandbox` and `demo`, to try it with."""
 
 import gc
+from collections.abc import Coroutine
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import typer
 
@@ -14,6 +15,8 @@ from tillbridge.core.operation import Argument
 
 if TYPE_CHECKING:
     from tillbridge.sandbox import RunningSandbox
+
+T = TypeVar("T")
 
 
 @command("run")
@@ -64,13 +67,15 @@ def sandbox(
     Example: tillbridge sandbox --state sandbox.json
     """
     import asyncio
+    from contextlib import suppress
 
     from tillbridge.core.log import configure
     from tillbridge.sandbox import UnusableStateError, serve
 
     configure()
     try:
-        asyncio.run(serve(host=host, port=port, state=state, ready=_ready))
+        with suppress(KeyboardInterrupt, asyncio.CancelledError):
+            asyncio.run(until_signalled(serve(host=host, port=port, state=state, ready=_ready)))
     except UnusableStateError as failure:
         say.trouble(
             f"{failure}.", _("Choose another file with --state, or delete this one to begin again.")
@@ -89,6 +94,25 @@ def sandbox(
             fix,
         )
         raise typer.Exit(Exit.FAILED) from None
+
+
+async def until_signalled(serving: Coroutine[Any, Any, T]) -> T:
+    """Serve until it ends, or Ctrl-C, `kill` or a closed terminal ends it in order.
+
+    Raises CancelledError for these; KeyboardInterrupt where asyncio has no handlers of signals.
+    """
+    import asyncio
+    import signal
+    from contextlib import suppress
+
+    task = asyncio.current_task()
+    for name in ("SIGINT", "SIGTERM", "SIGHUP"):
+        # Windows: asyncio has no handlers there, and raises KeyboardInterrupt for Ctrl-C.
+        with suppress(NotImplementedError, AttributeError):
+            asyncio.get_running_loop().add_signal_handler(
+                getattr(signal, name), lambda: task and (task.cancelling() or task.cancel())
+            )
+    return await serving
 
 
 def _ready(running: "RunningSandbox") -> None:

@@ -14,24 +14,25 @@ from pydantic import ValidationError
 from tillbridge.adapter.conformance import (
     CHECKS,
     CannotDo,
-    Case,
     Check,
     CheckResult,
     Outcome,
     Report,
     Violation,
     case_folders,
-    run_case,
     run_check,
 )
 from tillbridge.adapter.conformance.subject import Subject
 from tillbridge.adapter.conformance.suite import (
+    CASES,
     DOCUMENTS,
     NO_LEVEL,
+    OF_NO_LEVEL,
     Quality,
     broken_promise,
     complaint_of,
     judged,
+    look_at_case,
 )
 from tillbridge.adapter.conformance.witness import Witness
 from tillbridge.core.errors import BridgeError
@@ -45,7 +46,7 @@ _CANNOT = re.compile(r"^#+ .*\bcannot\b", re.IGNORECASE | re.MULTILINE)
 # -- what lies around an adapter: each returns what it saw, or raises as a check
 
 
-def _readme(kit: Kit, root: Path) -> str:
+def _readme(kit: Kit, root: Path, _witness: Witness) -> str:
     path = root / "README.md"
     if not path.is_file():
         raise Violation("There is no README.md.", fix="Say what it reads, with which options.")
@@ -65,7 +66,7 @@ def _readme(kit: Kit, root: Path) -> str:
     return _counted(options, "option")
 
 
-def _sample(kit: Kit, root: Path) -> str:
+def _sample(kit: Kit, root: Path, _witness: Witness) -> str:
     given = sample_options(root)
     try:
         kit.adapter.options.model_validate(given)
@@ -76,20 +77,12 @@ def _sample(kit: Kit, root: Path) -> str:
     return _counted(given, "option")
 
 
-def _cases(kit: Kit, root: Path) -> str:
+def _cases(kit: Kit, root: Path, witness: Witness) -> str:
     folders = case_folders(root / "tests/cases")
     if not folders:
         raise CannotDo("There is no folder in tests/cases/.")
     for folder in folders:
-        try:
-            difference = run_case(kit.adapter, Case.of(folder))
-        except ValueError as failure:
-            raise Violation(str(failure), fix="Correct case.toml.") from failure
-        if difference:
-            raise Violation(
-                f"{folder.name} is read differently:\n{difference}",
-                fix="Correct the adapter; or, if the reading is right, expected.json.",
-            )
+        look_at_case(kit.adapter, folder, witness)
     return _counted(folders, "case")
 
 
@@ -97,16 +90,19 @@ def _counted(things: Sized, name: str) -> str:
     return f"{len(things)} {name}" + ("" if len(things) == 1 else "s")
 
 
-def _look_at(kit: Kit, look: Callable[[Kit, Path], str]) -> str:
+_Look = Callable[[Kit, Path, Witness], str]
+
+
+def _look_at(kit: Kit, look: _Look, witness: Witness) -> str:
     if kit.root is None:
         raise CannotDo("There is no source checkout of it here.")
-    return look(kit, kit.root)
+    return look(kit, kit.root, witness)
 
 
-_AROUND: Sequence[tuple[str, str, Callable[[Kit, Path], str]]] = (
+_AROUND: Sequence[tuple[str, str, _Look]] = (
     ("readme", "README.md names options and limits", _readme),
     ("sample", "sample.toml is right", _sample),
-    ("cases", "case folders are read as expected", _cases),
+    ("cases", CASES, _cases),
 )
 
 
@@ -150,6 +146,8 @@ class KitVerdict:
         """Return how a result is shown: its outcome, or `exempt` or `todo` as quality.toml says."""
         if result.outcome is Outcome.PASSED or self.quality is None:
             return result.outcome.value
+        if result.outcome is Outcome.NOT_TRIED and result.check in OF_NO_LEVEL:
+            return result.outcome.value  # nothing is to be done for a capability that is optional
         if result.check in self.quality.exempt and not result.inexcusable:
             return "exempt"
         return result.outcome.value if self._counts(result) else "todo"
@@ -220,8 +218,8 @@ def planned_checks(kit: Kit) -> tuple[PlannedCheck, ...]:
         looks = [(each.name, each.title, partial(run_check, each, subject)) for each in CHECKS]
     witness = Witness(kit.adapter, kit.rig)
     for name, title, look in _AROUND:
-        check = Check(name, title, lambda _subject: "", ("read_catalogue",))
-        looks.append((name, title, partial(judged, check, partial(_look_at, kit, look), witness)))
+        check, seen = Check(name, title, lambda _subject: ""), partial(_look_at, kit, look, witness)
+        looks.append((name, title, partial(judged, check, seen, witness)))
     done = frozenset() if quality is None else quality.done
     there = done if kit.root is not None else done - DOCUMENTS
     return tuple(PlannedCheck(*each, quality, each[0] in there) for each in looks)

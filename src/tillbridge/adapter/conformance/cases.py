@@ -32,6 +32,11 @@ from tillbridge.adapter.values import (
 )
 from tillbridge.model.catalogue import Catalogue
 
+
+class CaseError(ValueError):
+    """A case folder is not right, in words."""
+
+
 FILE = "http.json"
 _LONGEST_TEXT = 200
 
@@ -75,7 +80,7 @@ class Replaying:
 
 @contextmanager
 def replaying(folder: Path) -> Iterator[Replaying]:
-    """Give the recorded answers of a case folder, if it has any. Raises ValueError."""
+    """Give the recorded answers of a case folder, if it has any. Raises CaseError."""
     path = folder / FILE
     if not path.is_file():
         yield Replaying({}, [])
@@ -83,7 +88,7 @@ def replaying(folder: Path) -> Iterator[Replaying]:
     try:
         origins = json.loads(path.read_text("utf-8"))["origins"]
     except (OSError, ValueError, KeyError) as failure:
-        raise ValueError(f"{path}: {failure!r} (it holds origins)") from failure
+        raise CaseError(f"{path}: {failure!r} (it holds origins)") from failure
     strange: list[str] = []
     with ExitStack() as servers:
         addresses = {}
@@ -197,18 +202,18 @@ class Case:
 
     @classmethod
     def of(cls, folder: Path) -> "Case":
-        """Read `case.toml`. Raises ValueError for one that is not right, in words."""
+        """Read `case.toml`. Raises CaseError."""
         path = folder / "case.toml"
         try:
             table = tomllib.loads(path.read_text("utf-8"))
         except (OSError, tomllib.TOMLDecodeError) as failure:
-            raise ValueError(f"{path}: {failure}") from failure
+            raise CaseError(f"{path}: {failure}") from failure
         if strange := sorted(table.keys() - _KEYS):
-            raise ValueError(
+            raise CaseError(
                 f"{path}: {strange[0]} is no key of a case; there are {', '.join(sorted(_KEYS))}."
             )
         if not table.get("about"):
-            raise ValueError(f"{path}: about is missing; say in a sentence what the case shows.")
+            raise CaseError(f"{path}: about is missing; say in a sentence what the case shows.")
         return cls(folder=folder, **table)
 
 
@@ -217,11 +222,21 @@ def case_folders(folder: Path) -> Sequence[Path]:
     return sorted(path.parent for path in folder.glob("*/case.toml"))
 
 
-def read_case(adapter: Adapter, case: Case) -> dict[str, Any]:
+def read_case(
+    adapter: Adapter, case: Case, on_open: Callable[[object], None] = lambda _pos: None
+) -> dict[str, Any]:
     """Return what the adapter reads from the case's files, as JSON values.
 
-    It works on a copy: an adapter may make files of its own.
+    It works on a copy: an adapter may make files of its own. `on_open` gets what was opened.
     """
+    return _read(adapter, case, on_open)[0]
+
+
+def _read(
+    adapter: Adapter, case: Case, on_open: Callable[[object], None]
+) -> tuple[dict[str, Any], dict[str, Exception]]:
+    """Return what is read, and why each part that cannot be read cannot."""
+    failures: dict[str, Exception] = {}
     with copied_case(case) as (home, options, strange):
         context = AdapterContext(
             store="case", currency=case.currency, location_id=case.location_id, base_dir=home
@@ -229,12 +244,17 @@ def read_case(adapter: Adapter, case: Case) -> dict[str, Any]:
         try:
             pos = adapter.open(adapter.options.model_validate(options), context)
         except ValueError as failure:
-            return {"options": {"error": _without(in_words(failure), home)}}
+            return {"options": {"error": _without(in_words(failure), home)}}, {}
+        on_open(pos)
+        found: dict[str, Any] = {}
         with closing(pos):
-            found = {name: _without_in(value, home) for name, value in readings(pos)}
+            for name, reading in read_all(pos):
+                found[name] = _without_in(reading_json(reading), home)
+                if isinstance(reading, Exception):
+                    failures[name] = reading
         if strange:
             found["http"] = {"not_recorded": list(strange)}
-    return found
+    return found, failures
 
 
 @contextmanager
@@ -253,25 +273,46 @@ def copied_case(case: Case) -> Iterator[tuple[Path, dict[str, Any], list[str]]]:
 def run_case(adapter: Adapter, case: Case) -> str:
     """Return the difference between the reading and the expected one; "" if there is none.
 
-    Raises ValueError for options that do not fit the adapter.
+    Raises CaseError, a ValueError, for options that do not fit the adapter.
     """
+    return compare_case(adapter, case).text
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """How a case is read differently than expected: `text` is that in lines, "" for not at all.
+
+    `part` is the first reading that differs ("catalogue"), `failure` why it cannot be read, and
+    `refused` what is said of the first record that should not have been refused.
+    """
+
+    text: str = ""
+    part: str = ""
+    failure: Exception | None = None
+    refused: str = ""
+
+
+def compare_case(
+    adapter: Adapter, case: Case, on_open: Callable[[object], None] = lambda _pos: None
+) -> Difference:
+    """Compare what the adapter reads with what is expected. Raises CaseError."""
     path = case.folder / EXPECTED
-    found = read_case(adapter, case)
+    found, failures = _read(adapter, case, on_open)
     try:
         expected = json.loads(path.read_text("utf-8"))
     except FileNotFoundError:
         expected = {}
     except (OSError, ValueError) as failure:
-        return f"{path}: {failure}"
+        raise CaseError(f"{path}: {failure}") from failure
     if "options" in found and "options" not in expected:
-        raise ValueError(
+        raise CaseError(
             f"{case.folder.name}: The options in case.toml do not fit the adapter: "
             f"{found['options']['error']}"
         )
     try:
         now = written(found)
     except ValueError as odd:
-        return str(odd)
+        return Difference(str(odd))
     lines = difflib.unified_diff(
         written(expected).splitlines() if expected else [],
         now.splitlines(),
@@ -280,12 +321,19 @@ def run_case(adapter: Adapter, case: Case) -> str:
         lineterm="",
         n=2,
     )
-    return "\n".join(lines)
+    text = "\n".join(lines)
+    part = next((name for name in found if found[name] != expected.get(name)), "") if text else ""
+    known = expected.get(part, {}).get("bad_rows", ())
+    refused = (row["text"] for row in found.get(part, {}).get("bad_rows", ()) if row not in known)
+    return Difference(text, part, failures.get(part), next(refused, ""))
 
 
-def accept_reading(adapter: Adapter, case: Case) -> None:
-    """Write what the adapter reads now into `expected.json`."""
-    (case.folder / EXPECTED).write_text(written(read_case(adapter, case)), "utf-8")
+def accept_reading(case: Case, reading: Mapping[str, Any]) -> None:
+    """Write what the adapter reads now into `expected.json`. Raises CaseError."""
+    try:
+        (case.folder / EXPECTED).write_text(written(reading), "utf-8")
+    except ValueError as odd:
+        raise CaseError(str(odd)) from odd
 
 
 def written(reading: Mapping[str, Any]) -> str:

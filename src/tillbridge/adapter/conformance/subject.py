@@ -52,11 +52,11 @@ class Outcome(StrEnum):
 class Violation(Exception):
     """How the adapter broke the rule; `fix` says what it should do.
 
-    `method` is the one that did it, where it is another than the check is about; `of_row` says that
-    a record was refused, by the line that raised it.
+    `method` is the one that did it, where it is another than the check is about; `of_row` is what
+    was said of a record that was refused, whose line is then looked up.
     """
 
-    def __init__(self, text: str, *, fix: str, method: str = "", of_row: bool = False) -> None:
+    def __init__(self, text: str, *, fix: str, method: str = "", of_row: str = "") -> None:
         super().__init__(text)
         self.text = text
         self.fix = fix

@@ -9,13 +9,19 @@ import json
 import time
 import tomllib
 import traceback
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from tillbridge.adapter.conformance import changes, content, reading, running, writing
-from tillbridge.adapter.conformance.cases import Case, case_folders, run_case
+from tillbridge.adapter.conformance.cases import (
+    Case,
+    CaseError,
+    Difference,
+    case_folders,
+    compare_case,
+)
 from tillbridge.adapter.conformance.rig import CannotDo, Rig, RigFailed
 from tillbridge.adapter.conformance.subject import (
     CAPABILITIES,
@@ -312,13 +318,7 @@ def judged(check: Check, look: Callable[[], str], witness: Witness) -> CheckResu
             outcome, text = Outcome.NOT_TRIED, reason.reason
         except Violation as violation:
             text, fix = violation.text, violation.fix
-            cause = violation.__cause__
-            asked = witness.last_method() if cause else ""
-            place = (
-                (witness.refused if violation.of_row else "")
-                or (_where(witness.place_of(cause)) or witness.place_in_stderr() if cause else "")
-                or witness.place_of_method(filter(None, (violation.method, asked, *check.about)))
-            )
+            place = place_of(violation, witness, check.about)
         except Exception as failure:  # noqa: BLE001 -- whatever an adapter raises that it should not
             witness.check_value(failure)
             way = "".join(traceback.format_exception(failure))
@@ -334,7 +334,7 @@ def judged(check: Check, look: Callable[[], str], witness: Witness) -> CheckResu
         text += f"\nThe program wrote last: {tail}"
     witness.check_stderr()
     if witness.leaks:
-        outcome = Outcome.FAILED
+        outcome, place = Outcome.FAILED, witness.leaked_at
         text = "\n".join([f"{'; '.join(witness.leaks)}.", *([text] if fix else [])])
         fix = f"Show no secret: log neither options nor addresses with keys in them. {fix}".strip()
     elif place:
@@ -349,6 +349,17 @@ def judged(check: Check, look: Callable[[], str], witness: Witness) -> CheckResu
         place.partition(" ")[0],
         witness.without_secrets(way),
         crashed or bool(witness.leaks),
+    )
+
+
+def place_of(violation: Violation, witness: Witness, about: Iterable[str] = ()) -> str:
+    """Return the place of the vendor's code that a violation is about; "" where none is known."""
+    cause = violation.__cause__
+    asked = witness.last_method() if cause else ""
+    return (
+        witness.refused.get(violation.of_row, "")
+        or (_where(witness.place_of(cause)) or witness.place_in_stderr() if cause else "")
+        or witness.place_of_method(filter(None, (violation.method, asked, *about)))
     )
 
 
@@ -435,10 +446,40 @@ def case_tests(adapter: Adapter, folder: Path) -> Callable[..., None]:
 
     @pytest.mark.parametrize("case_folder", case_folders(folder), ids=lambda path: path.name)
     def test_case(case_folder: Path) -> None:
-        if difference := run_case(adapter, Case.of(case_folder)):
-            pytest.fail(difference, pytrace=False)
+        witness = Witness(adapter)
+        check = Check("cases", CASES, lambda _subject: "")
+        result = judged(check, lambda: look_at_case(adapter, case_folder, witness), witness)
+        if result.outcome is Outcome.FAILED:
+            pytest.fail(complaint_of(result), pytrace=False)
 
     return test_case
+
+
+CASES = "case folders are read as expected"
+
+
+def look_at_case(adapter: Adapter, folder: Path, witness: Witness) -> str:
+    """Read a case. Raises Violation where it is read differently, or is not right."""
+    try:
+        case = Case.of(folder)
+        difference = compare_case(adapter, case, witness.opened)
+    except CaseError as failure:
+        raise Violation(str(failure), fix="Correct the case.") from None
+    if difference.text:
+        raise violation_of(case, difference)
+    return folder.name
+
+
+def violation_of(case: Case, difference: Difference) -> Violation:
+    """Return what is wrong where a case is read differently."""
+    violation = Violation(
+        f"{case.folder.name} is read differently:\n{difference.text}",
+        fix="Correct the adapter; or, if the reading is right, expected.json.",
+        method=f"read_{difference.part}",
+        of_row=difference.refused,
+    )
+    violation.__cause__ = difference.failure
+    return violation
 
 
 def complaint_of(result: CheckResult) -> str:

@@ -25,6 +25,7 @@ from tillbridge.core.redaction import names_secret
 
 _SHORTEST = 6  # a shorter text stands in many places that are no secret's
 _MOST_LINES = 5
+_COMMENTS = ("#", "//", "--", "*")
 _APART = 4  # so many lines lie between two of one traceback, at most
 _KIT = str(Path(__file__).parent)
 _OWN = str(Path(__file__).parents[2])
@@ -49,7 +50,8 @@ class Witness:
     def __init__(self, adapter: Adapter, rig: type[Rig] | None = None) -> None:
         self.pos: object = None
         self.leaks: list[str] = []
-        self.refused = ""  # where the first record was refused
+        self.leaked_at = ""  # the line of the first
+        self.refused: dict[str, str] = {}  # where records were refused, by what is said of them
         self._secrets: dict[str, str] = {}
         # A program has no lines that could be seen from here.
         self._is_program = rig is not None and rig.is_program
@@ -94,10 +96,10 @@ class Witness:
                 return f"{place} {name}"
         return ""
 
-    def row_refused(self, failure: BaseException) -> None:
-        """Note where a record was refused, the first time."""
-        if not self.refused and (place := self.place_of(failure)) is not None:
-            self.refused = f"{place} in {place.function}"
+    def row_refused(self, failure: BaseException, text: str) -> None:
+        """Note where a record was refused, the first time that this was said of one."""
+        if text not in self.refused and (place := self.place_of(failure)) is not None:
+            self.refused[text] = f"{place} in {place.function}"
 
     def stderr_tail(self) -> str:
         """Return what the adapter's own program wrote to stderr last; "" where it is none.
@@ -147,6 +149,7 @@ class Witness:
                 leak = f"{place or 'the adapter'} {how} the secret in the option {option}"
                 if leak not in self.leaks:
                     self.leaks.append(leak)
+                    self.leaked_at = self.leaked_at or str(place or "")
 
     def check_value(self, value: object) -> None:
         """Note a secret in what the adapter raises, or says of its health."""
@@ -157,8 +160,15 @@ class Witness:
             self.check_text(value.detail, "says in Health.detail")
 
     def check_stderr(self) -> None:
-        """Note a secret in what the adapter's own program writes to stderr."""
-        self.check_text(self._stderr(), "writes to stderr")
+        """Note a secret in what the adapter's own program writes to stderr, and where it may."""
+        said, written = self._stderr(), stderr_lines(self._program)
+        for value, option in self._secrets.items():
+            if value in said:
+                at = f" (it writes there in {', '.join(written)})" if written else ""
+                self.leaks.append(
+                    f"the adapter writes to stderr the secret in the option {option}{at}"
+                )
+                self.leaked_at = written[0] if len(written) == 1 else ""
 
     def without_secrets(self, text: str) -> str:
         """Return a text that may be shown."""
@@ -170,7 +180,8 @@ class Witness:
     def listening(self) -> Iterator[None]:
         """Capture what is printed and logged; what is printed goes to stderr, for the report."""
         self.leaks.clear()
-        self.pos, self.refused = None, ""
+        self.leaked_at = ""
+        self.pos, self.refused = None, {}
         json_rows.on_refused.append(self.row_refused)
         handler, root = _WatchedLog(self), logging.getLogger()
         levels, level = [(each, each.level) for each in root.handlers], root.level
@@ -264,12 +275,29 @@ def traceback_in(stderr: str, program: Iterable[Path]) -> tuple[str, str]:
     return place, "\n".join(lines[at if is_python else max(0, at - 1) :][:_MOST_LINES])
 
 
+def stderr_lines(program: Iterable[Path]) -> list[str]:
+    """Return each place in which a program, in whatever language, seems to write to stderr."""
+    form = re.compile(
+        r"(?i:stderr)\W|console\.(?:error|warn)\(|(?:System\.err|Console\.Error)\b|>&2"
+    )
+    return [
+        f"{path.name}:{number}"
+        for path in program
+        for number, line in enumerate(_lines(path), 1)
+        if form.search(line) and not line.lstrip().startswith(_COMMENTS)
+    ]
+
+
+def _lines(path: Path) -> list[str]:
+    try:
+        return path.read_text("utf-8").splitlines()
+    except (OSError, ValueError):  # no script: a DLL, a JAR
+        return []
+
+
 def _line_of(path: Path, method: str) -> int:
     """Return the line where a program in whatever language answers `method`; 0 for none."""
-    try:
-        lines = path.read_text("utf-8").splitlines()
-    except (OSError, ValueError):  # no script: a DLL, a JAR
-        return 0
+    lines = _lines(path)
     name = rf"\b{method}\b"
     for form in (
         rf"\b(?:def|sub|function|func|case|when)\W+{name}",
@@ -278,7 +306,7 @@ def _line_of(path: Path, method: str) -> int:
         name,
     ):
         for number, line in enumerate(lines, 1):
-            if re.search(form, line) and not line.lstrip().startswith(("#", "//", "--", "*")):
+            if re.search(form, line) and not line.lstrip().startswith(_COMMENTS):
                 return number
     return 0
 
