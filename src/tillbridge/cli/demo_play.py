@@ -12,7 +12,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from tillbridge.cli.run import until_signalled
+from tillbridge.cli.exits import until_signalled
 from tillbridge.cli.say import line
 from tillbridge.core.errors import BridgeError
 from tillbridge.core.i18n import _

@@ -4,8 +4,11 @@ import os
 import re
 import sys
 import tempfile
+from collections.abc import Coroutine
+from contextlib import suppress
 from enum import IntEnum
 from pathlib import Path
+from typing import Any, TypeVar
 
 import typer
 
@@ -14,6 +17,8 @@ from tillbridge.cli.say import clean, failed, trouble
 from tillbridge.core import errors
 from tillbridge.core.i18n import N_, _
 from tillbridge.core.redaction import masked, masked_traceback
+
+T = TypeVar("T")
 
 
 class Exit(IntEnum):
@@ -175,3 +180,21 @@ def _close(error: typer.TyperException) -> str:
         return str(possible[0])
     found = re.search(r"Did you mean '(.*?)'", error.message)
     return found[1] if found else ""
+
+
+async def until_signalled(serving: Coroutine[Any, Any, T]) -> T:
+    """Serve until it ends, or Ctrl-C, `kill` or a closed terminal ends it in order.
+
+    Raises CancelledError for these; KeyboardInterrupt where asyncio has no handlers of signals.
+    """
+    import asyncio
+    import signal
+
+    task = asyncio.current_task()
+    for name in ("SIGINT", "SIGTERM", "SIGHUP"):
+        # Windows: asyncio has no handlers there, and raises KeyboardInterrupt for Ctrl-C.
+        with suppress(NotImplementedError, AttributeError):
+            asyncio.get_running_loop().add_signal_handler(
+                getattr(signal, name), lambda: task and (task.cancelling() or task.cancel())
+            )
+    return await serving

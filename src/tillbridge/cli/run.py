@@ -1,22 +1,19 @@
 """`tillbridge run`, the daemon in the foreground; `sandbox` and `demo`, to try it with."""
 
 import gc
-from collections.abc import Coroutine
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, TypeVar
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from tillbridge.cli import say
 from tillbridge.cli.commands import command, config_path
-from tillbridge.cli.exits import Exit
+from tillbridge.cli.exits import Exit, until_signalled
 from tillbridge.core.i18n import _
 from tillbridge.core.operation import Argument
 
 if TYPE_CHECKING:
     from tillbridge.sandbox import RunningSandbox
-
-T = TypeVar("T")
 
 
 @command("run")
@@ -94,25 +91,6 @@ def sandbox(
             fix,
         )
         raise typer.Exit(Exit.FAILED) from None
-
-
-async def until_signalled(serving: Coroutine[Any, Any, T]) -> T:
-    """Serve until it ends, or Ctrl-C, `kill` or a closed terminal ends it in order.
-
-    Raises CancelledError for these; KeyboardInterrupt where asyncio has no handlers of signals.
-    """
-    import asyncio
-    import signal
-    from contextlib import suppress
-
-    task = asyncio.current_task()
-    for name in ("SIGINT", "SIGTERM", "SIGHUP"):
-        # Windows: asyncio has no handlers there, and raises KeyboardInterrupt for Ctrl-C.
-        with suppress(NotImplementedError, AttributeError):
-            asyncio.get_running_loop().add_signal_handler(
-                getattr(signal, name), lambda: task and (task.cancelling() or task.cancel())
-            )
-    return await serving
 
 
 def _ready(running: "RunningSandbox") -> None:
