@@ -87,10 +87,10 @@ def instead_of_files() -> Iterator[None]:
     """Let `Ledger.open` use PostgreSQL wherever it is given a data directory alone."""
     real, urls = ledger._backend_of, dict[Path, str]()
 
-    def backend_of(data_dir: Path, url: str | None) -> Backend:
+    def backend_of(data_dir: Path, url: str | None, own: str) -> Backend:
         if url is None and data_dir not in urls:
             urls[data_dir] = _free.pop() if _free else _new_schema()
-        return real(data_dir, url or urls[data_dir])
+        return real(data_dir, url or urls[data_dir], own)
 
     with patch.object(ledger, "_backend_of", backend_of):
         yield

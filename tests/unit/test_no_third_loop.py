@@ -23,6 +23,7 @@ EXCEPT = {
     "setup/pos.py": "a preview, for as long as its page is open",
     "pos/watch.py": "reads what the system tells of files",
     "daemon/compose.py": "a command without a daemon reports how far it is",
+    "daemon/leases.py": "waits at its start for an earlier run of this bridge to be gone",
     "daemon/reload.py": "work between two runs, while no worker runs; the watchdog hears of it",
     "pos/kit.py": "a trial of an adapter, for as long as its person waits",
     "pos/process/program.py": "threads that keep a program running and read what it writes",

@@ -26,6 +26,12 @@ class BridgeSettings(Section):
     data_dir: Path | None = Field(None, strict=False)
     """The folder of the database, its key and the backups. Default: data/ beside this file, or
     /var/lib/tillbridge for a file of root's. TILLBRIDGE_DATA_DIR overrides it."""
+    name: str | None = Field(None, pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]{0,62}$")
+    """What this bridge is called among those that use one database ([ledger] url). Default: the
+    name of the machine."""
+    serve: list[str] = Field(default_factory=list)
+    """The stores and communities that this bridge serves, and no other one of those that use one
+    database: for a till that only this machine reaches. Default: any."""
     log_format: Literal["auto", "json", "console"] = "auto"
     """The format of the log; auto means readable text on a terminal and JSON elsewhere."""
     log_level: Literal["debug", "info", "warning", "error"] = "info"
@@ -53,6 +59,11 @@ class BridgeSettings(Section):
     are deleted; if that is not enough, the page says so."""
     drain_s: Seconds = Field(8, le=9)
     """How long work under way may take to finish when the bridge is stopped."""
+
+    @property
+    def known_as(self) -> str:
+        """What other bridges on the same database call this one."""
+        return self.name or socket.gethostname()
 
 
 class LedgerSettings(Section):

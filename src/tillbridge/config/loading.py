@@ -225,6 +225,13 @@ def contradictions(settings: Settings) -> Iterator[Fault]:
             _("has no effect on a database server."),
             _("Remove it, and back the server up with its own tools; see docs/operate.md."),
         )
+    for place, name in enumerate(settings.bridge.serve):
+        if name not in settings.stores and name not in settings.communities:
+            yield Fault(
+                ("bridge", "serve", place),
+                _("is not a store in this file."),
+                _("Choose from: {names}.").format(names=", ".join(settings.stores)),
+            )
     yield from _service(settings)
     yield from _names(settings)
     yield from alert_faults(settings)

@@ -5,6 +5,7 @@ job and report a problem, and nothing else. What only one subject needs is an ar
 Loggers are the modules' own (`get_logger()`).
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -33,6 +34,8 @@ class BridgeContext:
     scheduler: "Scheduler"
     metrics: Metrics
     clock: Clock
+    # Whether this bridge may call the till and the service for a store now; asked in any thread.
+    may_act: Callable[[str], bool] = lambda _store: True
 
 
 @dataclass(frozen=True, slots=True)

@@ -44,6 +44,18 @@ class LedgerUnwritable(LedgerError):
     """Nothing was committed: disk full, read-only, or a failing disk. The caller answers 503."""
 
 
+class LeaseLost(LedgerError):
+    """Another bridge serves the store: nothing was written. This one stops acting for it."""
+
+
+class ServedElsewhere(BridgeError):
+    """Another bridge serves the store; `holder` is the id of its run, and asked instead."""
+
+    def __init__(self, text: str, *, holder: str = "", fix: str = "") -> None:
+        super().__init__(text, fix=fix)
+        self.holder = holder
+
+
 class ServiceError(BridgeError):
     """The ordering service did not do what was asked (specification: Errors).
 

@@ -18,7 +18,7 @@ from functools import cache
 from typing import TYPE_CHECKING, Annotated, Any, TypeVar, get_args, get_origin
 
 from tillbridge.core.actor import Actor, Role, acting_as
-from tillbridge.core.errors import BridgeError, ConfigError
+from tillbridge.core.errors import BridgeError, ConfigError, ServedElsewhere
 from tillbridge.core.i18n import _
 
 if TYPE_CHECKING:
@@ -154,12 +154,28 @@ class Dispatcher:
     def __init__(self, bridge: "Bridge", trail: "AuditTrail") -> None:
         self._bridge = bridge
         self.trail = trail
+        # Lets another bridge perform what concerns a store that it serves.
+        self.ask: (
+            Callable[[ServedElsewhere, str, Mapping[str, Any], Actor], Awaitable[Answer]] | None
+        ) = None
 
     def zone(self, store: str = "") -> tzinfo | None:
         """Return the time zone of a store, else the one that all have; None is this machine's."""
         return self._bridge.zone(store)
 
     async def perform(self, name: str, given: Mapping[str, Any], actor: Actor) -> Any:  # noqa: ANN401 -- as declared
+        """Do what `actor` asks for, here or at the bridge that serves its store; return the answer.
+
+        Raises as `perform_here`.
+        """
+        try:
+            return await self.perform_here(name, given, actor)
+        except ServedElsewhere as elsewhere:
+            if self.ask is None:
+                raise
+            return await self.ask(elsewhere, name, given, actor)
+
+    async def perform_here(self, name: str, given: Mapping[str, Any], actor: Actor) -> Any:  # noqa: ANN401 -- as declared
         """Do what `actor` asks for, and return the operation's answer.
 
         Raises what the operation raises, BadRequest for arguments that are not understood, and
@@ -182,6 +198,8 @@ class Dispatcher:
                 return await self._run(found, arguments)
             try:
                 answer = await self._run(found, arguments)
+            except ServedElsewhere:
+                raise  # nothing was done here
             except Exception as failure:  # also a defect: somebody tried, and part may be done
                 kind = type(failure).__name__
                 await self.trail.note(name, ok=False, failure=kind, **found.audited(arguments))

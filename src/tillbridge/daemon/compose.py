@@ -70,7 +70,11 @@ async def compose(loaded: LoadedSettings, mode: Mode) -> AsyncIterator[Bridge]:
 
     async with AsyncExitStack() as opened:
         ledger = await Ledger.open(
-            loaded.data_dir, clock=clock, url=loaded.ledger_url(), key=loaded.ledger_key()
+            loaded.data_dir,
+            clock=clock,
+            url=loaded.ledger_url(),
+            key=loaded.ledger_key(),
+            name=settings.bridge.known_as,
         )
         opened.push_async_callback(ledger.close)
         problems = await ProblemTracker.start(ledger, clock=clock)
@@ -85,6 +89,7 @@ async def compose(loaded: LoadedSettings, mode: Mode) -> AsyncIterator[Bridge]:
             scheduler=Scheduler(clock, Supervisor("", problems)),
             metrics=Metrics(),
             clock=clock,
+            may_act=lambda key: bridge.may_act(key),  # noqa: PLW0108 -- a daemon sets another one
         )
         bridge = Bridge(
             mode=mode,

@@ -9,7 +9,15 @@ import asyncio
 import contextlib
 import os
 import secrets
-from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Mapping
+from collections.abc import (
+    AsyncIterator,
+    Awaitable,
+    Callable,
+    Collection,
+    Coroutine,
+    Mapping,
+    Sequence,
+)
 from contextlib import AsyncExitStack, asynccontextmanager
 from functools import partial
 from typing import Any
@@ -30,6 +38,8 @@ from tillbridge.core.started import command_to
 from tillbridge.core.worker import Step, Supervisor, Worker, innermost
 from tillbridge.daemon import alerting, checks
 from tillbridge.daemon.compose import compose, dispatcher_of, subject_of
+from tillbridge.daemon.leases import Leases
+from tillbridge.daemon.peers import Peers
 from tillbridge.daemon.reload import Reloader, RestartController
 from tillbridge.daemon.served import Served, ServedStores, keys_of
 from tillbridge.daemon.store_services import StoreServices
@@ -108,6 +118,12 @@ class _Daemon:
         self._page: StatusListener | None = None
         self._changes = ChangeSignal()
         self.served = ServedStores(bridge)
+        self._dispatcher = dispatcher_of(bridge)
+        self._leases: Leases | None = None
+        self._peers: Peers | None = None
+        self._ids: dict[str, str] = {}
+        self._refreshing: set[asyncio.Task[None]] = set()
+        self._notifications: Worker | None = None
         self.served.on_open = self._opened
         self._receiver = self._new_receiver() if bridge.is_set_up else None
         echo = None if self._receiver is None else self._receiver.echo
@@ -137,11 +153,12 @@ class _Daemon:
 
     def _new_receiver(self) -> Receiver:
         bridge, settings = self._bridge, self._bridge.settings
-        ids = {name: store.location_id for name, store in settings.stores.items()}
-        ids |= {key_of(name): each.community_id for name, each in settings.communities.items()}
+        self._ids = {name: store.location_id for name, store in settings.stores.items()}
+        for name, community in settings.communities.items():
+            self._ids[key_of(name)] = community.community_id
         return Receiver(
             receiver_settings(bridge.loaded),
-            ids,
+            self._ids,
             bridge.ledger,
             bridge.problems,
             clock=bridge.clock,
@@ -154,6 +171,8 @@ class _Daemon:
         """Wake whoever works on the inbox of a store or community; it looks at its start, too."""
         if (served := self.served.get(key)) is not None:
             served.deliveries_arrived()
+        elif self._peers is not None:
+            self._peers.tell_owner(key)
 
     def _opened(self, served: Served) -> None:
         """Let the receiver know when the webhook secret of what was opened changes."""
@@ -174,7 +193,7 @@ class _Daemon:
                 await self._receiver.start()
                 opened.push_async_callback(self._receiver.stop, 1.0)
                 opened.push_async_callback(self.served.close)
-                await self.served.start(keys_of(bridge))
+                await self.served.start(await self._first_stores(opened))
             opened.push_async_callback(self._setup.close)
             url = await self._open_page(opened, address)
             await self.note_running(stopped=False)
@@ -204,6 +223,41 @@ class _Daemon:
             async with self._connecting_new_store():
                 yield
 
+    async def _first_stores(self, opened: AsyncExitStack) -> Sequence[str]:
+        """Return what to serve: all, or what the other bridges on this ledger leave to this one."""
+        bridge = self._bridge
+        if (url := bridge.ledger.url) is None:
+            return keys_of(bridge)
+        # Nobody else needs the driver of a database server.
+        from tillbridge.ledger.notifications import Notifications  # noqa: PLC0415 -- (as above)
+
+        self._leases = leases = Leases(bridge, self.served)
+        bridge.may_act = leases.may_act
+        bridge.ledger.on_lease_lost = leases.worker.wake
+        self._peers = peers = Peers(
+            bridge, leases, self.served, self._dispatcher, self._secrets_changed
+        )
+        self._dispatcher.ask = peers.ask
+        supervisor = Supervisor("", bridge.problems)
+        notifications = Notifications(url, peers.on_word, supervisor, bridge.clock)
+        self._notifications = notifications.worker
+        opened.callback(notifications.close)
+        opened.push_async_callback(leases.leave)
+        return await leases.start()
+
+    def _secrets_changed(self, names: Collection[str]) -> None:
+        """Let the receiver read the secrets that another bridge has changed."""
+        for path in self._ids:
+            if any(name.startswith(f"{path}/") for name in names):
+                task = asyncio.create_task(self._refresh(path))
+                self._refreshing.add(task)
+                task.add_done_callback(self._refreshing.discard)
+
+    async def _refresh(self, path: str) -> None:
+        with contextlib.suppress(LedgerError):
+            if self._receiver is not None:
+                await self._receiver.refresh(path)
+
     async def _open_page(self, opened: AsyncExitStack, address: HeldAddress) -> str:
         """Serve the page, what commands ask and the merchant's return; return its address.
 
@@ -220,7 +274,7 @@ class _Daemon:
             restarts.authenticator.reconfigure(rules)
         token = secrets.token_urlsafe(32)  # for this run alone
         self._page = StatusListener(
-            dispatcher_of(bridge),
+            self._dispatcher,
             restarts.authenticator,
             token=token,
             metrics=bridge.context.metrics,
@@ -263,6 +317,9 @@ class _Daemon:
                 steps |= alerting.steps(bridge, receiver_url=lambda: receiver.url)
             tasks |= {"configuration": self._reloading.run(), **receiver.tasks()}
             tasks |= self.served.tasks()
+            if self._peers is not None and self._notifications is not None:
+                workers = (*self._peers.workers, self._notifications)
+                tasks |= {each.name: each.run() for each in workers}
             tasks |= Supervisor("", bridge.problems).tasks(steps)
         if self._page is not None:
             tasks |= self._page.tasks()
@@ -298,7 +355,11 @@ class _Daemon:
             async with asyncio.timeout(drain_s):
                 if self._receiver is not None:
                     await self._receiver.stop(drain_s / 2)
-                await self.served.drain()
+                if self._leases is None or self._peers is None:
+                    await self.served.drain()
+                else:
+                    await self._peers.drain()
+                    await self._leases.hand_over()
         except TimeoutError:
             # What is cut off now is resumed at the next start.
             log.warning("bridge.drain_cut_off", after_s=drain_s)

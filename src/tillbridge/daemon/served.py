@@ -12,6 +12,7 @@ from typing import Any
 
 from tillbridge.communities import CommunityContext
 from tillbridge.communities.flow import CommunityFlow
+from tillbridge.core.daemon_threads import in_thread
 from tillbridge.core.errors import ConfigError
 from tillbridge.core.log import get_logger
 from tillbridge.core.worker import Supervisor, Worker, innermost
@@ -51,12 +52,27 @@ class ServedStores:
         self._failed: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         # Called with each store or community that was opened, before it runs.
         self.on_open: Callable[[Served], None] = lambda _served: None
+        # Called with the key of each that has ended.
+        self.on_end: Callable[[str], None] = lambda _key: None
         # By key: reports what cannot be opened.
         self._supervisors: dict[str, Supervisor] = {}
+
+    @property
+    def keys(self) -> Collection[str]:
+        """The keys of all that is open."""
+        return self._served.keys()
 
     def get(self, key: str) -> Served | None:
         """Return what is open under this key."""
         return self._served.get(key)
+
+    def is_idle(self, key: str) -> bool:
+        """Return whether this does not run, and is not to."""
+        return key not in {*self._wanted, *self._served, *self._ending}
+
+    async def ended(self) -> None:
+        """Return once what was begun to be ended has ended."""
+        await asyncio.gather(*self._ending.values())
 
     async def open(self, keys: Collection[str]) -> None:
         """Open these, the adapters of all beside each other. Raises ConfigError."""
@@ -76,10 +92,12 @@ class ServedStores:
         for name, opening in openings.items():
             left_s = max(0.0, ends - bridge.clock.monotonic())
             try:
-                pos = await opening.pos(left_s, bridge.problems.report)
+                may_act = partial(bridge.context.may_act, name)
+                pos = await opening.pos(left_s, bridge.problems.report, may_act)
             except ConfigError as failure:
                 failures[name] = failure
                 continue
+            await self._adopt(name)
             store = bridge.stores[name] = StoreServices(name, bridge, opening, pos)
             self._served[name] = store
             self.on_open(store)
@@ -90,10 +108,17 @@ class ServedStores:
                 raise
         for name in settings.communities:
             if (key := key_of(name)) in keys:
+                await self._adopt(key)
                 community = bridge.communities[name] = _community(name, bridge)
                 self._served[key] = community
                 self.on_open(community)
         return failures
+
+    async def _adopt(self, key: str) -> None:
+        """Take over what the bridge that served it before has left."""
+        if self._bridge.ledger.is_shared:
+            await in_thread(self._bridge.ledger.vault.refresh)
+            await self._bridge.problems.adopt(key)
 
     async def start(self, keys: Collection[str]) -> None:
         """Open these and let them run. Raises ConfigError."""
@@ -106,6 +131,10 @@ class ServedStores:
     def serve(self, keys: Collection[str]) -> None:
         """Let exactly these run as soon as may be; what cannot be opened is reported."""
         self._wanted = tuple(keys)
+        may_act = self._bridge.context.may_act
+        for key in self._served.keys() - set(keys):
+            # Where another bridge may serve it meanwhile, nothing may come to its end.
+            self._end(key, self._bridge.settings.bridge.drain_s if may_act(key) else 0.0)
         self._worker.wake()
 
     def tasks(self) -> Mapping[str, Coroutine[Any, Any, object]]:
@@ -120,7 +149,7 @@ class ServedStores:
         """End all of them; after `tasks`."""
         for key in tuple(self._served):
             self._end(key)
-        await asyncio.gather(*self._ending.values())
+        await self.ended()
 
     async def _until_failure(self) -> None:
         await self._failed
@@ -141,19 +170,18 @@ class ServedStores:
 
         A store begins anew once adapters that could not be opened in time can be.
         """
-        drain_s = self._bridge.settings.bridge.drain_s
         for name, store in self._bridge.stores.items():
             if not store.opening.is_complete and store.opening.can_be_complete():
                 log.info("adapter.can_be_opened", store=name)
-                self._end(name, drain_s)
-        for key in self._served.keys() - set(self._wanted):
-            self._end(key, drain_s)
+                self._end(name, self._bridge.settings.bridge.drain_s)
         missing = [key for key in self._wanted if key not in {*self._served, *self._ending}]
         failures = await self._open(missing)
         for key in missing:
             supervisor = self._supervisors.setdefault(key, Supervisor(key, self._bridge.problems))
             if (failure := failures.get(key)) is not None:
                 supervisor.failed("open", failure)
+            elif key not in self._wanted:
+                self._end(key)  # meanwhile
             else:
                 supervisor.works("open")
                 self._run(key)
@@ -184,7 +212,10 @@ class ServedStores:
                 del bridge.stores[key]
             else:
                 del bridge.communities[served.context.name]
+            if bridge.ledger.is_shared:
+                bridge.problems.give_up(key)
             del self._ending[key]
+            self.on_end(key)
             self._worker.wake()
 
 
@@ -202,6 +233,7 @@ def _community(name: str, bridge: Bridge) -> CommunityFlow:
     link = bridge.link.app(
         audience=assumed.community_audience,
         on_contact=partial(shared.metrics.called, key_of(name)),
+        may_act=partial(shared.may_act, key_of(name)),
     )
     calls = CommunityCalls(
         link.caller, settings.community_id, secret_field=assumed.subscription_secret_field

@@ -73,6 +73,7 @@ class StoreServices:
             ),
             on_contact=self._link.seen,
             hindrance=self._link.refusal,
+            may_act=partial(shared.may_act, name),
         )
         self.tokens, self.client = access.tokens, access.client
         self.context = context = StoreContext(shared, name, pos, access.client)
@@ -239,6 +240,7 @@ class StoreServices:
         await self.pos.close()
         self.opening.close()
         await self._link.close()
+        await self.tokens.close()
 
     async def _recall(self) -> None:
         """Take note of a store that a new ledger has learnt of again."""

@@ -63,6 +63,10 @@ class Backend(Protocol):
         """Return whether `failure` means that the next start must repair the database."""
         ...
 
+    def refusal(self, failure: Exception) -> Exception:
+        """Return what whoever waits for a job that failed is told."""
+        ...
+
     def reason(self, failure: BaseException) -> str:
         """Return the database's words for the failure, without values of any row."""
         ...
@@ -123,6 +127,10 @@ class SQLite:
     def is_damage(self, failure: BaseException) -> bool:
         """Return whether the file is not a sound database."""
         return sqlite.is_damage(failure)
+
+    def refusal(self, failure: Exception) -> Exception:
+        """Return the failure itself."""
+        return failure
 
     def reason(self, failure: BaseException) -> str:
         """Return SQLite's words."""

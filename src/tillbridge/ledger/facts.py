@@ -23,6 +23,21 @@ _FACT = select(col(Fact.value)).where(*_IS_IT)
 _DROPPED = delete(Fact).where(*_IS_IT)
 
 
+BRIDGES = "bridges/"  # prefix of where each of several bridges has its own rows
+
+# Facts that all bridges on one ledger share; others of store "" are each bridge's own.
+_SHARED = frozenset({"audit_head", "orders_seen", "problems_acknowledged"})
+
+
+def own_key(connection: Connection) -> str:
+    """Return where rows of the bridge itself (store "") are stored: "", or `bridges/NAME`."""
+    return str(connection.get_execution_options().get("own", ""))
+
+
+def _place(connection: Connection, store: str, name: str) -> str:
+    return store if store or name in _SHARED else own_key(connection)
+
+
 @overload
 def get_fact(connection: Connection, store: str, name: str) -> Any: ...  # noqa: ANN401 -- any JSON value
 
@@ -36,7 +51,8 @@ def get_fact(connection: Connection, store: str, name: str, kind: Any = None) ->
 
     A value that does not fit the type was written by another version and counts as unknown.
     """
-    text = connection.scalar(_FACT, {"of_store": store, "of_name": name})
+    place = _place(connection, store, name)
+    text = connection.scalar(_FACT, {"of_store": place, "of_name": name})
     if text is None or kind is None:
         return None if text is None else json.loads(text, object_hook=from_plain)
     if MARK in text:  # a type's texts are English
@@ -66,13 +82,15 @@ def put_fact(connection: Connection, store: str, name: str, value: object, *, at
     plain = to_plain(value)
     text = json.dumps(plain, ensure_ascii=False, allow_nan=False, default=to_jsonable_python)
     connection.execute(
-        upsert(Fact, "value", "at"), {"store": store, "name": name, "value": text, "at": at}
+        upsert(Fact, "value", "at"),
+        {"store": _place(connection, store, name), "name": name, "value": text, "at": at},
     )
 
 
 def drop_fact(connection: Connection, store: str, name: str) -> None:
     """Delete the fact."""
-    connection.execute(_DROPPED, {"of_store": store, "of_name": name})
+    place = _place(connection, store, name)
+    connection.execute(_DROPPED, {"of_store": place, "of_name": name})
 
 
 # -- the bridge's addresses: what was observed before a change proves nothing about the new one

@@ -58,6 +58,5 @@ def fence_sql() -> str:
 
 
 def _column(table: Table) -> str:
-    """Return the column with the store or the community; KeyError for a table without one."""
-    names = {each.name for each in table.columns}
-    return "store" if "store" in names else table.columns["community"].name
+    """Return the column with the store or the community; StopIteration for a table without one."""
+    return next(each.name for each in table.columns if each.name in {"store", "community"})

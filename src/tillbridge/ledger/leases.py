@@ -7,7 +7,7 @@ again: whatever it still believes, it holds nothing.
 
 import secrets
 from collections.abc import Callable, Collection, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from sqlalchemy import Connection, delete, insert, select, text
@@ -36,6 +36,7 @@ class Cluster:
     """The state as one bridge has read it, in the transaction that renewed its leases.
 
     `holder` is the id of its run. `inbox` are the stores with deliveries that are not handled yet.
+    `died` are the bridges that it has just declared dead.
     """
 
     holder: str
@@ -44,6 +45,7 @@ class Cluster:
     leases: tuple[Lease, ...]
     inbox: frozenset[str]
     requests: tuple[BridgeRequest, ...]
+    died: tuple[str, ...] = ()
 
     @property
     def held(self) -> frozenset[str]:
@@ -131,16 +133,15 @@ def beat(
     if not renewed.rowcount:
         return None
     _declare(connection, me.holder)  # a connection that was lost had another session
+    died: tuple[str, ...] = ()
     if dead_ms is not None:
         # Its row is locked: either it has renewed before, or it will see that it was declared dead.
-        connection.execute(
-            text(
-                "UPDATE bridges SET holder = '' WHERE name IN (SELECT name FROM bridges"
-                " WHERE holder <> '' AND seen_at < :limit FOR UPDATE SKIP LOCKED)"
-            ),
-            {"limit": now - dead_ms},
+        late = text(
+            "UPDATE bridges SET holder = '' WHERE name IN (SELECT name FROM bridges"
+            " WHERE holder <> '' AND seen_at < :limit FOR UPDATE SKIP LOCKED) RETURNING name"
         )
-    cluster = _read(connection, me.holder, now)
+        died = tuple(connection.scalars(late, {"limit": now - dead_ms}))
+    cluster = replace(_read(connection, me.holder, now), died=died)
     if wanted := sorted(decide(cluster)):
         taken = connection.execute(
             text(
@@ -152,7 +153,7 @@ def beat(
             {"holder": me.holder, "now": now, "wanted": wanted},
         )
         if taken.rowcount:
-            cluster = _read(connection, me.holder, now)
+            cluster = replace(_read(connection, me.holder, now), died=died)
     return cluster
 
 

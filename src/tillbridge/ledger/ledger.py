@@ -21,13 +21,14 @@ from sqlalchemy import Connection
 from sqlalchemy.exc import DBAPIError
 
 from tillbridge.core.clock import Clock
-from tillbridge.core.errors import LedgerError
+from tillbridge.core.errors import LeaseLost, LedgerError
 from tillbridge.core.files import claim_folder
 from tillbridge.core.i18n import _
 from tillbridge.core.log import get_logger
 from tillbridge.ledger import facts
 from tillbridge.ledger.backend import Backend, SQLite
 from tillbridge.ledger.database import LEDGER_FILE, VAULT_FILE, LedgerLock, close_to_others
+from tillbridge.ledger.facts import BRIDGES
 from tillbridge.ledger.models import Delivery
 from tillbridge.ledger.vault import Vault
 
@@ -110,6 +111,7 @@ class Ledger:
     def __init__(self, data_dir: Path, opened: _Opened) -> None:
         """Use `open`, which creates what this needs."""
         self.data_dir = data_dir
+        self.url: str | None = None  # of the database that several bridges may share
         self.vault = opened.vault
         self.rebuilt_from = opened.rebuilt_from
         self.storage = Storage()
@@ -122,6 +124,8 @@ class Ledger:
         self._storage_watchers: list[Callable[[Storage], None]] = []
         self._commit_watchers: list[Callable[[], None]] = []
         self._listeners: list[Callable[[object], None]] = []
+        # Called in the event loop when a write was refused: another bridge serves its store.
+        self.on_lease_lost: Callable[[], None] = lambda: None
         self._closed = False
         self._gathered: list[_Request] = []
         self._gathering_since: float | None = None  # counts turns until requests pause
@@ -138,17 +142,27 @@ class Ledger:
 
     @classmethod
     async def open(
-        cls, data_dir: Path, *, clock: Clock, url: str | None = None, key: str | None = None
+        cls,
+        data_dir: Path,
+        *,
+        clock: Clock,
+        url: str | None = None,
+        key: str | None = None,
+        name: str = "",
     ) -> Self:
         """Lock, check, repair and migrate the ledger in `data_dir`; create a missing one.
 
-        With `url` the ledger is in that PostgreSQL database. `key` is the configured key of the
+        With `url` the ledger is in that PostgreSQL database, which several bridges may share; this
+        one has its own rows under its `name`. `key` is the configured key of the
         stored secrets, None for that in the folder. Raises LedgerLocked while another process has
         the directory, LedgerError if the ledger cannot be used.
         """
         claim_folder(data_dir)
-        opened = await asyncio.to_thread(_open, data_dir, url, key, clock.now_ms())
-        return cls(data_dir, opened)
+        own = f"{BRIDGES}{name}" if name else ""
+        opened = await asyncio.to_thread(_open, data_dir, url, own, key, clock.now_ms())
+        ledger = cls(data_dir, opened)
+        ledger.url = url
+        return ledger
 
     async def close(self) -> None:
         """Write what is queued, close the file, release the lock."""
@@ -233,6 +247,11 @@ class Ledger:
         await self.write(facts.drop_fact, store, name)
 
     @property
+    def is_shared(self) -> bool:
+        """Whether other bridges may use the same database."""
+        return self.url is not None
+
+    @property
     def writable(self) -> bool:
         """Whether the last write succeeded."""
         return not self.storage.failure
@@ -286,6 +305,7 @@ class Ledger:
             self._storage_changed(done.storage)
         if not done.answers:  # a probe has none
             return
+        lease_lost = False
         for waiter, value, failure in done.answers:
             if waiter.done():
                 continue  # it was cancelled in the meantime
@@ -293,6 +313,7 @@ class Ledger:
                 waiter.set_result(value)
             else:
                 waiter.set_exception(failure)
+                lease_lost = lease_lost or isinstance(failure, LeaseLost)
         self.writing_since = None
         if self._gathered and self._gathering_since is None:
             self._gather()
@@ -301,6 +322,8 @@ class Ledger:
                 listener(event)
         for callback in self._commit_watchers:
             callback()
+        if lease_lost:
+            self.on_lease_lost()
         if not self._closed and self._loop.time() - self._verified_at >= _VERIFY_EVERY_S:
             self._verified_at = self._loop.time()
             self._verifying = self._loop.create_task(self._verify())
@@ -394,7 +417,7 @@ class Ledger:
                 raise  # the database may have rolled back everything
             del self._events[before:]
             self._words += ["ROLLBACK TO job", "RELEASE job"]
-            return _Answer(request.waiter, failure=failure)
+            return _Answer(request.waiter, failure=self._backend.refusal(failure))
         self._words.append("RELEASE job")
         return _Answer(request.waiter, value)
 
@@ -418,9 +441,9 @@ class Ledger:
             raise self._backend.unreadable(failure) from failure
 
 
-def _open(data_dir: Path, url: str | None, key: str | None, now_ms: int) -> _Opened:
+def _open(data_dir: Path, url: str | None, own: str, key: str | None, now_ms: int) -> _Opened:
     _make_folder(data_dir)
-    backend = _backend_of(data_dir, url)
+    backend = _backend_of(data_dir, url, own)
     lock = LedgerLock(data_dir)
     try:
         beside = [data_dir / f"{LEDGER_FILE}{kind}" for kind in ("", "-wal", "-shm")]
@@ -443,7 +466,7 @@ def _open(data_dir: Path, url: str | None, key: str | None, now_ms: int) -> _Ope
         raise
 
 
-def _backend_of(data_dir: Path, url: str | None) -> Backend:
+def _backend_of(data_dir: Path, url: str | None, own: str) -> Backend:
     """Return the database: SQLite in the directory, or what the URL says. Raises LedgerError."""
     if url is None:
         return SQLite(data_dir)
@@ -456,7 +479,7 @@ def _backend_of(data_dir: Path, url: str | None) -> Backend:
             ),
             fix=_("Install it: pip install 'tillbridge[postgresql]'"),
         ) from failure
-    return PostgreSQL(data_dir, url)
+    return PostgreSQL(data_dir, url, own)
 
 
 def _make_folder(data_dir: Path) -> None:

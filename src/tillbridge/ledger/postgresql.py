@@ -16,10 +16,11 @@ from sqlalchemy import Connection, Engine, NullPool, Pool, QueuePool, create_eng
 from sqlalchemy.exc import DBAPIError, DisconnectionError
 
 from tillbridge import ledger_schemas
-from tillbridge.core.errors import LedgerError, LedgerUnwritable
+from tillbridge.core.errors import LeaseLost, LedgerError, LedgerUnwritable
 from tillbridge.core.i18n import _
 from tillbridge.core.log import get_logger
 from tillbridge.ledger import schema
+from tillbridge.ledger.fence import STATE, fence_sql
 from tillbridge.ledger.models import Delivery
 from tillbridge.ledger.orders import NEW_DELIVERY, which_are_new
 from tillbridge.ledger.vault import Vault
@@ -69,14 +70,18 @@ def connect(url: str) -> psycopg.Connection[Any]:
     return connection
 
 
-def engine_of(url: str, pool: type[Pool] = NullPool) -> Engine:
-    """Return an engine of such connections; its errors contain no values."""
+def engine_of(url: str, pool: type[Pool] = NullPool, *, own: str = "") -> Engine:
+    """Return an engine of such connections; its errors contain no values.
+
+    `own`: see `facts.own_key`.
+    """
     return create_engine(
         "postgresql+psycopg://",
         creator=lambda: connect(url),
         isolation_level="AUTOCOMMIT",
         poolclass=pool,
         hide_parameters=True,
+        execution_options={"own": own},
     )
 
 
@@ -98,10 +103,11 @@ class PostgreSQL:
     begin = "BEGIN"
     begin_reading = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
 
-    def __init__(self, data_dir: Path, url: str) -> None:
+    def __init__(self, data_dir: Path, url: str, own: str = "") -> None:
         self._data_dir = data_dir
         self._url = url
-        self._pool = engine_of(url, QueuePool)  # for reading, and for the secrets
+        self._own = own
+        self._pool = engine_of(url, QueuePool, own=own)  # for reading, and for the secrets
         event.listen(self._pool, "checkout", _checked_out)
 
     def prepare(self, key: str | None, now_ms: int) -> tuple[Vault, Path | None]:
@@ -150,13 +156,14 @@ class PostgreSQL:
             schema.upgrade(connection, "head")
         else:
             schema.create(connection)
+        driver_of(connection).execute(fence_sql())
         self.say(connection, ["COMMIT"])
         if current:
             log.info("ledger.migrated", schema_from=current, schema_to=known[-1])
 
     def writer(self) -> Connection:
         """Connect the only writer of this process."""
-        return engine_of(self._url).connect()
+        return engine_of(self._url, own=self._own).connect()
 
     def is_lost(self, connection: Connection) -> bool:
         """Return whether the server has ended the session, or the connection broke."""
@@ -197,6 +204,15 @@ class PostgreSQL:
         """Return False: a start of the bridge cannot repair a server."""
         del failure
         return False
+
+    def refusal(self, failure: Exception) -> Exception:
+        """Return LeaseLost where the fence has refused the write."""
+        error = _driver_error(failure)
+        if error is None or error.sqlstate != STATE:
+            return failure
+        return LeaseLost(
+            _("Another bridge serves this store now: {detail}.").format(detail=self.reason(failure))
+        )
 
     def reason(self, failure: BaseException) -> str:
         """Return the server's words, without the values in its details."""

@@ -7,7 +7,8 @@ about the others.
 
 import asyncio
 import json
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, fields, replace
 from typing import Any, Self
 
@@ -15,12 +16,12 @@ from sqlalchemy import Connection, bindparam, delete, insert, select
 from sqlmodel import col
 
 from tillbridge.core.clock import Clock
-from tillbridge.core.errors import LedgerError
+from tillbridge.core.errors import LeaseLost, LedgerError
 from tillbridge.core.i18n import from_plain
 from tillbridge.core.log import get_logger
 from tillbridge.core.problems import PROBLEMS, Found, OpenProblem, Scope
 from tillbridge.ledger.database import all_rows, json_text, upsert
-from tillbridge.ledger.facts import get_fact, put_fact
+from tillbridge.ledger.facts import BRIDGES, get_fact, own_key, put_fact
 from tillbridge.ledger.ledger import Ledger, Storage, published
 from tillbridge.ledger.models import PastProblem, ProblemRow
 from tillbridge.ledger.snapshot import ACKNOWLEDGED, by_problem, row_of
@@ -34,7 +35,8 @@ _Key = tuple[str, str, str]  # code, store, subject
 def store_past(connection: Connection, past: PastProblem) -> None:
     """Store a past problem, unless it ended before it began."""
     if past.until > past.since:
-        connection.execute(insert(PastProblem).values(past.model_dump(exclude={"id"})))
+        row = {**past.model_dump(exclude={"id"}), "store": past.store or own_key(connection)}
+        connection.execute(insert(PastProblem).values(row))
 
 
 def past_problems(connection: Connection, *, ended_after: int) -> list[PastProblem]:
@@ -99,8 +101,12 @@ def report(connection: Connection, scope: Scope, found: Iterable[Found], at: int
     Call it in the transaction that changes the state from which the problems follow. Raises the
     same as `changes`. Listeners of the ledger are notified after the commit (`ProblemsChanged`).
     """
-    of_scope = {"of_store": scope.store, "codes": sorted(scope.codes)}
-    before = [OpenProblem(*row) for row in connection.execute(_OPEN_OF_STORE, of_scope)]
+    place = scope.store or own_key(connection)
+    of_scope = {"of_store": place, "codes": sorted(scope.codes)}
+    before = [
+        replace(OpenProblem(*row), store=scope.store)
+        for row in connection.execute(_OPEN_OF_STORE, of_scope)
+    ]
     changed = changes(scope, found, before, at)
     for each in changed.over:
         close_problem(connection, *each.key)
@@ -120,20 +126,31 @@ def open_problem(
     connection: Connection, code: str, store: str, subject: str, detail: Mapping[str, Any], at: int
 ) -> None:
     """Open the problem; if it is open already, update its detail."""
-    row = ProblemRow(code=code, store=store, subject=subject, since=at, detail=detail)
+    place = store or own_key(connection)
+    row = ProblemRow(code=code, store=place, subject=subject, since=at, detail=detail)
     connection.execute(upsert(ProblemRow, "detail"), dict(row))
 
 
 def close_problem(connection: Connection, code: str, store: str, subject: str) -> None:
     """Close the problem, if it is open."""
-    key = {"of_code": code, "of_store": store, "of_subject": subject}
+    place = store or own_key(connection)
+    key = {"of_code": code, "of_store": place, "of_subject": subject}
     connection.execute(_CLOSED, key)
 
 
 def open_problems(connection: Connection) -> tuple[OpenProblem, ...]:
-    """Return the open problems, oldest first, without codes that this version does not know."""
+    """Return the open problems, oldest first, without codes that this version does not know.
+
+    What another bridge reports of itself is left out.
+    """
+    own = own_key(connection)
     rows = connection.execute(_OPEN.order_by(col(ProblemRow.since), col(ProblemRow.code)))
-    return tuple(OpenProblem(*row) for row in rows if row.code in PROBLEMS)
+    found = (OpenProblem(*row) for row in rows if row.code in PROBLEMS)
+    return tuple(
+        replace(each, store="") if each.store == own else each
+        for each in found
+        if each.store == own or not each.store.startswith(BRIDGES)
+    )
 
 
 # -- acknowledgements: of one particular problem; `since` distinguishes it from a later one
@@ -178,6 +195,7 @@ class ProblemTracker:
         self._ledger = ledger
         self._clock = clock
         self._open = {each.key: each for each in known}
+        self._elsewhere: tuple[OpenProblem, ...] = ()
         self._unwritten: set[_Key] = set()
         self._past: list[PastProblem] = []
         self._writing: asyncio.Task[None] | None = None
@@ -188,7 +206,10 @@ class ProblemTracker:
     @classmethod
     async def start(cls, ledger: Ledger, *, clock: Clock) -> Self:
         """Return the tracker with the stored problems, plus one if the ledger was rebuilt."""
-        tracker = cls(ledger, clock, await ledger.read(open_problems))
+        known = await ledger.read(open_problems)
+        if ledger.is_shared:  # those of a store are taken over with the store
+            known = tuple(each for each in known if not each.store)
+        tracker = cls(ledger, clock, known)
         if ledger.rebuilt_from:
             found = Found("ledger.rebuilt", detail={"detail": ledger.rebuilt_from.name})
             tracker.report(Scope.of(found.code), [found])
@@ -226,8 +247,31 @@ class ProblemTracker:
             callback()
 
     def current(self) -> tuple[OpenProblem, ...]:
-        """Return the open problems, oldest first."""
-        return tuple(sorted(self._open.values(), key=lambda each: (each.since, each.code)))
+        """Return the open problems, oldest first: the bridge's own and those of its stores."""
+        return tuple(sorted(self._open.values(), key=_age))
+
+    def all(self) -> tuple[OpenProblem, ...]:
+        """Return also those of stores that other bridges serve, as they were last read."""
+        return tuple(sorted((*self._open.values(), *self._elsewhere), key=_age))
+
+    def read_elsewhere(self, found: Iterable[OpenProblem], own: Collection[str]) -> None:
+        """Take over what was read of stores that other bridges serve; `own` are not."""
+        seen = tuple(each for each in found if each.store and each.store not in own)
+        if seen != self._elsewhere:
+            self._elsewhere = seen
+            self.noticed()
+
+    async def adopt(self, store: str) -> None:
+        """Take over the problems of a store that this bridge serves from now on."""
+        for each in await self._ledger.read(open_problems):
+            if each.store == store:
+                self._open.setdefault(each.key, each)
+
+    def give_up(self, store: str) -> None:
+        """Leave the problems of a store to the bridge that serves it from now on."""
+        self._open = {key: each for key, each in self._open.items() if each.store != store}
+        self._unwritten = {key for key in self._unwritten if key[1] != store}
+        self._past = [each for each in self._past if each.store != store]
 
     async def settle(self) -> None:
         """Wait until everything is written, or cannot be. Call it before closing the ledger."""
@@ -275,6 +319,13 @@ class ProblemTracker:
                 now = {key: self._open.get(key) for key in keys}
                 try:
                     await self._ledger.write(_apply, now=now, past=past)
+                except LeaseLost:
+                    # Which store it was does not matter: whoever serves it has written its own.
+                    for store in {key[1] for key in keys}:
+                        of_store = {key: each for key, each in now.items() if key[1] == store}
+                        past_of_store = [each for each in past if each.store == store]
+                        with suppress(LedgerError):
+                            await self._ledger.write(_apply, now=of_store, past=past_of_store)
                 except LedgerError:
                     self._unwritten |= keys  # written when the disk works again
                     self._past = (past + self._past)[-_MOST_PAST:]
@@ -287,6 +338,10 @@ class ProblemTracker:
         found = [Found("ledger.unwritable", detail=detail)] if storage.failure else []
         self.report(Scope.of("ledger.unwritable"), found)
         self._write_down()
+
+
+def _age(each: OpenProblem) -> tuple[int, str]:
+    return each.since, each.code
 
 
 def _storable(subject: str) -> str:

@@ -155,11 +155,12 @@ def read_snapshot(path: Path) -> Snapshot:
 def take_snapshot(connection: "Connection") -> Snapshot:
     """Return the same in a running daemon: `await ledger.read(take_snapshot)`."""
     from tillbridge.ledger.database import plain_query  # noqa: PLC0415 -- needs SQLAlchemy
+    from tillbridge.ledger.facts import own_key  # noqa: PLC0415 -- (as above)
 
-    return _snapshot(plain_query(connection))
+    return _snapshot(plain_query(connection), own_key(connection))
 
 
-def _snapshot(query: _Query) -> Snapshot:
+def _snapshot(query: _Query, own: str = "") -> Snapshot:
     stores: dict[str, StoreSnapshot] = {}
 
     def of(name: str) -> StoreSnapshot:
@@ -177,9 +178,16 @@ def _snapshot(query: _Query) -> Snapshot:
         of(store).held = Held(since, tuple(json.loads(reasons, object_hook=from_plain)), digest)
     bridge: dict[str, Any] = {}
     for store, name, value in query(_FACTS):
-        (of(store).facts if store else bridge)[name] = json.loads(value, object_hook=from_plain)
+        facts = bridge if store in {"", own} else of(store).facts
+        facts[name] = json.loads(value, object_hook=from_plain)
     problems = tuple(
-        OpenProblem(code, store, subject, since, json.loads(detail, object_hook=from_plain))
+        OpenProblem(
+            code,
+            "" if store == own else store,
+            subject,
+            since,
+            json.loads(detail, object_hook=from_plain),
+        )
         for code, store, subject, since, detail in query(_PROBLEMS)
         if code in PROBLEMS
     )

@@ -7,16 +7,19 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tillbridge.core.errors import BridgeError, ConfigError
+from tillbridge.core.errors import BridgeError, ConfigError, ServedElsewhere
 from tillbridge.core.i18n import _
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from tillbridge.communities.flow import CommunityFlow
     from tillbridge.config import LoadedSettings, Settings
     from tillbridge.config.secrets import VaultOfSettings
     from tillbridge.core.clock import Clock
     from tillbridge.core.context import BridgeContext
     from tillbridge.daemon.store_services import StoreServices
+    from tillbridge.ledger.leases import Cluster
     from tillbridge.ledger.ledger import Ledger
     from tillbridge.ledger.problems import ProblemTracker
     from tillbridge.operations.connect import Connections
@@ -55,6 +58,9 @@ class Bridge:
     connections: "Connections | None" = None
     setup: "Setup | None" = None
     diagnostics: "Diagnostics | None" = None
+    # Whether this bridge may act for a store now, where several share a ledger; from any thread.
+    may_act: "Callable[[str], bool]" = lambda _key: True
+    cluster: "Cluster | None" = None  # the bridges on this ledger, as they were last read
 
     @property
     def is_running(self) -> bool:
@@ -100,13 +106,24 @@ class Bridge:
         if found is not None:
             return found
         if name in self.settings.stores:
-            raise BridgeError(
-                _("The store {store} is being started.").format(store=name),
-                fix=_("Try again in a moment."),
-            )
+            raise self.not_here(name)
         raise ConfigError(
             _("There is no store {store}.").format(store=name),
             fix=_("Choose from: {names}.").format(names=", ".join(self.settings.stores)),
+        )
+
+    def not_here(self, key: str) -> BridgeError:
+        """Return why a store or community is not open: another bridge serves it, or it starts."""
+        server = None if self.cluster is None else self.cluster.server_of(key)
+        if self.cluster is not None and server is not None and server.holder != self.cluster.holder:
+            return ServedElsewhere(
+                _("The bridge {bridge} serves {store}.").format(bridge=server.name, store=key),
+                holder=server.holder,
+                fix=_("Ask there."),
+            )
+        return BridgeError(
+            _("The store {store} is being started.").format(store=key),
+            fix=_("Try again in a moment."),
         )
 
     def zone(self, store: str = "") -> tzinfo | None:

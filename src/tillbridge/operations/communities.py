@@ -20,9 +20,13 @@ if TYPE_CHECKING:
 
 
 async def _community(bridge: "Bridge", _arguments: Mapping[str, Any], name: str) -> "CommunityFlow":
+    from tillbridge.ledger.community import key_of
+
     found = bridge.communities.get(name)
+    if found is None and name in bridge.settings.communities:
+        raise bridge.not_here(key_of(name))
     if found is None:
-        there = ", ".join(bridge.communities)
+        there = ", ".join(bridge.settings.communities)
         raise ConfigError(
             _("There is no community {name}.").format(name=name),
             fix=_("Choose from: {names}.").format(names=there)

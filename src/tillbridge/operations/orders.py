@@ -191,5 +191,5 @@ async def _found(bridge: "Bridge", name: str) -> "tuple[OrderRow, StoreServices]
     from tillbridge.orders.views import single_order
 
     rows = await bridge.ledger.read(find_called, name)
-    row = single_order([row for row in rows if row.store in bridge.stores], name)
-    return row, bridge.stores[row.store]
+    row = single_order([row for row in rows if row.store in bridge.settings.stores], name)
+    return row, bridge.store(row.store)

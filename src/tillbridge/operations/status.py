@@ -109,7 +109,7 @@ async def _facts(bridge: "Bridge") -> "BridgeFacts":
         running=bridge.is_running,
         adapters={name: each.pos.adapter for name, each in stores.items()},
         stores=snapshot.stores,
-        problems=bridge.problems.current(),
+        problems=bridge.problems.all(),
         pid=os.getpid() if bridge.is_running else None,
         started_at=bridge.started_at,
         facts=snapshot.facts,

@@ -153,7 +153,8 @@ class PosRunner:
 
     `ticket_timeout_s` is how long a call about tickets may take. A write that takes longer raises
     TicketOutcomeUnknown; it continues, and the next call about tickets comes after it.
-    A call that still runs after `hangs_after_s` is a problem until it returns.
+    A call that still runs after `hangs_after_s` is a problem until it returns. `may_act` is asked
+    before each call, in its thread.
     """
 
     def __init__(
@@ -165,8 +166,10 @@ class PosRunner:
         ticket_timeout_s: float,
         hangs_after_s: float = math.inf,
         report: Report = lambda _scope, _found: None,
+        may_act: Callable[[], bool] = lambda: True,
     ) -> None:
         self._pos = pos
+        self._may_act = may_act
         self._store = store
         self._adapter = adapter
         self._ticket_timeout_s = ticket_timeout_s
@@ -325,8 +328,13 @@ class PosRunner:
     def _made(self, policy: _Policy, call: Callable[[], object], operation: str) -> Any:  # noqa: ANN401 -- as the policy makes of it
         """Make a call outside the event loop, and return its answer made usable.
 
-        Raises TypeError for one that is none.
+        Raises TypeError for one that is none. What this bridge may not do any more is not done: it
+        may have waited here while another one took the store over.
         """
+        if not self._may_act():
+            reads = policy.defect is api.ExportUnreadable
+            text = _("This bridge does not serve the store any more.")
+            raise api.ExportUnreadable(text) if reads else api.PosOffline(text)
         try:
             answer = call()
             if not isinstance(answer, policy.kind):

@@ -5,6 +5,7 @@ The store then works with a POS that is offline and says why; other stores do no
 """
 
 import asyncio
+from collections.abc import Callable
 from concurrent.futures import Future
 from dataclasses import dataclass
 from functools import partial
@@ -105,7 +106,7 @@ class StoreOpening:
         lane = CallLane(f"{self._context.store} {table} opens")
         return lane.submit(partial(open_adapter, adapter, options, self._context, table=table))
 
-    async def pos(self, within_s: float, report: Report) -> StorePos:
+    async def pos(self, within_s: float, report: Report, may_act: Callable[[], bool]) -> StorePos:
         """Return the store's POS; an adapter that is not open in time is offline in it.
 
         Raises ConfigError.
@@ -123,6 +124,7 @@ class StoreOpening:
                 ticket_timeout_s=settings.orders.write_timeout_s,
                 hangs_after_s=settings.pos.hangs_after_s,
                 report=report,
+                may_act=may_act,
             )
             for table, attempt in self._attempts.items()
         }

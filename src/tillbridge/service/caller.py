@@ -10,7 +10,7 @@ import asyncio
 import heapq
 import itertools
 import random
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 from enum import IntEnum
@@ -128,6 +128,10 @@ ENDPOINTS = {
 
 class GateClosed(RateLimited):
     """The gate did not open in time; the call was not made."""
+
+
+class NotServing(Unreachable):
+    """This bridge may not act for the store now; the call was not made."""
 
 
 class Gate:
@@ -290,6 +294,7 @@ class Caller:
     credential: CachedToken | None = None
     on_contact: OnContact = ignore_contact
     hindrance: Hindrance = nothing_hinders
+    may_act: Callable[[], bool] = lambda: True
     sleep: Sleep = asyncio.sleep
     jitter: Callable[[], float] = random.random
     # Operations whose last call did not reach the service.
@@ -320,11 +325,8 @@ class Caller:
         """
         if (hindered := self.hindrance(operation)) is not None:
             raise hindered
-        endpoint, left = ENDPOINTS[operation], iter(ids)
-        if not url:
-            segments = (next(left) if part == "{}" else part for part in endpoint.path.split("/"))
-            url = self.transport.origin.url(*segments)
-            url += f"?{urlencode(query)}" if query else ""
+        endpoint = ENDPOINTS[operation]
+        url = url or self._url(endpoint, ids, query)
         course = _Course(
             Request(
                 operation,
@@ -344,6 +346,8 @@ class Caller:
         try:
             while outcome is None:
                 outcome = await self._try(course)
+        except NotServing:
+            raise  # neither the service nor this store's link has anything to do with it
         except _NOT_NOW as failure:
             ok = isinstance(failure, RateLimited | Unauthorised)
             if isinstance(failure, _NOT_THERE):
@@ -366,6 +370,11 @@ class Caller:
         if not outcome.settled:
             self.on_contact(Contact(operation, ok, None, took_s))
         return outcome
+
+    def _url(self, endpoint: Endpoint, ids: Sequence[str], query: Mapping[str, str] | None) -> str:
+        left = iter(ids)
+        segments = (next(left) if part == "{}" else part for part in endpoint.path.split("/"))
+        return self.transport.origin.url(*segments) + (f"?{urlencode(query)}" if query else "")
 
     async def read(
         self,
@@ -391,15 +400,20 @@ class Caller:
         try:
             async with self.gate.passage(course.priority, patience_s=patience_s):
                 course.waited_s += time() - came
+                self._check_right()
                 answer = await self.transport.exchange(
                     course.request, authorization=course.authorization
                 )
-        except GateClosed:
+        except (GateClosed, NotServing):
             raise
         except ServiceError as failure:
             return await self._after(course, failure)
         self._away.discard(course.request.operation)
         return answer
+
+    def _check_right(self) -> None:
+        if not self.may_act():  # another bridge may have taken the store over meanwhile
+            raise NotServing(_("This bridge does not serve the store any more."))
 
     async def _after(self, course: _Course, failure: ServiceError) -> Answer | None:
         """Do what the policy says about a failure; None means: try again."""

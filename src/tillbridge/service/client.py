@@ -450,17 +450,23 @@ class ServiceLink:
         bodies: OrderBodies | None = None,
         on_contact: OnContact = ignore_contact,
         hindrance: Hindrance = nothing_hinders,
+        may_act: Callable[[], bool] = lambda: True,
     ) -> StoreLink:
-        """Return the access of one store; what `hindrance` refuses is not sent."""
+        """Return the access of one store; nothing that `hindrance` or `may_act` refuse is sent."""
         tokens = StoreTokens(
             token_store, self.oauth.refresh, clock=self._clock, refresh_early_s=self._early_s
         )
         self._store_tokens.append(tokens)
-        caller = self._caller(tokens, on_contact=on_contact, hindrance=hindrance)
+        caller = self._caller(tokens, on_contact=on_contact, hindrance=hindrance, may_act=may_act)
         return StoreLink(tokens, ServiceClient(caller, bodies))
 
     def app(
-        self, *, audience: str, scope: str = "", on_contact: OnContact = ignore_contact
+        self,
+        *,
+        audience: str,
+        scope: str = "",
+        on_contact: OnContact = ignore_contact,
+        may_act: Callable[[], bool] = lambda: True,
     ) -> AppLink:
         """Return the app's own access, without a merchant, for the community and reporting APIs.
 
@@ -473,7 +479,7 @@ class ServiceLink:
             access, self._mint, self._token_store, clock=self._clock, early_s=self._early_s
         )
         self._app_tokens[access] = token
-        return AppLink(token, self._caller(token, on_contact=on_contact))
+        return AppLink(token, self._caller(token, on_contact=on_contact, may_act=may_act))
 
     def signup(self) -> Signup:
         """Return the call that provisions a merchant and a store."""

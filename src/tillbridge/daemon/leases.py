@@ -1,0 +1,232 @@
+"""Which stores this bridge serves, where several share a ledger: leases are renewed, taken, given.
+
+A bridge renews all its leases by one write every two seconds (`ledger.leases.beat`). One that could
+not for six seconds stops acting: calls of tills and of the service ask `may_act` first, from
+whatever thread, so a bridge that was frozen does nothing when it goes on. Others take its stores
+after eight seconds at the earliest.
+"""
+
+import asyncio
+import time
+from collections.abc import Callable, Collection
+
+import tillbridge
+from tillbridge.core.errors import ConfigError, LedgerError
+from tillbridge.core.i18n import _
+from tillbridge.core.log import get_logger
+from tillbridge.core.worker import Supervisor, Worker
+from tillbridge.daemon.lease_plan import (
+    BEAT_S,
+    DEAD_AFTER_MS,
+    MAY_ACT_S,
+    STEADY_S,
+    Held,
+    Member,
+    Plan,
+    Right,
+    plan,
+)
+from tillbridge.daemon.served import ServedStores, keys_of
+from tillbridge.ledger import leases
+from tillbridge.ledger.community import key_of
+from tillbridge.ledger.leases import Cluster, NameTaken
+from tillbridge.ledger.models import BridgeRow
+from tillbridge.operations.bridge import Bridge
+
+log = get_logger()
+
+_AGAIN_S = 1.0  # after a renewal that failed
+_LOOK_AGAIN_S = 0.5  # whether an earlier run of this bridge is gone
+
+
+def now_s() -> float:
+    """Return the time in seconds by a clock that goes on while the machine sleeps, if there is one.
+
+    Otherwise a machine that slept would believe that its leases are fresh.
+    """
+    if hasattr(time, "CLOCK_BOOTTIME"):
+        return time.clock_gettime(time.CLOCK_BOOTTIME)
+    return time.monotonic()
+
+
+class Leases:
+    """The leases of this bridge. `start`, then run `worker`; `hand_over` and `leave` at the end.
+
+    Used from the event loop, but for `may_act`. `on_renewed` is called with each state that was
+    read.
+    """
+
+    def __init__(self, bridge: Bridge, served: ServedStores) -> None:
+        settings = bridge.settings
+        self._bridge = bridge
+        self._served = served
+        self._served.on_end = self._ended
+        self._keys = _own_keys(bridge)
+        self._me = BridgeRow(
+            name=settings.bridge.known_as,
+            holder="",
+            url=f"http://{settings.status_page.listen}/",
+            version=tillbridge.__version__,
+            started_at=bridge.clock.now_ms(),
+            seen_at=0,
+            detail={"stores": sorted(self._keys), "serve": sorted(settings.bridge.serve)},
+        )
+        self._right = Right()
+        self._joined_at = now_s()
+        self._alarm: asyncio.TimerHandle | None = None
+        self._failing = False
+        self.on_renewed: Callable[[Cluster], None] = lambda _cluster: None
+        supervisor = Supervisor("", bridge.problems)
+        self.worker = Worker("leases", self._beat, supervisor, bridge.clock)
+
+    @property
+    def holder(self) -> str:
+        """The id of this run of the bridge, as others see it."""
+        return self._me.holder
+
+    def may_act(self, key: str) -> bool:
+        """Return whether this bridge may call the till or the service for a store now.
+
+        Called from any thread.
+        """
+        return self._right.allows(key, now_s())
+
+    async def start(self) -> tuple[str, ...]:
+        """Join the other bridges, and return what this one serves at first.
+
+        Raises ConfigError where another bridge has this one's name, LedgerError.
+        """
+        await self._join()
+        cluster = await self._renew()
+        self.worker.wake_in(BEAT_S)
+        return () if cluster is None else tuple(sorted(cluster.held))
+
+    async def hand_over(self) -> None:
+        """Give back everything, each store as soon as no call is under way for it."""
+        self._me.detail = {**self._me.detail, "stores": []}  # nobody waits for this bridge to take
+        await self._beat()
+        await self._served.ended()
+
+    async def leave(self) -> None:
+        """Tell the others that this run has ended."""
+        if self._alarm is not None:
+            self._alarm.cancel()
+        self._right = Right()
+        if self._me.holder:
+            await self._bridge.ledger.write(leases.leave, self._me.name, self._me.holder)
+
+    async def _join(self) -> None:
+        """Register this run; wait for an earlier one that may have been killed a moment ago."""
+        seen_at: int | None = None
+        while True:
+            try:
+                self._me.holder = await self._bridge.ledger.write(
+                    leases.join, self._me, self._keys, DEAD_AFTER_MS
+                )
+            except NameTaken as other:
+                if seen_at is not None and other.seen_at > seen_at:
+                    raise ConfigError(
+                        _("Another bridge called {name} uses this database.").format(
+                            name=self._me.name
+                        ),
+                        fix=_("Give each bridge a name of its own: name in [bridge]."),
+                    ) from None
+                seen_at = other.seen_at
+                await asyncio.sleep(_LOOK_AGAIN_S)
+            else:
+                self._joined_at = now_s()
+                log.info("leases.joined", name=self._me.name, holder=self._me.holder)
+                return
+
+    async def _beat(self) -> float:
+        """Renew; return in how many seconds to do it again."""
+        began = now_s()
+        try:
+            cluster = await self._renew()
+            if cluster is None:
+                log.warning("leases.declared_dead", name=self._me.name)
+                await self._join()
+                cluster = await self._renew()
+        except LedgerError as failure:
+            if not self._failing:
+                log.error("leases.not_renewed", detail=failure.text)
+            self._failing = True
+            return _AGAIN_S
+        if self._failing:
+            log.info("leases.renewed_again")
+        self._failing = False
+        return max(0.1, BEAT_S - (now_s() - began))
+
+    async def _renew(self) -> Cluster | None:
+        """Renew the leases, take what is this bridge's to take, and let run what it holds."""
+        began = now_s()
+        if began - self._right.renewed_at > 2 * BEAT_S:
+            self._joined_at = began  # it was away: others may have been, too
+        is_steady = began - self._joined_at >= STEADY_S
+        cluster = await self._bridge.ledger.write(
+            leases.beat, self._me, self._to_take, dead_ms=DEAD_AFTER_MS if is_steady else None
+        )
+        held = frozenset() if cluster is None else cluster.held
+        before, self._right = self._right, Right(held, began)
+        if lost := before.keys - held:
+            log.warning("leases.lost", stores=sorted(lost))
+        if won := held - before.keys:
+            log.info("leases.taken", stores=sorted(won))
+        if cluster is None:
+            self._served.serve(())
+            return None
+        self._bridge.cluster = cluster
+        for name in cluster.died:
+            log.warning("leases.died", name=name)
+        if self._alarm is not None:
+            self._alarm.cancel()
+        left_s = MAY_ACT_S - (now_s() - began)
+        self._alarm = asyncio.get_running_loop().call_later(left_s, self._lapsed)
+        give = set(self._plan(cluster).give)
+        self._served.serve(sorted(held - give))
+        for key in give:
+            self._ended(key)
+        for key in cluster.inbox & held:
+            if (served := self._served.get(key)) is not None:
+                served.deliveries_arrived()
+        self.on_renewed(cluster)
+        return cluster
+
+    def _lapsed(self) -> None:
+        """Stop serving: others may take the stores from now on."""
+        if not self._right.is_fresh(now_s()):
+            log.error("leases.lapsed", stores=sorted(self._right.keys))
+            self._served.serve(())
+
+    def _ended(self, key: str) -> None:
+        """Give back what does not run and is not to."""
+        if self._served.is_idle(key) and key in self._right.keys:
+            self._right = Right(self._right.keys - {key}, self._right.renewed_at)
+            giving = self._bridge.ledger.write(leases.release, self._me.holder, [key])
+            # If it fails, it is given back with the next renewal, or is not renewed.
+            giving.add_done_callback(lambda done: done.cancelled() or done.exception())
+            log.info("leases.given_back", store=key)
+
+    def _to_take(self, cluster: Cluster) -> Collection[str]:
+        """Return what to take; called in the ledger's thread."""
+        return self._plan(cluster).take
+
+    def _plan(self, cluster: Cluster) -> Plan:
+        members = {
+            each.holder: Member(each.name, each.holder, frozenset(each.detail.get("stores") or ()))
+            for each in cluster.bridges
+            if each.holder
+        }
+        me = Member(self._me.name, self._me.holder, frozenset(self._me.detail["stores"]))
+        members[me.holder] = me
+        held = (Held(each.store, each.holder, each.pinned) for each in cluster.leases)
+        return plan(me, members.values(), held)
+
+
+def _own_keys(bridge: Bridge) -> frozenset[str]:
+    """Return what this bridge can serve: all of the configuration, or what `serve` names."""
+    keys, serve = keys_of(bridge), bridge.settings.bridge.serve
+    if not serve:
+        return frozenset(keys)
+    wanted = {*serve, *map(key_of, serve)}
+    return frozenset(key for key in keys if key in wanted)

@@ -1,0 +1,176 @@
+"""What this bridge asks of others on the same ledger, and they of it; and the words they send.
+
+A click on a store that another bridge serves is a row of `requests`: that bridge performs the
+operation as its own dispatcher does, with the same actor, and its answer or failure comes back.
+"""
+
+import asyncio
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from pydantic_core import to_jsonable_python
+
+from tillbridge.core import errors, operation
+from tillbridge.core.actor import Actor, Role
+from tillbridge.core.daemon_threads import in_thread
+from tillbridge.core.errors import BridgeError, LedgerError, ServedElsewhere
+from tillbridge.core.i18n import _, to_plain
+from tillbridge.core.log import get_logger
+from tillbridge.core.operation import Answer, Dispatcher
+from tillbridge.core.worker import Supervisor, Worker
+from tillbridge.daemon.leases import Leases
+from tillbridge.daemon.served import ServedStores
+from tillbridge.ledger import leases as rows
+from tillbridge.ledger.leases import Cluster
+from tillbridge.ledger.models import BridgeRequest
+from tillbridge.ledger.problems import open_problems
+from tillbridge.operations.bridge import Bridge
+
+log = get_logger()
+
+_PATIENCE_S = 10.0
+
+
+class Peers:
+    """The other bridges, as this one talks to them. Run `workers`; used from the event loop.
+
+    `on_secret` is called with the names of secrets that another bridge has changed.
+    """
+
+    def __init__(
+        self,
+        bridge: Bridge,
+        leases: Leases,
+        served: ServedStores,
+        dispatcher: Dispatcher,
+        on_secrets: Callable[[tuple[str, ...]], None],
+    ) -> None:
+        self._bridge = bridge
+        self._leases = leases
+        self._served = served
+        self._dispatcher = dispatcher
+        self._on_secrets = on_secrets
+        self._waiting: dict[str, asyncio.Future[BridgeRequest]] = {}
+        self._performing: dict[str, asyncio.Task[None]] = {}
+        leases.on_renewed = self._renewed
+        supervisor = Supervisor("", bridge.problems)
+        self._looking = Worker("peers", self._look, supervisor, bridge.clock)
+        self.workers = [leases.worker, self._looking]
+
+    def on_word(self, word: str) -> None:
+        """Do at once what would be noticed at the next look."""
+        kind, _space, about = word.partition(" ")
+        if kind == "inbox":
+            self.arrived(about)
+        elif kind == "answer" and about not in self._waiting:
+            return
+        elif kind in {"answer", "secret"}:
+            self._looking.wake()
+        elif kind != "request" or about == self._leases.holder:
+            self._leases.worker.wake()
+
+    def arrived(self, key: str) -> bool:
+        """Wake whoever works on this inbox; return whether that is this bridge."""
+        if (served := self._served.get(key)) is None:
+            return False
+        served.deliveries_arrived()
+        return True
+
+    def tell_owner(self, key: str) -> None:
+        """Tell the bridge that serves this store or community that there is a delivery."""
+        telling = self._bridge.ledger.write(rows.notify, f"inbox {key}")
+        # Where it fails, the other one finds the delivery when it looks.
+        telling.add_done_callback(lambda done: done.cancelled() or done.exception())
+
+    async def ask(
+        self, elsewhere: ServedElsewhere, name: str, given: Mapping[str, Any], actor: Actor
+    ) -> Answer:
+        """Let another bridge perform an operation; return its answer. Raises its failure."""
+        role = None if actor.role is None else int(actor.role)
+        request_id = await self._bridge.ledger.write(
+            rows.ask, elsewhere.holder, name, given, {"who": actor.who, "role": role}
+        )
+        answered = self._waiting[request_id] = asyncio.get_running_loop().create_future()
+        try:
+            async with asyncio.timeout(_PATIENCE_S):
+                done = await answered
+        except TimeoutError:
+            await self._bridge.ledger.write(rows.withdraw, request_id)
+            raise BridgeError(
+                _("The bridge that serves this store does not answer."),
+                fix=_("Try again in a moment: another bridge takes the store over."),
+            ) from None
+        finally:
+            del self._waiting[request_id]
+        if done.failure is not None:
+            raise failure_of(done.failure)
+        answer: Answer = done.answer
+        return answer
+
+    async def drain(self) -> None:
+        """Return once what others have asked for is done."""
+        await asyncio.gather(*self._performing.values(), return_exceptions=True)
+
+    def _renewed(self, cluster: Cluster) -> None:
+        for each in cluster.requests:
+            if each.id not in self._performing:
+                task = asyncio.create_task(self._perform(each), name=f"request {each.name}")
+                self._performing[each.id] = task
+        self._looking.wake()
+
+    async def _perform(self, request: BridgeRequest) -> None:
+        """Do what another bridge asks for; both check the role."""
+        role = request.actor.get("role")
+        actor = Actor(str(request.actor.get("who")), None if role is None else Role(role))
+        try:
+            answer = await self._dispatcher.perform_here(request.name, request.arguments, actor)
+            plain = to_jsonable_python(to_plain(answer), fallback=str)
+            result: dict[str, Any] = {"answer": plain}
+        except BridgeError as failure:
+            result = {"failure": plain_failure(failure)}
+        except Exception as failure:
+            log.exception("request.failed", name=request.name)
+            text = _("The bridge that serves this store has a defect: {kind}.")
+            defect = BridgeError(text.format(kind=type(failure).__name__))
+            result = {"failure": plain_failure(defect)}
+        try:
+            await self._bridge.ledger.write(rows.answer, request.id, **result)
+        except LedgerError:
+            log.warning("request.not_answered", name=request.name)
+        finally:
+            # Its row is answered by now: it is not read again.
+            del self._performing[request.id]
+
+    async def _look(self) -> None:
+        """Take the answers that have come, and read what other bridges have changed."""
+        bridge = self._bridge
+        try:
+            if self._waiting:
+                for done in await bridge.ledger.write(rows.take_answers, tuple(self._waiting)):
+                    waiter = self._waiting.get(done.id)
+                    if waiter is not None and not waiter.done():
+                        waiter.set_result(done)
+            if changed := await in_thread(bridge.ledger.vault.refresh):
+                self._on_secrets(changed)
+            found = await bridge.ledger.read(open_problems)
+        except LedgerError:
+            return  # the leases' own failure has been logged
+        bridge.problems.read_elsewhere(found, {*bridge.stores, *self._served.keys})
+
+
+def plain_failure(failure: BridgeError) -> dict[str, Any]:
+    """Return a failure as JSON."""
+    kind = type(failure).__name__
+    return {"kind": kind, "text": to_plain(failure.text), "fix": to_plain(failure.fix)}
+
+
+def failure_of(plain: Mapping[str, Any]) -> BridgeError:
+    """Return the failure again; one of a kind that cannot be made anew is a BridgeError."""
+    name = str(plain.get("kind"))
+    kind = getattr(operation, name, None) or getattr(errors, name, None)
+    if not (isinstance(kind, type) and issubclass(kind, BridgeError)):
+        kind = BridgeError
+    try:
+        return kind(plain.get("text", ""), fix=plain.get("fix", ""))
+    except TypeError:
+        return BridgeError(plain.get("text", ""), fix=plain.get("fix", ""))

@@ -1,0 +1,130 @@
+"""Several bridges on one PostgreSQL: exactly one of them serves a store, whatever happens."""
+
+import asyncio
+import signal
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from tests.support.bridge_process import until
+from tests.support.postgresql import on_postgresql
+from tests.support.several_bridges import SeveralBridges, several_bridges
+
+pytestmark = on_postgresql()
+
+
+@pytest.fixture
+async def together(tmp_path: Path) -> AsyncIterator[SeveralBridges]:
+    async with several_bridges(tmp_path) as together:
+        yield together
+
+
+async def connect(together: SeveralBridges) -> None:
+    """Connect the store main, at the bridge that serves it."""
+    owner = await together.owner("main")
+    together.world.bridge = owner.process
+    code, out, err = await together.world.connect()
+    assert code == 0, out + err
+    await together.world.menu_is_on_sale(within_s=40)
+
+
+async def test_stores_are_spread_and_handed_over(together: SeveralBridges) -> None:
+    await together.start("a")
+    await together.spread(lambda seen: seen["a"] == set(together.stores))
+    await together.start("b")
+    await together.spread(lambda seen: [len(each) for each in seen.values()] == [2, 2])
+    assert await together.bridges["a"].process.stop() == 0
+    await together.spread(lambda seen: seen["b"] == set(together.stores), within_s=5)
+
+
+async def test_a_killed_bridge_s_orders_are_taken_over_and_written_once(
+    together: SeveralBridges,
+) -> None:
+    await together.start("a", "b", "c")
+    await together.spread(lambda seen: sorted(map(len, seen.values())) == [1, 1, 2])
+    await connect(together)
+    owner = await together.owner("main")
+    orders = [await together.world.order("p1", wait=False) for _ in range(6)]
+    await owner.process.kill()
+    del together.bridges[owner.name]
+    orders += [await together.world.order("p2", wait=False) for _ in range(3)]
+
+    async def is_taken_over() -> bool:
+        return await together.server_of("main") in together.bridges
+
+    await until("another bridge has taken the store over", is_taken_over, within_s=15)
+    for order in orders:
+        await together.world.reaches(order, "accepted", within_s=30)
+        assert await together.tickets(order) == 1
+    await together.spread(lambda seen: sorted(map(len, seen.values())) == [2, 2])
+
+
+async def test_a_bridge_that_was_frozen_writes_nothing_when_it_goes_on(
+    together: SeveralBridges,
+) -> None:
+    await together.start("a", "b")
+    await together.spread(lambda seen: sorted(map(len, seen.values())) == [2, 2])
+    await connect(together)
+    frozen = await together.owner("main")
+    (other,) = together.others(frozen)
+    before = [await together.world.order("p1", wait=False) for _ in range(4)]
+    frozen.send(signal.SIGSTOP)
+    together.bridges = {other.name: other, frozen.name: frozen}  # so a load balancer would
+    during = [await together.world.order("p2", wait=False) for _ in range(4)]
+    await together.spread(lambda seen: seen[other.name] == set(together.stores), within_s=15)
+    for order in before + during:
+        await together.world.reaches(order, "accepted", within_s=30)
+    written = len(frozen.process.events("order.written"))
+    calls = len(await together.world.calls("/accept"))
+    frozen.send(signal.SIGCONT)
+    await frozen.process.logged("leases.declared_dead")
+    await together.spread(lambda seen: sorted(map(len, seen.values())) == [2, 2])
+    assert len(frozen.process.events("order.written")) == written
+    assert len(await together.world.calls("/accept")) == calls
+    for order in before + during:
+        assert await together.tickets(order) == 1
+    assert not frozen.process.events("task.died")
+    late = await together.world.order("p1")
+    await together.world.reaches(late, "accepted")
+
+
+async def test_what_arrives_at_one_bridge_is_done_by_another(together: SeveralBridges) -> None:
+    await together.start("a", "b")
+    await together.spread(lambda seen: sorted(map(len, seen.values())) == [2, 2])
+    await connect(together)
+    owner = await together.owner("main")
+    (other,) = together.others(owner)
+    together.bridges = {other.name: other, owner.name: owner}  # deliveries come to the other one
+    order = await together.world.order("p1")
+    await together.world.reaches(order, "accepted", within_s=5)
+    assert not other.process.events("order.written")
+    assert owner.process.events("order.written")
+
+    # A click on the page, or a command, of the bridge that does not serve the store.
+    answer = await other.command("item", "86", "main", "p1")
+    assert answer["ok"]
+    items = await together.world.storefront()
+    assert not items["p1"]["available"]
+    who = await together.rows("SELECT who, store, target FROM audit WHERE action = 'item.86'")
+    assert [each[1:] for each in who] == [("main", "p1")]
+    code, out, err = await other.process.run("item", "86", "nowhere", "p1")
+    assert code == 2, out + err
+
+    # Words are lost: what was missed is found by looking.
+    losing = asyncio.create_task(together.lose_words())
+    await asyncio.sleep(0.5)
+    order = await together.world.order("p2")
+    await together.world.reaches(order, "accepted", within_s=15)
+    losing.cancel()
+
+
+async def test_a_pinned_store_is_served_by_its_bridge_alone(together: SeveralBridges) -> None:
+    await together.start("a")
+    await together.start("b", bridge='serve = ["bar"]')
+    await together.spread(lambda seen: seen == {"a": {"main", "kiosk", "grill"}, "b": {"bar"}})
+    b = together.bridges.pop("b")
+    await b.process.kill()
+    await together.bridges["a"].process.logged("leases.died", within_s=30)
+    await together.spread(lambda seen: seen == {"a": {"main", "kiosk", "grill"}})
+    assert await together.server_of("bar") == ""
