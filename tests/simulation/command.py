@@ -2,6 +2,7 @@
 
 import argparse
 import shutil
+import subprocess
 import sys
 import tempfile
 import time
@@ -21,6 +22,7 @@ def _asked() -> argparse.Namespace:
     parser.add_argument("--seeds", type=int, default=20, help="play so many")
     parser.add_argument("--mutants", nargs="*", help="plant these defects, by default all")
     parser.add_argument("--fresh", action="store_true", help="begin with a seed nobody has played")
+    parser.add_argument("--jobs", type=int, default=1, help="in so many processes")
     parser.add_argument("--plan", type=Path, help="play the plan in this file")
     parser.add_argument("--first", type=int, default=1, help="from this one on")
     parser.add_argument("--orders", type=int, default=12, help="of each seed")
@@ -36,8 +38,20 @@ def _asked() -> argparse.Namespace:
     if asked.days is not None:
         asked.seconds = asked.days * 86400
     if asked.fresh:
-        asked.first, asked.seeds = int(time.time()) % 10**9 * 1000, 1000
+        asked.first = int(time.time()) % 10**9 * 1000
     return asked
+
+
+def in_processes(asked: argparse.Namespace) -> int:
+    """Play a part of the seeds in each process; 1 where one of them has failed."""
+    each = -(-asked.seeds // asked.jobs)
+    ends = asked.first + asked.seeds
+    command = (sys.executable, "-m", "tests.simulation", "--cpu", str(asked.cpu))
+    parts = [
+        subprocess.Popen((*command, "--first", str(first), "--seeds", str(min(each, ends - first))))
+        for first in range(asked.first, ends, each)
+    ]
+    return int(max(part.wait() for part in parts) > 0)
 
 
 def main() -> int:
@@ -45,11 +59,14 @@ def main() -> int:
     asked = _asked()
     if asked.mutants is not None:
         return find_mutants(asked.mutants or list(MUTANTS), asked.seeds)
+    if asked.jobs > 1:
+        return in_processes(asked)
     seeds = (
         [asked.seed] if asked.seed is not None else range(asked.first, asked.first + asked.seeds)
     )
     folder = _folder()
     failed, orders, played = [], 0, 0
+    first: Simulation | None = None  # of those that failed
     try:
         with installed():
             template = make_template(folder)
@@ -69,15 +86,17 @@ def main() -> int:
                 if sim.violations:
                     failed.append(seed)
                     print(f"seed {seed}: {sim.violations[0]}", flush=True)
+                    first = first or sim
                 if asked.digests:
                     print(f"seed {seed}: {sim.digest()} {sim.loop.steps} steps")
-                if sim.violations and asked.seed is not None:
-                    sim = smallest(sim, folder, template)
-                    print("the least that shows it; keep it in tests/simulation/kept:")
-                    print(sim.plan.to_json())
-                if asked.history or (sim.violations and asked.seed is not None):
+                if asked.history:
                     report(sim)
             took = _cpu() - made
+            if first is not None:
+                first = smallest(first, folder, template)
+                report(first)
+                print("the least that shows it; keep it in tests/simulation/kept:")
+                print(first.plan.to_json())
     finally:
         shutil.rmtree(folder, ignore_errors=True)
     print(

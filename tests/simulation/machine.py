@@ -57,6 +57,7 @@ daemon: Any = import_module("tillbridge.daemon.run")  # the package names its fu
 START_MS = 1_750_000_000_000  # a day in June 2025
 LEDGER = ("ledger.db", "ledger.db-wal")
 _connect = sqlite3.connect
+_LEDGERS = sorted((Path(__file__).parents[1] / "data/ledgers").glob("*.sql"))
 _KEEP = ("ledger.db", "ledger.db-wal", "ledger.vault", "ledger.key")
 
 
@@ -183,6 +184,10 @@ class SimConnection(sqlite3.Connection):
         head = sql[:6].upper()
         commits = head == "COMMIT" or (head == "INSERT" and not self.in_transaction)
         if commits or head in {"INSERT", "UPDATE", "DELETE"}:
+            machine = _machines[-1]
+            if machine.is_ready and self.disk.process is virtual.OWNER.get():
+                thread = virtual._running[-1].name if virtual._running else ""
+                invariants.only_the_writer_writes(machine.sim, thread, sql)
             self.disk.before_write(sql, commits=commits)
         return commits
 
@@ -219,6 +224,7 @@ class Weather:
         self.webhook_twice = 0.0
         self.webhook_slow = 0.0
         self.down = False
+        self.repeated = 0.0  # arrives twice
 
 
 class Network:
@@ -236,6 +242,7 @@ class Network:
         sim, weather = self.sim, self.weather
         rng, loop = sim.noise, sim.loop
         process = virtual.OWNER.get()
+        invariants.does_not_hammer(sim, f"{method} {url.path}")
         invariants.waits_as_told(sim, f"{method} {url.path}", self.closed_until.get(process, 0.0))
         outcome = loop.create_future()
         later = rng.uniform(0.003, 0.08)
@@ -268,12 +275,16 @@ class Network:
                 return
             gateway = rng.random() < weather.gateway
             if not gateway or rng.random() < 0.5:
-                answer = sim.service.answer(
-                    method,
-                    url.path.removeprefix("/v2/"),
-                    headers.get("Authorization", ""),
-                    json.loads(body) if body else None,
-                )
+                answers = [
+                    sim.service.answer(
+                        method,
+                        url.path.removeprefix("/v2/"),
+                        headers.get("Authorization", ""),
+                        json.loads(body) if body else None,
+                    )
+                    for _time in range(2 if rng.random() < weather.repeated else 1)
+                ]
+                answer = rng.choice(answers)
                 path = url.path.removeprefix("/v2/pos/")
                 sim.called(method, path, answer[0], answer[2])
                 if rng.random() < weather.lost_answer:
@@ -389,7 +400,7 @@ class SimDaemon(daemon._Daemon):  # type: ignore[misc]  # Any, as its module
             machine.bridge, machine.receiver = self._bridge, self._receiver
             machine.connections = self._connections
             machine.reload = self._reloading.wake
-            machine.is_ready = True
+            machine.is_ready, machine.ready_at = True, machine.loop.now
             try:
                 yield
             finally:
@@ -417,6 +428,7 @@ class Machine:
         self.connections: Any = None
         self.reload: Callable[[], None] = lambda: None
         self.is_ready = False
+        self.ready_at = 0.0
         self.locks: list[LedgerLock] = []
         self.starts = 0
         self.restarts: RestartController | None = None
@@ -489,12 +501,12 @@ class Machine:
         self.bridge = self.receiver = None
 
     def _kill(self, process: Process) -> None:
-        for task in list(process.tasks):
+        while process.tasks:  # what is cut off may begin others
+            task, _none = process.tasks.popitem()
             setattr(task, "_log_destroy_pending", False)  # noqa: B010 -- asyncio's own, without a type
             with contextlib.suppress(BaseException):
                 for _await in range(100):  # what stands in a `finally` may wait, too
                     task.coro.throw(_Ended())
-        process.tasks.clear()
         for thread in list(process.threads):
             thread.kill()
         process.threads.clear()
@@ -522,6 +534,31 @@ class Machine:
         for lock in self.locks:
             lock.release()
         self.locks.clear()
+
+    def change_version(self, *, is_newer: bool) -> None:
+        """Let the ledger be as another version leaves it: the one before ours, or one to come."""
+        path = self.folder / "data" / "ledger.db"
+        if is_newer:
+            with contextlib.closing(_connect(path, isolation_level=None)) as ledger:
+                ledger.execute("UPDATE alembic_version SET version_num = '9999'")
+            return
+        older = path.with_name("older.db")
+        with contextlib.closing(_connect(older, isolation_level=None)) as ledger:
+            ledger.executescript(_LEDGERS[-2].read_text("utf-8"))
+            ledger.execute("ATTACH ? AS now", (str(path),))
+            tables = ledger.execute("SELECT name FROM main.sqlite_schema WHERE type = 'table'")
+            for (table,) in tables.fetchall():
+                if table != "alembic_version":
+                    names = [each[1] for each in ledger.execute(f"PRAGMA main.table_info({table})")]
+                    columns = ", ".join(names)
+                    ledger.executescript(
+                        f"DELETE FROM main.{table}; INSERT INTO main.{table} ({columns})"
+                        f" SELECT {columns} FROM now.{table}"
+                    )
+        for name in (*LEDGER[1:], "ledger.db-shm"):
+            path.with_name(name).unlink(missing_ok=True)
+        older.replace(path)
+        path.chmod(0o600)
 
     def rows(self, sql: str, *parameters: Any) -> list[Any]:
         """Read the ledger as it is committed."""

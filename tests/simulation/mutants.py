@@ -10,9 +10,10 @@ from types import SimpleNamespace
 from typing import Any
 from unittest.mock import patch
 
+from tests.simulation.machine import _machines
 from tillbridge.adapter import PosFailure
 from tillbridge.core.clock import Clock
-from tillbridge.core.errors import ConsentLost, RateLimited, ServiceError, Unauthorised
+from tillbridge.core.errors import ConsentLost, LedgerError, RateLimited, ServiceError, Unauthorised
 from tillbridge.core.problems import Scope
 from tillbridge.ledger.database import LedgerLock
 from tillbridge.ledger.ledger import Ledger
@@ -25,6 +26,7 @@ from tillbridge.orders.notifier import ServiceNotifier, StateEstimate
 from tillbridge.orders.reconciler import UpdateReader
 from tillbridge.orders.ticket_writer import TicketWriter
 from tillbridge.orders.write_queue import WriteQueue
+from tillbridge.pos.call_lane import CallLane
 from tillbridge.pos.runner import PosRunner
 from tillbridge.receiver.deliveries import Deliveries
 from tillbridge.service.answers import GiveUp
@@ -125,6 +127,19 @@ def no_deduplication() -> Patches:
 
 
 @mutant
+def dedupe_without_event_id() -> Patches:
+    backend = _module("ledger.backend").SQLite
+    real = backend.record
+
+    def record(self: Any, connection: Any, deliveries: Any) -> Any:
+        for each in deliveries:
+            each.event_id = each.delivery_id or each.event_id
+        return real(self, connection, deliveries)
+
+    return [patch.object(backend, "record", record)]
+
+
+@mutant
 def delivered_is_not_heard() -> Patches:
     intake = _module("orders.intake")
     return [patch.object(intake, "_delivered_id", lambda _data: "ord_0")]
@@ -195,6 +210,16 @@ def till_is_not_tried_again() -> Patches:
         patch.object(TicketWriter, "_back_off", back_off),
         patch.object(WriteQueue, "try_again", lambda _self: None),
     ]
+
+
+@mutant
+def calls_of_the_till_do_not_wait_for_each_other() -> Patches:
+    real = CallLane.submit
+
+    def submit(self: CallLane, function: Any, name: str = "") -> Any:
+        return real(CallLane("alone"), function, name)
+
+    return [patch.object(CallLane, "submit", submit)]
 
 
 @mutant
@@ -313,6 +338,17 @@ def retry_after_is_ignored() -> Patches:
 
 
 @mutant
+def failures_are_repeated_without_a_pause() -> Patches:
+    answers = _module("service.answers")
+
+    def decide(failure: Any, attempt: int, **more: Any) -> Any:
+        decided = answers.decide(failure, min(attempt, 2), **more)
+        return answers.Wait(0.01) if isinstance(decided, answers.Wait) else decided
+
+    return [patch.object(_module("service.caller"), "decide", decide)]
+
+
+@mutant
 def a_refused_token_is_not_refreshed() -> Patches:
     answers = _module("service.answers")
 
@@ -334,6 +370,18 @@ def secrets_are_logged() -> Patches:
         return await real(self, refresh_token)
 
     return [patch.object(oauth, "refresh", refresh)]
+
+
+@mutant
+def secrets_are_written_beside_the_vault() -> Patches:
+    vault = _module("ledger.vault").Vault
+    real = vault.put
+
+    def put(self: Any, name: str, value: str) -> None:
+        real(self, name, value)
+        (_machines[-1].folder / "data" / "vault.old").write_text(value)
+
+    return [patch.object(vault, "put", put)]
 
 
 @mutant
@@ -370,6 +418,43 @@ def two_bridges_at_once() -> Patches:
 
 
 @mutant
+def a_ledger_of_a_newer_version_is_used() -> Patches:
+    backend = _module("ledger.backend")
+    real = backend.bring_up_to_date
+
+    def bring_up_to_date(data_dir: Any, *, at: int) -> None:
+        with contextlib.suppress(LedgerError):
+            real(data_dir, at=at)
+
+    return [patch.object(backend, "bring_up_to_date", bring_up_to_date)]
+
+
+@mutant
+def a_migration_forgets_open_orders() -> Patches:
+    schema = _module("ledger.schema")
+    real = schema.upgrade
+
+    def upgrade(connection: Any, to: str) -> None:
+        real(connection, to)
+        connection.exec_driver_sql("BEGIN")
+        connection.exec_driver_sql("DELETE FROM orders WHERE closed_at IS NULL")
+        connection.exec_driver_sql("COMMIT")
+
+    return [patch.object(schema, "upgrade", upgrade)]
+
+
+@mutant
+def the_event_loop_writes_too() -> Patches:
+    facts, sqlite = _module("ledger.facts"), _module("ledger.sqlite")
+
+    async def put_fact(self: Ledger, store: str, name: str, value: Any, *, at: int) -> None:
+        with sqlite.writer_engine(self.data_dir / "ledger.db").connect() as connection:
+            facts.put_fact(connection, store, name, value, at=at)
+
+    return [patch.object(Ledger, "put_fact", put_fact)]
+
+
+@mutant
 def changes_are_published_as_their_committers_go_on() -> Patches:
     real, number = OrdersFlow._dispatch, iter(range(10**9))
 
@@ -398,6 +483,19 @@ def a_problem_is_left_open() -> Patches:
 
 
 @mutant
+def an_open_problem_is_logged_at_each_look() -> Patches:
+    real = ProblemTracker.report
+
+    def report(self: ProblemTracker, scope: Any, found: Any) -> None:
+        found = list(found)
+        for each in found:
+            self._open.pop((each.code, scope.store, each.subject), None)
+        real(self, scope, found)
+
+    return [patch.object(ProblemTracker, "report", report)]
+
+
+@mutant
 def the_storefront_stays_paused() -> Patches:
     return [patch.object(PosPause, "pos_came", lambda _self: None)]
 
@@ -416,6 +514,11 @@ def the_guard_counts_wrong() -> Patches:
         return hits * 10 > percent * known and hits > few
 
     return [patch.object(_module("menu.guard"), "is_mass", is_mass)]
+
+
+@mutant
+def the_guard_is_off_by_one() -> Patches:
+    return [patch.object(_module("menu.guard"), "FEW", 6)]
 
 
 @mutant

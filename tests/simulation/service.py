@@ -449,6 +449,8 @@ class Service:
     def _upsert(self, item: dict[str, Any]) -> None:
         known = self.items.get(item["external_id"], {})
         new = {**known, **item}
+        version = f"{new['name']} {new['price']}"
+        self.versions.setdefault(item["external_id"], set()).add(version)
         self.items[item["external_id"]] = new
         self.on_change("item", {"id": item["external_id"], "item": new, "before": known})
 
@@ -459,6 +461,8 @@ class Service:
         for item in (*body.get("add", ()), *body.get("update", ())):
             self._upsert(item)
         deleted = [each for each in body.get("delete", ()) if each in self.items]
+        if deleted:
+            self.on_change("deletes", {"removed": len(deleted), "known": len(self.items)})
         for each in deleted:
             del self.items[each]
             self.removed.append((self._now(), each))

@@ -11,7 +11,7 @@ import gc
 import hashlib
 import json
 import random
-from collections import Counter
+from collections import Counter, defaultdict, deque
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -21,11 +21,13 @@ from tests.simulation import invariants, machine, till
 from tests.simulation.loop import OWNER, Crash, Process, VirtualLoop
 from tests.simulation.machine import Clock, Machine, Network
 from tests.simulation.service import FINAL, LOCATION, REDIRECT, RETRIES_S, Order, Service
+from tillbridge import ledger_schemas
 from tillbridge.adapter import Change, Item
 from tillbridge.core.actor import Actor, Role
 from tillbridge.core.errors import BridgeError
 
 CONVERGES_WITHIN_S = 1500.0
+VERSION = ledger_schemas()[-1]
 STAFF = Actor("page:anna", Role.TECHNICIAN)
 
 
@@ -99,8 +101,8 @@ def plan_of(seed: int, *, orders: int = 12, seconds: float = 150.0, faults: bool
         events.append(Event(at, kind, invariants.CHANGES[kind](rng)))
     if faults:
         kinds = invariants.FAULTS
-        for _number in range(rng.choice((0, 1, 2, 3, 5, 8))):
-            kind = rng.choice(list(kinds))
+        for _number in range(rng.choice((0, 1, 2, 4, 7, 12))):
+            kind = rng.choice([*kinds, *invariants.OFTEN])
             events.append(Event(round(rng.uniform(1.0, seconds), 3), kind, kinds[kind](rng)))
     return Plan(seed, seconds, settings, sorted(events, key=lambda each: each.at))
 
@@ -129,6 +131,13 @@ class Simulation:
         self.history: list[tuple[float, str, dict[str, Any]]] = []
         self.violations: list[Violation] = []
         self.acked: dict[str, str] = {}  # event id: order
+        self.unhandled: dict[str, float] = {}  # when they were acknowledged, until they are handled
+        self.disk_works_at = 0.0
+        self.times_of: defaultdict[str, deque[float]] = defaultdict(deque)  # of each call
+        self.logged_open: set[tuple[str, str, str]] = set()  # problems, by this process
+        self.approved = False  # whatever is held
+        self.crashes_on = ""  # what is noted next of this kind begins the countdown
+        self.version = ""  # "older" or "newer": who has the ledger while the bridge is down
         self.healed = False
         self.counts: Counter[str] = Counter()
         self.disturbed: set[str] = set()  # kinds of faults that were there
@@ -155,9 +164,14 @@ class Simulation:
     def note(self, what: str, /, **detail: Any) -> None:
         self.counts[what] += 1
         self.history.append((self.loop.now - 1000.0, what, detail))
+        process = self.machine.process
+        if what == self.crashes_on and process is not None and not self.healed:
+            self.crashes_on = ""
+            process.crash_after = process.steps + self.crash_after
 
     def logged(self, event: dict[str, Any]) -> None:
         invariants.no_secret(self, str(event))
+        invariants.is_a_transition(self, event)
         self.log_lines.append(f"{self.loop.now - 1000.0:9.3f} {event}")
         if len(self.log_lines) > 400:
             del self.log_lines[:200]
@@ -202,6 +216,8 @@ class Simulation:
         self.note(f"service.{what}", **detail)
         if what == "removed":
             invariants.not_wiped(self, detail["id"])
+        elif what == "deletes":
+            invariants.is_asked_first(self, **detail)
         elif what == "order" and detail["state"] == "accepted":
             invariants.accepted_is_in_till(self, detail["order"])
         elif what == "order" and detail["state"] == "cancelled":
@@ -299,6 +315,7 @@ accept = "{chosen["accept"]}"
             if status in range(200, 300):
                 invariants.acknowledged_is_on_disk(self, sending)
                 self.acked[sending.event_id] = sending.order
+                self.unhandled.setdefault(sending.event_id, self.loop.now)
             elif status not in {0, 503}:
                 self.violated("1 acknowledged", f"{sending.event_id} was refused with {status}")
             if rng.random() < weather.webhook_twice:
@@ -352,13 +369,16 @@ accept = "{chosen["accept"]}"
         self.disturbed.add(kind)
         self.note(f"fault.{kind}", **detail)
 
-    def do_crash(self, after: int, down: float, power: bool) -> None:
-        """End the process after so many more of its steps."""
+    def do_crash(self, after: int, down: float, power: bool, on: str = "") -> None:
+        """End the process after so many more of its steps; `on`: once that has happened."""
         process = self.machine.process
         if process is None or self.healed:
             return
-        self._fault("crash", after=after, power=power)
-        process.crash_after = process.steps + after
+        self._fault("crash", on=on, after=after, power=power)
+        if on:
+            self.crashes_on, self.crash_after = on, after
+        else:
+            process.crash_after = process.steps + after
         self.power_cut, self.down_s = power, down
 
     def do_crash_at_commit(self, after: int, place: str, down: float, power: bool) -> None:
@@ -403,6 +423,17 @@ accept = "{chosen["accept"]}"
         self._fault("till", what="breaks")
         self.till.breaks_after = True
 
+    def do_till_odd(self, what: str, number: int) -> None:
+        """Let the till answer twice, lie, or have an adapter with a defect."""
+        if self.healed:
+            return
+        self._fault("till", what=what, number=number)
+        if what == "lies":
+            self.till.lies = True
+            self.later(10.0 * number, setattr, self.till, "lies", False)
+        else:
+            setattr(self.till, what, number)
+
     def do_till_refuses(self, which: int) -> None:
         self._fault("refusal")
         self.till.refuses = till.REFUSALS[which]
@@ -412,6 +443,7 @@ accept = "{chosen["accept"]}"
             return
         self._fault("disk", what=what, seconds=seconds)
         disk = self.machine.disk
+        self.disk_works_at = self.loop.now + seconds
         if what == "full":
             disk.full = True
             self.later(seconds, setattr, disk, "full", False)
@@ -506,6 +538,14 @@ accept = "{chosen["accept"]}"
         failure = await self.machine.start_second()
         if self.machine.is_ready and self.machine.process is process:
             invariants.second_ends(self, failure)
+
+    def do_version(self, is_newer: bool, down: float) -> None:
+        """Let somebody install another version, which has the ledger for a while."""
+        if self.healed or not self.machine.running:
+            return
+        self._fault("version", is_newer=is_newer)
+        self.version, self.down_s = "newer" if is_newer else "older", down
+        self.machine.stop()
 
     def _item(self, pick: int) -> Item | None:
         items = list(self.till.items.values())
@@ -603,10 +643,12 @@ accept = "{chosen["accept"]}"
             self.later(10.0, self._staff, what, item)  # the page does not answer: again
         if answer is not None and answer["ok"] and what == "item.86":
             self.off[item] = self.loop.now
+            self.later(invariants.OFF_WITHIN_S, invariants.off_at_once, self, item)
 
     async def _approve(self) -> None:
         """Let a technician approve what is held, as long as the till's menu is whole."""
         if self.machine.running and invariants.menu_is_open(self):
+            self.approved = True
             try:
                 await self.machine.perform("menu.approve", {"store": "main"}, STAFF)
             except BridgeError as failure:
@@ -636,6 +678,11 @@ accept = "{chosen["accept"]}"
         if self.over:
             return
         self.note("bridge.ended", failure=str(failure or ""))
+        if self.version == "refused":  # ours is installed again
+            self.version = "ours"
+            invariants.newer_is_refused(self, failure)
+            self.later(0.0, self._restart_later)
+            return
         expected = failure is None or bool(self.disturbed & {"disk", "crash"})
         if failure is not None and not (expected and isinstance(failure, BridgeError)):
             self.violated("12 supervised", f"the bridge ended: {failure!r}")
@@ -647,6 +694,14 @@ accept = "{chosen["accept"]}"
 
     def _start(self) -> None:
         if self.machine.process is None:
+            if self.version == "ours":
+                self.machine.rows("UPDATE alembic_version SET version_num = ?", VERSION)
+                self.machine.ended()
+                self.version = ""
+            elif self.version:
+                self.machine.change_version(is_newer=self.version == "newer")
+                self.version = "refused" if self.version == "newer" else ""
+            self.logged_open.clear()
             self.note("bridge.start")
             self.machine.start()
 
@@ -692,6 +747,7 @@ accept = "{chosen["accept"]}"
             raise Violation("12 supervised", "the bridge does not start")
         if self.template is None:
             self._connect()
+        self._look()
         began = self.loop.now
         for event in self.plan.events:
             self.loop.call_at(began + event.at, self._event, event, context=self.world.context)
@@ -727,6 +783,9 @@ accept = "{chosen["accept"]}"
         service.refresh = {TEMPLATE["refresh"]: self.loop.now + 7 * 86400}
         service.number = TEMPLATE["number"]
         service.items = copy.deepcopy(TEMPLATE["items"])
+        service.versions = {
+            name: {f"{item['name']} {item['price']}"} for name, item in service.items.items()
+        }
         service.synced_at = TEMPLATE["synced_at"]
         service.integration = {
             **copy.deepcopy(TEMPLATE["integration"]),
@@ -749,6 +808,14 @@ accept = "{chosen["accept"]}"
 
         self._happens(connect)
         self._until(self.loop.now + 60.0, lambda: bool(self.service.items))
+
+    def _look(self) -> None:
+        """Check now and then what has to hold at any time."""
+        if not self.over:
+            invariants.acknowledged_is_handled(self)
+            if self.version == "refused" and self.machine.running:
+                invariants.newer_is_refused(self, None)
+            self.later(5.0, self._look)
 
     def _until(self, ends: float, is_done: Callable[[], bool]) -> None:
         """Run until then, or until it is done; a process that crashes is cleared up after."""
@@ -773,7 +840,9 @@ accept = "{chosen["accept"]}"
         self.network.weather.heal()
         till_ = self.till
         till_.offline, till_.slow_s, till_.hang_s, till_.refuses = False, 0.0, 0.0, None
-        till_.breaks_after = False
+        till_.breaks_after = till_.lies = False
+        till_.raises = till_.garbles = till_.repeats = 0
+        self.crashes_on = ""
         self._whole_again()
         self.later(10.0, self._approve)
         disk = self.machine.disk

@@ -26,16 +26,15 @@ def _simulate(*arguments: str) -> subprocess.CompletedProcess[str]:
     )
 
 
-# A seed that nobody has played may fail a build by chance, for what is no matter of the change.
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize(
     "seeds",
     [
         pytest.param(("--first", "1"), id="known"),
         pytest.param(
-            ("--fresh",),
+            ("--fresh", "--seeds", "10000"),
             id="fresh",
-            marks=pytest.mark.slow(reason="what it finds is rarely of the change that is built"),
+            marks=pytest.mark.slow(reason="these are for long nights; a build plays 300 beside"),
         ),
     ],
 )
@@ -52,6 +51,16 @@ def test_a_kept_plan_finds_nothing_any_more(plan: Path) -> None:
     done = _simulate("--plan", str(plan))
 
     assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_seeds_are_played_in_several_processes() -> None:
+    done = _simulate("--first", "5", "--seeds", "3", "--jobs", "2")
+
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert sorted(line.split()[0] for line in done.stdout.splitlines() if "CPU" in line) == [
+        "1",
+        "2",
+    ]
 
 
 def test_a_seed_is_replayed_exactly() -> None:

@@ -5,9 +5,11 @@ threads, in virtual time, and may be cut off anywhere.
 """
 
 import random
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from typing import Any
+from functools import wraps
+from typing import Any, TypeVar
 
 from tests.simulation import loop as virtual
 from tillbridge.adapter import (
@@ -33,6 +35,8 @@ from tillbridge.adapter import (
     TicketStatus,
     TicketUpdate,
 )
+
+F = TypeVar("F", bound=Callable[..., Any])
 
 REFUSALS = (ItemUnavailable, StoreClosed, AtCapacity, PriceMismatch)
 
@@ -69,11 +73,34 @@ class Till:
         self.hang_s = 0.0  # of the next write
         self.refuses: type[Exception] | None = None
         self.breaks_after = False  # the next write is done, and the answer lost
-        self.busy: dict[str, str] = {}  # by kind of call: the one that runs
+        self.raises = 0  # so many calls raise what no adapter may
+        self.garbles = 0  # so many answers are none
+        self.repeats = 0  # so many news are reported again after they were handled
+        self.lies = False  # of whether it is there
+        self.failing: set[str] = set()  # methods whose last call went so wrong
+        self._busy: dict[tuple[str, str], str] = {}  # by process and lane: the call that runs
         self.number = 0
         self.listener: Callable[[Change], None] = lambda _change: None
         self.on_change: Callable[[str, dict[str, Any]], None] = lambda _what, _detail: None
         self.epoch = 0
+
+    @contextmanager
+    def calling(self, lane: str, name: str) -> Iterator[None]:
+        """Note that a call runs; two of one lane never do (invariant 6)."""
+        key = virtual._running[-1].owner.name, lane
+        if key in self._busy:
+            self.on_change("broken", {"what": f"{name} was called during {self._busy[key]}"})
+        self._busy[key] = name
+        try:
+            yield
+        finally:
+            self._busy.pop(key, None)
+
+    def is_odd(self, what: str) -> bool:
+        """Return whether this call, too, goes wrong in this way."""
+        left = getattr(self, what)
+        setattr(self, what, max(0, left - 1))
+        return bool(left)
 
     def live(self, key: str) -> list[Written]:
         return [each for each in self.tickets if each.key == key and each.live]
@@ -120,18 +147,34 @@ class Till:
         return ticket
 
 
+def _in(lane: str) -> Callable[[F], F]:
+    """Let a method be one of this lane, and go wrong where the till does."""
+
+    def decorated(method: F) -> F:
+        @wraps(method)
+        def call(self: "TillAdapter", *args: Any) -> Any:
+            till = self._till
+            with till.calling(lane, method.__name__):
+                raises, garbles = till.is_odd("raises"), till.is_odd("garbles")
+                if not raises and not garbles:
+                    till.failing.discard(method.__name__)
+                    return method(self, *args)
+                till.failing.add(method.__name__)
+                answer = None if till._rng.random() < 0.5 else method(self, *args)
+                if raises:
+                    raise KeyError("a defect of the adapter")
+                return object() if answer is None else [answer]
+
+        return call  # type: ignore[return-value]  # it has the method's signature
+
+    return decorated
+
+
 class TillAdapter:
     """The adapter: states facts, and blocks."""
 
     def __init__(self, till: Till) -> None:
         self._till = till
-
-    def _call(self, kind: str, name: str) -> None:
-        till = self._till
-        running = till.busy.get(kind)
-        owner = virtual.OWNER.get()
-        if running is not None and running == f"{id(owner)}":
-            till.on_change("broken", {"what": f"two calls of the kind {kind} at once: {name}"})
 
     def _wait(self, least: float, most: float) -> None:
         till = self._till
@@ -143,6 +186,7 @@ class TillAdapter:
 
     # tickets
 
+    @_in("tickets")
     def write_ticket(self, order: Order, key: str) -> Ticket:
         till = self._till
         self._wait(0.002, 0.05)
@@ -168,12 +212,14 @@ class TillAdapter:
             raise TicketOutcomeUnknown("the line to the till broke")
         return Ticket(ticket.record)
 
+    @_in("tickets")
     def find_ticket(self, key: str) -> Ticket | None:
         self._wait(0.001, 0.01)
         self._there()
         found = self._till.of(key)
         return Ticket(found[0].record) if found else None
 
+    @_in("tickets")
     def cancel_ticket(self, order: Order, key: str, reason: str) -> None:
         self._wait(0.001, 0.02)
         self._there()
@@ -184,24 +230,30 @@ class TillAdapter:
 
     # news
 
+    @_in("tickets")
     def read_updates(self) -> Sequence[TicketUpdate]:
         self._wait(0.0, 0.003)
         self._there()
         return list(self._till.updates.values())
 
+    @_in("tickets")
     def update_handled(self, update: TicketUpdate) -> None:
-        self._till.updates.pop(update.key, None)
+        if not self._till.is_odd("repeats"):
+            self._till.updates.pop(update.key, None)
         self._till.handled.add(update.key)
 
+    @_in("tickets")
     def health(self) -> Health:
         self._wait(0.0, 0.003)
-        return Health(not self._till.offline, "the till is off" if self._till.offline else "")
+        is_off = self._till.offline != self._till.lies
+        return Health(not is_off, "the till is off" if is_off else "")
 
     def on_change(self, hear: Callable[[Change], None]) -> None:
         self._till.listener = hear
 
     # the menu
 
+    @_in("reading")
     def read_catalogue(self) -> Catalogue:
         till = self._till
         self._wait(0.005, 0.05)
@@ -213,6 +265,9 @@ class TillAdapter:
         if till.torn == "half":
             half = list(whole.items.values())[: len(whole.items) // 2]
             return replace(whole, items={each.external_id: each for each in half})
+        if till.torn == "six":  # one more than the guard lets pass
+            most = list(whole.items.values())[:-6]
+            return replace(whole, items={each.external_id: each for each in most})
         if till.torn == "empty":
             return replace(whole, items={}, categories={})
         if till.torn == "zero":
@@ -224,6 +279,7 @@ class TillAdapter:
 class ListingTillAdapter(TillAdapter):
     """One that can list its tickets, too."""
 
+    @_in("tickets")
     def list_tickets(self) -> Sequence[ListedTicket]:
         self._wait(0.001, 0.02)
         self._there()
@@ -232,6 +288,7 @@ class ListingTillAdapter(TillAdapter):
             for each in self._till.tickets
         ]
 
+    @_in("tickets")
     def cancel_listed_ticket(self, ticket: ListedTicket, order: Order, reason: str) -> None:
         self._wait(0.001, 0.02)
         self._there()
