@@ -4,7 +4,7 @@ Tills write UTF-8 with and without a byte order mark, UTF-16 (a spreadsheet's "U
 Windows-1252. A wrong guess would put garbled names on a storefront, so the order of the questions
 matters: marks first, then the zero bytes of UTF-16, then strict UTF-8, and only what is surely not
 UTF-8 is Windows-1252. A file with more good UTF-8 letters than bad bytes is UTF-8 with some damage:
-the bad bytes become U+FFFD, which makes the row they stand in a bad one.
+the bad bytes become U+FFFD, which makes the row they are in a bad one.
 
 What was found out is a fact for the catalogue (`FileEncoding`): the bridge compares it with that of
 the menu it accepted last.
@@ -42,7 +42,7 @@ _MISTAKEN_FOR = ("cp1252", "latin-1", "mac_roman", "cp850", "cp437")
 class Decoding:
     """An encoding, and what becomes of bytes that do not fit it (`errors` as of `open`).
 
-    With "replace" they become U+FFFD, which makes the row they stand in a bad one. `chosen` is
+    With "replace" they become U+FFFD, which makes the row they are in a bad one. `chosen` is
     whether an option named it.
     """
 
@@ -68,7 +68,7 @@ def guess_by_head(head: bytes) -> Decoding:
 def decoding_of(file: BinaryIO, encoding: str | None = None, *, in_doubt: bool = False) -> Decoding:
     """Return how to read a file: by what an option names, else by what its bytes speak for.
 
-    `in_doubt` is for one of which that could not decode every byte. The file stands at its
+    `in_doubt` is for one of which that could not decode every byte. The file is at its
     beginning, before and after.
     """
     if encoding:

@@ -81,7 +81,7 @@ def sizes_of(
 ) -> tuple[Variant, ...]:
     """Return the sizes; one with a variable price is left out: it is sold at the counter only.
 
-    Raises VariablePrice where no size has another, and what `size` raises.
+    Raises VariablePrice if no size has another, and what `size` raises.
     """
     sizes, left_out = [], []
     variable: VariablePrice | None = None
@@ -123,7 +123,7 @@ def groups_of(
 
 
 def stock_of(written: str) -> Decimal | None:
-    """Return how much is left, None where nothing is stated. Raises ValueError for no number."""
+    """Return how much is left, None if nothing is stated. Raises ValueError for no number."""
     text = written.strip()
     if not text:
         return None

@@ -70,7 +70,7 @@ class ExportUnreadable(Unreadable):
 class RowError(ValueError):
     """What is wrong with a record: the column as the export calls it, the value, what to do.
 
-    `row` is the row it stands in, where the record has several.
+    `row` is the row it is in, where the record has several.
     """
 
     def __init__(

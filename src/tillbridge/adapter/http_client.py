@@ -318,7 +318,7 @@ class HttpClient:
 
 
 class _Deadline:
-    """Cuts a connection off after so many seconds, also where the till drips byte by byte."""
+    """Cuts a connection off after that many seconds, also where the till drips byte by byte."""
 
     def __init__(self, sock: socket.socket, limit_s: float) -> None:
         self._sock = sock

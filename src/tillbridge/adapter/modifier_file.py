@@ -274,7 +274,7 @@ class _Draft:
 def add_rows(path: Path, names: Iterable[str]) -> str:
     """Return the text of the file at `path` with a row for each of `names` that it lacks.
 
-    What stands in it stays as it is; a file that is not there begins with a header. Raises
+    What is in it stays as it is; a file that is not there begins with a header. Raises
     ExportUnreadable.
     """
     if not path.exists():
@@ -305,7 +305,7 @@ def _row_of(name: str, delimiter: str = ",", width: int = len(COLUMNS), at: int 
 
 
 def _agreed(column: str, before: int | None, row: Mapping[str, str]) -> int | None:
-    """Return the number of a column: one row of a modifier may say it, or all the same."""
+    """Return the number of a column: one row of a modifier may give it."""
     written = row.get(column, "").strip()
     if not written:
         return before

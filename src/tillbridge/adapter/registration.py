@@ -66,7 +66,7 @@ class Adapter:
 
 
 def home_of(adapter: Adapter) -> Path:
-    """Return the folder of the adapter's own code. Raises TypeError where it says nothing of it."""
+    """Return the folder of the adapter's own code. Raises TypeError if it says nothing of it."""
     opening = adapter.open
     if not (inspect.isfunction(opening) or inspect.isclass(opening) or inspect.ismethod(opening)):
         return Path(inspect.getfile(type(opening))).parent

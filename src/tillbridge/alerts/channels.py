@@ -277,7 +277,7 @@ class AppriseChannel:
         self._urls = urls
 
     async def send(self, message: Message) -> None:
-        """Send to all of them. Raises NotSent where one fails, ConfigError without apprise."""
+        """Send to all of them. Raises NotSent if one fails, ConfigError without apprise."""
         sender = self._sender()
         body = "\n".join(message.lines)
         try:

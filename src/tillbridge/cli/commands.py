@@ -219,7 +219,7 @@ def config_path(context: typer.Context) -> Path | None:
 def read_config(context: typer.Context) -> tuple[Path, Path, dict[str, Any]]:
     """Return the configuration's path, its data folder and what it says, unchecked: it is quick.
 
-    Raises ConfigError where it cannot be read.
+    Raises ConfigError if it cannot be read.
     """
     from tillbridge.config.toml import data_dir_of, find_file, read_file
 

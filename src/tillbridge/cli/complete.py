@@ -64,7 +64,7 @@ def days(context: typer.Context, incomplete: str) -> Offer:
 
 
 def items(context: typer.Context, incomplete: str) -> Offer:
-    """Offer the items of the store that stands before."""
+    """Offer the items of the store typed before."""
 
     def found() -> Offer:
         store = str(context.params.get("store") or "")
@@ -75,7 +75,7 @@ def items(context: typer.Context, incomplete: str) -> Offer:
 
 
 def community_items(context: typer.Context, incomplete: str) -> Offer:
-    """Offer the items of the community that stands before."""
+    """Offer the items of the community typed before."""
 
     def found() -> Offer:
         key = f"communities/{context.params.get('community') or ''}"

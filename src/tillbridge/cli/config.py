@@ -71,7 +71,7 @@ def show(loaded: "LoadedSettings") -> None:
     shown = loaded.settings.model_dump(mode="json")
     # An adapter's options may hold passwords, which only their names give away.
     text = json.dumps({**shown, "stores": masked_value(shown["stores"])})
-    # What is secret by where it stands: tokens within addresses, options that a program is given.
+    # What is secret by where it is: tokens within addresses, options that a program is given.
     say.document(json.loads(Scrubber(known_here(loaded, (), ()).secrets).known(text)))
 
 
@@ -141,7 +141,7 @@ def version(context: typer.Context) -> Answer:
 
 
 def _schema_on_disk(context: typer.Context) -> str | None:
-    """Return the schema of the configured ledger; None where there is none to be read."""
+    """Return the schema of the configured ledger; None if there is none to be read."""
     import contextlib
     import sqlite3
 

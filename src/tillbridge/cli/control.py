@@ -1,4 +1,4 @@
-"""Asks a running bridge. Its address and token stand in `control.json` in the data folder."""
+"""Asks a running bridge. Its address and token are in `control.json` in the data folder."""
 
 import http.client
 import json
@@ -68,9 +68,9 @@ class RunningBridge:
 
 
 def find_running(data_dir: Path) -> RunningBridge | None:
-    """Return the bridge that runs with this data folder, None where none does.
+    """Return the bridge that runs with this data folder, None if none does.
 
-    Raises CommandFailed where this user may not ask it.
+    Raises CommandFailed if this user may not ask it.
     """
     path = data_dir / CONTROL_FILE
     try:

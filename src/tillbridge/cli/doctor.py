@@ -316,7 +316,7 @@ def logs(  # noqa: PLR0913 -- one for each option of the command
             fix=_("Set keep_log_bytes in [bridge] and restart the bridge."),
         )
     if order:
-        with contextlib.suppress(LedgerError):  # a damaged ledger has a log all the same
+        with contextlib.suppress(LedgerError):  # a damaged ledger has a log anyway
             order = order_id_called(loaded, order)
     folder = loaded.data_dir / LOG_FOLDER
     wanted = LogFilter(level or "", event, text, store or "", order, _since(since))

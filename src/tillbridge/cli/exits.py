@@ -130,7 +130,7 @@ _SENTENCES = (
 
 
 def refused(error: Exception, *, as_json: bool) -> int | None:
-    """Say what is wrong with a command line; None where the error is of another kind."""
+    """Say what is wrong with a command line; None if the error is of another kind."""
     if isinstance(error, typer.Abort):
         failed(_("Cancelled."), "", Exit.FAILED, as_json=as_json)
         return Exit.FAILED

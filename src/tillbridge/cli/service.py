@@ -103,7 +103,7 @@ def unit_names(name: str) -> tuple[str, str]:
 
 
 def plan_install(found: Found, *, start: bool) -> list[Step]:
-    """Return the steps. Raises ConfigError where the service could not run like this."""
+    """Return the steps. Raises ConfigError if the service could not run like this."""
     _check(found)
     steps: list[Step] = []
     if not found.has_user:
@@ -275,7 +275,7 @@ def lines_of(step: Step) -> Iterator[str]:
 
 
 def do(step: Step) -> None:
-    """Do a step. Raises BridgeError where the machine refuses."""
+    """Do a step. Raises BridgeError if the machine refuses."""
     try:
         match step:
             case Write(path, text, mode):
@@ -300,7 +300,7 @@ def do(step: Step) -> None:
 
 
 def _state_of(unit: str) -> dict[str, str]:
-    """Return what systemd says of a unit. Raises BridgeError where there is no systemd."""
+    """Return what systemd says of a unit. Raises BridgeError if there is no systemd."""
     if shutil.which("systemctl") is None:
         raise BridgeError(
             _("This machine has no systemd."),

@@ -99,7 +99,7 @@ def qr(
 
 
 def _chosen(answer: Answer, store: str, zone: str | None) -> "list[TableView]":
-    """Return the tables to print. Raises BridgeError where there are none."""
+    """Return the tables to print. Raises BridgeError if there are none."""
     tables: list[TableView] = answer["tables"]
     if not tables:
         raise BridgeError(

@@ -13,14 +13,14 @@ from tillbridge.core.problems import Found, Scope
 from tillbridge.ledger.community import key_of
 from tillbridge.service.community_calls import CommunityCalls
 
-# The stores of this bridge by their local names: their ids at the service, None where a store is
+# The stores of this bridge by their local names: their ids at the service, None if a store is
 # not connected yet.
 Members = Callable[[], Mapping[str, str | None]]
 
 
 @dataclass(frozen=True, slots=True)
 class CommunityContext:
-    """A community of the configuration; `key` stands in the ledger where a store's name may."""
+    """A community of the configuration; `key` is in the ledger where a store's name may."""
 
     bridge: BridgeContext
     name: str

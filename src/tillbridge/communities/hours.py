@@ -2,7 +2,7 @@
 
 Specification: PUT /communities/{communityId}/stores/{storeId}/hours; Store hours: `timezone`,
 `weekly` (an empty day is closed), `overrides[]` of {date, closed, reason}. How a date with other
-hours is written is not shown. Unless a field for it is named, such hours stand in the week while it
+hours is written is not shown. Unless a field for it is named, such hours are in the week while it
 holds their date: today and the six days after it are each weekday once, so for seven days from
 today the community shows what the file says. A file that cannot be read changes nothing: what was
 pushed stays.
@@ -133,7 +133,7 @@ class Hours:
                         await self._push(store, service_id, body)
 
     async def listed(self) -> list[StoreHours]:
-        """Return the hours as they are to be. Raises ConfigError where a file cannot be read."""
+        """Return the hours as they are to be. Raises ConfigError if a file cannot be read."""
         pushed = await self._context.fact("hours")
         found = []
         for store in self._context.members():

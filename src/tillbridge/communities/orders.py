@@ -37,7 +37,7 @@ _LATE_MS = 60_000
 
 @dataclass(frozen=True, slots=True)
 class OrderEvent:
-    """An event about a parent order. `sent_at` (ms) is None where the envelope has none."""
+    """An event about a parent order. `sent_at` (ms) is None if the envelope has none."""
 
     event_type: str
     order: ParentOrder
@@ -115,9 +115,9 @@ class ParentOrders:
         self._context = context
 
     async def process_deliveries(self) -> None:
-        """Handle every open delivery. Raises ServiceError where an order could not be read.
+        """Handle every open delivery. Raises ServiceError if an order could not be read.
 
-        Such a delivery stays open; the others are handled all the same.
+        Such a delivery stays open; the others are handled anyway.
         """
         failure: ServiceError | None = None
         after = 0

@@ -245,7 +245,7 @@ class AssumptionSettings(Section):
     contains the date."""
 
 
-# It stands in the webhook's address.
+# It is in the webhook's address.
 StoreName = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9_-]{0,62}$")]
 
 

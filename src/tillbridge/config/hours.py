@@ -113,7 +113,7 @@ def _instead(written: str) -> str:
 def loose_times(written: str) -> tuple[int, int] | None:
     """Return from when to when `9-17`, `9:00 to 15.30` or `9am-5:30 pm` means, in minutes of a day.
 
-    The second may be before the first: past midnight. None where it cannot be read.
+    The second may be before the first: past midnight. None if it cannot be read.
     """
     found = _LOOSE.fullmatch(written.strip())
     if found is None:
@@ -165,7 +165,7 @@ def _closed(day: str) -> Any:  # noqa: ANN401 -- as pydantic's Field
 
 
 class Week(Section):
-    """The times of each weekday; every weekday stands there."""
+    """The times of each weekday; every weekday is there."""
 
     unknown_key_fix: ClassVar[str] = _("The days are: {days}.").format(days=", ".join(WEEKDAYS))
 

@@ -70,7 +70,7 @@ class LoadedSettings:
     def client_secret(self, from_vault: FromVault | None = None) -> SecretStr:
         """Return the app's secret, read now; `from_vault` looks into the vault.
 
-        Raises ConfigError where it cannot be had.
+        Raises ConfigError if it cannot be had.
         """
         return resolve_secret(
             self.settings.service.client_secret,
@@ -88,7 +88,7 @@ class LoadedSettings:
         return resolve_ledger_key(self.settings.ledger.key, self.base_dir)
 
     def line_of(self, *path: str | int) -> int:
-        """Return the line of a key, or of the nearest table around it; 0 where none is written."""
+        """Return the line of a key, or of the nearest table around it; 0 if none is written."""
         for length in range(len(path), 0, -1):
             if line := self.lines.get(path[:length]):
                 return line

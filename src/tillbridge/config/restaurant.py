@@ -151,7 +151,7 @@ class _StoreFileBody(Section):
 def _read_settings(
     path: Path, *, currency: str, has_hours_file: bool
 ) -> tuple[Restaurant, tuple[tuple[Span, ...], ...] | None]:
-    """Return what the file says, and its weekly hours (Monday first) if they stand there.
+    """Return what the file says, and its weekly hours (Monday first) if they are there.
 
     Money is in minor units of `currency`. Raises ConfigFaults with all that is wrong.
     """
@@ -173,7 +173,7 @@ def _read_settings(
 
 
 def _repeated(body: _StoreFileBody, *, has_hours_file: bool) -> Iterator[Fault]:
-    """Yield a fault for what stands in two places."""
+    """Yield a fault for what is in two places."""
     if has_hours_file and body.hours is not None:
         yield Fault(
             ("hours",),

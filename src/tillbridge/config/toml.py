@@ -1,4 +1,4 @@
-"""A TOML file: its text, the line that each key stands on, and what is wrong with it.
+"""A TOML file: its text, the line that each key is on, and what is wrong with it.
 
 `tomllib` does not say where keys stand. The scanner here is for texts that it has already accepted:
 it knows where keys and values begin and end, and nothing about what they mean. A path is a tuple of
@@ -29,7 +29,7 @@ _LEDGER = "ledger.db"
 def find_file(path: Path | None = None) -> Path:
     """Return the configuration file: `path`, or the first that exists of those searched.
 
-    Raises ConfigError where there is none.
+    Raises ConfigError if there is none.
     """
     if path is not None:
         if not path.is_file():
@@ -56,7 +56,7 @@ def data_dir_of(path: Path, document: Mapping[str, Any]) -> Path:
     """Return the absolute data folder a file means; TILLBRIDGE_DATA_DIR overrides it.
 
     A relative one counts from the file's folder, that of the variable from the current folder.
-    Raises ConfigError where a file that names none could mean two.
+    Raises ConfigError if a file that names none could mean two.
     """
     if override := os.environ.get(DATA_DIR_VARIABLE):
         return Path(override).expanduser().absolute()
@@ -151,14 +151,14 @@ class ConfigFaults(ConfigError):
 
 @dataclass(frozen=True, slots=True)
 class Written:
-    """A TOML text that stands in a file, or is to stand there, and what it says."""
+    """A TOML text that is in a file, or is to be there, and what it says."""
 
     path: Path
     text: str
     document: Mapping[str, Any]
 
     def check(self, faults: Iterable[Fault]) -> None:
-        """Raise ConfigFaults where there are any, each with its line."""
+        """Raise ConfigFaults if there are any, each with its line."""
         if found := list(faults):
             lines = key_lines(self.text)
             raise ConfigFaults(str(self.path), [fault.placed(lines) for fault in found])
@@ -255,7 +255,7 @@ def key_lines(text: str) -> Mapping[KeyPath, int]:
 
 
 def value_at(document: Mapping[str, Any], path: KeyPath) -> Any:  # noqa: ANN401 -- any TOML value
-    """Return the value at a path; None where there is none."""
+    """Return the value at a path; None if there is none."""
     value: Any = document
     for part in path:
         if not isinstance(value, Mapping) or part not in value:

@@ -87,7 +87,7 @@ def _real_path(location: Sequence[str | int]) -> KeyPath:
 
 
 def _section(path: KeyPath, root: Section) -> Section | None:
-    """Return the model of the table that stands at a path."""
+    """Return the model of the table that is at a path."""
     here: Any = root
     for part in path:
         here = _at(here, part)
@@ -95,7 +95,7 @@ def _section(path: KeyPath, root: Section) -> Section | None:
 
 
 def _at(annotation: Any, part: str | int) -> Any:  # noqa: ANN401 -- annotations are of any kind
-    """Return the annotation of what stands at a key or position; None where nothing is known."""
+    """Return the annotation of what is at a key or position; None if nothing is known."""
     for kind in _kinds(annotation):
         if _is_model(kind):
             if part in kind.model_fields:
@@ -211,7 +211,7 @@ def toml_value(value: object) -> str:
 
 
 def _given(path: KeyPath, document: Mapping[str, Any]) -> str:
-    """Return the kind of value that stands there, never the value."""
+    """Return the kind of value that is there, never the value."""
     value: Any = document
     try:
         for part in path:

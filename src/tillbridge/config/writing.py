@@ -1,4 +1,4 @@
-"""Changes a configuration file as a careful person would: what stands there stays, comments too.
+"""Changes a configuration file as a careful person would: what is there stays, comments too.
 
 The text is edited in place, shown as a difference without its secrets, and put in place of the old
 one in one step, with a copy of that beside it. Which changes count at once is decided here.
@@ -35,7 +35,7 @@ Changes = Mapping[KeyPath, Any]
 def edited(text: str, changes: Changes) -> str:
     """Return the TOML text with these keys changed, and nothing else.
 
-    Raises ConfigError where the file is written in a way in which that cannot be done.
+    Raises ConfigError if the file is written in a way in which that cannot be done.
     """
     # Some hundred kilobytes, and only for whoever changes the file from here.
     import tomlkit  # noqa: PLC0415 -- see above
@@ -156,7 +156,7 @@ def _masked(line: str) -> str:
 def replace_file(path: Path, text: str) -> Path | None:
     """Put the text in place of the file, and return the copy of the old one; None without one.
 
-    Raises ConfigError where that cannot be done; the file is then as it was.
+    Raises ConfigError if that cannot be done; the file is then as it was.
     """
     fix = _(
         "Give the bridge's user permission to write there, or change the file by hand as shown."
@@ -189,7 +189,7 @@ def may_be_replaced(path: Path) -> bool:
 def _put_in_place(path: Path, fix: str) -> Iterator[tuple[Path, Path]]:
     """Yield the file that is meant, and a new one beside it, which then takes its place.
 
-    Raises ConfigError where that cannot be done; the file is then as it was.
+    Raises ConfigError if that cannot be done; the file is then as it was.
     """
     target = path.resolve()  # what a link names is changed, not the link
     beside = target.with_name(f".{target.name}.new")

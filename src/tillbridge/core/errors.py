@@ -60,7 +60,7 @@ class ServiceError(BridgeError):
     """The ordering service did not do what was asked (specification: Errors).
 
     `code` is the envelope's code ("" where the service gave none), `status` the HTTP status
-    (0 where there was no answer), `operation` a short name such as "menus.push".
+    (0 if there was no answer), `operation` a short name such as "menus.push".
     """
 
     def __init__(
@@ -124,7 +124,7 @@ def reason_of(failure: OSError) -> str:
 
 
 def nearest(word: str, known: Iterable[str]) -> str | None:
-    """Return the known word nearest to a misspelt one, for the remedy; None where none is near."""
+    """Return the known word nearest to a misspelt one, for the remedy; None if none is near."""
     # Only for those who mistype: it need not weigh on every start.
     from difflib import get_close_matches  # noqa: PLC0415 -- (as above)
 

@@ -36,7 +36,7 @@ class NotOurFolder(PermissionError):
 def create_new(path: Path, mode: int = 0o666) -> int:
     """Return the descriptor of a new, empty file at `path`; what stood there is removed.
 
-    A link is removed, never followed. Raises OSError, FileExistsError where somebody else has put
+    A link is removed, never followed. Raises OSError, FileExistsError if somebody else has put
     something there at that very moment.
     """
     with contextlib.suppress(FileNotFoundError):
@@ -137,7 +137,7 @@ def is_own(path: Path) -> bool:
 
 
 def refuse(path: str | os.PathLike[str], descriptor: int) -> None:
-    """Raise NotTheTills where what was opened at `path` is the bridge's own.
+    """Raise NotTheTills if what was opened at `path` is the bridge's own.
 
     A file within one of its folders may be opened by its own path (a person has configured it so),
     but not by a link that leads there. Raises OSError (ESTALE) where the path leads to another

@@ -1,7 +1,7 @@
 """Text that people read, in the language of whoever reads it.
 
 `_` returns English: a `Text`, which is put into the reader's language where it is shown, by `str`,
-in an f-string, in a template, in a line of a command. So a text may stand in a table, wait in
+in an f-string, in a template, in a line of a command. So a text may be in a table, wait in
 memory or lie in the ledger, and everybody reads it in their own language; what is logged, compared
 or joined is English. Who reads is a `Reader`: for the length of a request, a command or else of the
 process (`reading`, `set_reader`).
@@ -242,7 +242,7 @@ def ngettext(one: str, many: str, count: int) -> str:
 
 
 def N_(text: str) -> str:  # noqa: N802 - gettext's own name for it
-    """Mark a text that stands in a table; pass it through `_` where it is shown."""
+    """Mark a text that is in a table; pass it through `_` where it is shown."""
     return text
 
 

@@ -60,7 +60,7 @@ class Acceptor:
 
     `max_connections` counts those that `connections()` returns and TLS handshakes under way. A
     connection beyond it takes the place of the oldest handshake, or of whichever `free_slot`
-    closes (it returns False where it can close none); else the new one is closed. `on_surplus` is
+    closes (it returns False if it can close none); else the new one is closed. `on_surplus` is
     called with "replaced" or "refused" each time.
     """
 
@@ -321,7 +321,7 @@ def _tillbridge_command(arguments: Sequence[str]) -> tuple[str, str]:
 
 
 def _parent_of(folder: Path) -> int:
-    """Return the process that started this one; 0 where that has ended."""
+    """Return the process that started this one; 0 if that has ended."""
     text = (folder / "stat").read_text("utf-8", "replace")
     parent = int(text.rpartition(")")[2].split()[1])
     return parent if parent > 1 else 0

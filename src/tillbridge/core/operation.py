@@ -48,7 +48,7 @@ class Argument:
     `metavar` and `help` are the command line's (what has no help is not there), as is `option`,
     its names there where they are not the parameter's; `complete` names a function of
     `cli.complete`.
-    `audit` says where it stands in an entry of the audit trail: as its "store", "community" or
+    `audit` says where it is in an entry of the audit trail: as its "store", "community" or
     "target", or under this name among the details; "" for not at all, as with what may hold a
     customer's data or a secret. `resolve` turns the text that was typed into what the operation
     takes: a store, an instant. It is given what the arguments before it were turned into.

@@ -3,7 +3,7 @@
 Problems follow from state: whoever changes a state reports what is `Found` in a `Scope`, and what
 is open there and not found any more is closed (`ledger.problems.report` in the transaction that
 changes the state, `ProblemTracker.report` for state that is in memory only). The kinds and their
-texts stand in `problems.toml`.
+texts are in `problems.toml`.
 
 `problem_help.toml` has the help page of each: what one sees, what it means, what to do, step by
 step. The page `/help/CODE`, `tillbridge problems show CODE` and docs/problems.md are made of both.

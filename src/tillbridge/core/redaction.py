@@ -20,7 +20,7 @@ from typing import Any
 from urllib.parse import parse_qsl, quote, quote_plus, unquote, urlsplit
 
 MASK = "[secret]"
-Rule = tuple[re.Pattern[str], str]  # a form, and what stands in its place
+Rule = tuple[re.Pattern[str], str]  # a form, and what is in its place
 
 _REMEMBERED = 400  # secrets; the oldest tokens go first
 _SHORTEST = 6  # a shorter text would mask half of every line
@@ -75,7 +75,7 @@ RULES: Sequence[Rule] = (
 
 
 class KnownTexts:
-    """Texts that are known, and what stands in their place: in any case, quoted, base64, hex.
+    """Texts that are known, and what is in their place: in any case, quoted, base64, hex.
 
     One walk over a text finds them, whatever their number. Texts may be added while others read.
     """
@@ -104,7 +104,7 @@ class KnownTexts:
         return "".join([*pieces, text[done:]]) if pieces else text
 
     def first_in(self, text: str) -> str:
-        """Return the first that stands in a text; "" where none does."""
+        """Return the first that is in a text; "" where none does."""
         return next((text[begin:end] for begin, end, _other in self._found(text)), "")
 
     def _found(self, text: str) -> Iterator[tuple[int, int, str]]:
@@ -159,7 +159,7 @@ _URL_SAFE = str.maketrans("+/", "-_")
 
 
 def learn_secret(text: str) -> None:
-    """Mask `text` from now on wherever it stands, also as a URL or base64 would write it."""
+    """Mask `text` from now on wherever it is, also as a URL or base64 would write it."""
     global _known  # noqa: PLW0603 -- one memory for the whole program
     if len(text) < _SHORTEST:
         return
@@ -213,7 +213,7 @@ def _is_secret(name: str, value: object) -> bool:
 
 
 def names_secret(name: str) -> bool:
-    """Whether what stands under this name is secret, whatever it is."""
+    """Whether what is under this name is secret, whatever it is."""
     return bool(_SECRET_KEY.search(name)) and not _PLAIN_KEY.search(name)
 
 
@@ -251,7 +251,7 @@ def redacted(
 
 
 def leaves(value: object, names: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], object]]:
-    """Yield what stands in a JSON value, with the names of the fields around it.
+    """Yield what is in a JSON value, with the names of the fields around it.
 
     An empty list or object is "": its own name is not lost.
     """

@@ -182,7 +182,7 @@ class Worker:
         self._look_again()
 
     def wake_in(self, seconds: float) -> None:
-        """Run a step after so many seconds, unless one is run before."""
+        """Run a step after that many seconds, unless one is run before."""
         self._due = min(self._due, self._clock.monotonic() + seconds)
         self._look_again()
 

@@ -138,7 +138,7 @@ class Stage:
             await self._bridge.wait()
 
     async def kill_bridge_for(self, seconds: float) -> None:
-        """End it, and let whoever watches it start it again only after so many seconds."""
+        """End it, and let whoever watches it start it again only after that many seconds."""
         self._starts_at = time.monotonic() + seconds
         await self.kill_bridge()
 

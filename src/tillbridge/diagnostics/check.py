@@ -86,7 +86,7 @@ class StoreSubject:
 class Subject:
     """The bridge as it runs, or what can be seen of it while it does not.
 
-    `running`: a daemon runs, and this is inside it. `echo` is None where no receiver of this
+    `running`: a daemon runs, and this is inside it. `echo` is None if no receiver of this
     process listens. `snapshot` raises LedgerError.
     """
 

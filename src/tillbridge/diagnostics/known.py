@@ -60,7 +60,7 @@ def known_here(loaded: LoadedSettings, further: Iterable[str], personal: Iterabl
 
     `personal` are customers' texts as the ledger has them. What cannot be read is left out; then
     nothing of it can have been written into a bundle either. A configuration that was changed
-    since the bridge started has new secrets, and the old ones may stand in the log.
+    since the bridge started has new secrets, and the old ones may be in the log.
     """
     data_dir = loaded.data_dir
     secrets = {
@@ -101,7 +101,7 @@ def personal_of(payload: object) -> set[str]:
 
 @lru_cache(4096)
 def _kind(name: str) -> str:
-    """Return whether what stands under a name is personal, shared by many, or neither ("")."""
+    """Return whether what is under a name is personal, shared by many, or neither ("")."""
     key = name.lower()
     if key in _SHARED:
         return "shared"
@@ -191,7 +191,7 @@ def _vaulted(loaded: LoadedSettings) -> Iterator[str]:
             value: Any = json.loads(text_of_secret)
         except ValueError:
             value = text_of_secret
-        # Dates, scopes and ids stand there too; a token is long, and no sentence.
+        # Dates, scopes and ids are there too; a token is long, and no sentence.
         for _names, text in leaves(value):
             if isinstance(text, str) and len(text) >= _TOKEN_LIKE and " " not in text:
                 yield text
@@ -260,7 +260,7 @@ _HARMLESS = re.compile(
 class Scrubber:
     """Takes out `secrets` and `personal` texts, and what looks like either.
 
-    With `among` (see `pieces_of`) personal texts that cannot stand in those pieces are not even
+    With `among` (see `pieces_of`) personal texts that cannot are in those pieces are not even
     remembered: there are tens of thousands of them, and hardly any is ever found.
     """
 
@@ -290,7 +290,7 @@ class Scrubber:
         """Return a text without them, and without what looks like a secret."""
         if len(text) > _SHORT:
             return self._scrubbed(text)
-        # Names of fields and of events stand in a log by the thousand.
+        # Names of fields and of events are in a log by the thousand.
         if text not in self._short:
             self._short[text] = self._scrubbed(text)
         return self._short[text]

@@ -154,7 +154,7 @@ def look(
 
 
 def running_names(proc: Path = _PROC) -> frozenset[str] | None:
-    """Return the names of all processes; None where the system does not list them in files."""
+    """Return the names of all processes; None if the system does not list them in files."""
     if not (proc / "self").exists():
         return None
     names = set()
@@ -472,7 +472,7 @@ def guidance(place: Place, *, look_for: Callable[[str], Seen] = look) -> Answer:
 
 
 def fitting(place: Place, seen: Mapping[str, Seen]) -> str:
-    """Return the way that fits best what stands in the configuration, or what is here already."""
+    """Return the way that fits best what is in the configuration, or what is here already."""
     if place.host.endswith(".ts.net"):
         return "tailscale"
     if place.tls:

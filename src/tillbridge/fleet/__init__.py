@@ -42,7 +42,7 @@ class Report:
 
     @property
     def glance(self) -> "Glance":
-        """Return what a list of bridges shows of the status. Raises NotSigned where it is none."""
+        """Return what a list of bridges shows of the status. Raises NotSigned if it is none."""
         try:
             return Glance.model_validate(self.status)
         except ValidationError as failure:
@@ -236,7 +236,7 @@ _CLOCKS_DIFFER_S = 300.0
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """One bridge: `level` is ok, warning, silent, down or untrusted; `age_s` None where unknown.
+    """One bridge: `level` is ok, warning, silent, down or untrusted; `age_s` None if unknown.
 
     `orders_today`, `revenue_today` (minor units by currency) and `waiting` are of all its `stores`;
     None, or empty, where the report does not say it.

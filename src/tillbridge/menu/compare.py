@@ -304,7 +304,7 @@ def _doubled(
 ) -> Iterator[BadRow]:
     """Yield a bad row for each new record of an item whose known record is there as well.
 
-    A record that stands there once more, word for word, contradicts nothing.
+    A record that is there once more, word for word, contradicts nothing.
     """
     column = fresh.source.columns.get("external_id", "external_id")
     for external_id, item in fresh.items.items():

@@ -258,7 +258,7 @@ def _priced(priced: Priced, currency: str) -> str:
 
 
 class BadRowView(TypedDict):
-    """A row that cannot be read: where it stands, what is wrong, and what to do."""
+    """A row that cannot be read: where it is, what is wrong, and what to do."""
 
     place: str
     text: str

@@ -160,7 +160,7 @@ class MenuFlow:
         self._availability.changed()
 
     async def restore(self, external_id: str) -> bool:
-        """Lift the override of an item; False where there was none."""
+        """Lift the override of an item; False if there was none."""
         lifted = await self._ctx.write(drop_overrides, [external_id])
         self._availability.changed()
         return lifted > 0

@@ -288,7 +288,7 @@ class SyncLane(ABC, Generic[T]):
 
     @abstractmethod
     async def round(self, request: SyncRequest) -> T | None:
-        """Make one round; None where the export cannot be read now."""
+        """Make one round; None if the export cannot be read now."""
 
     def request(self, request: SyncRequest = USUAL, *, after_s: float = 0.0) -> None:
         """Ask for a round; many requests are one round."""
@@ -364,7 +364,7 @@ class SyncLane(ABC, Generic[T]):
     # -- reading the subject's export
 
     async def read_export(self, reading: Callable[[], Awaitable[R]]) -> R | None:
-        """Return what was read; None where it cannot be now: then it is read again by itself."""
+        """Return what was read; None if it cannot be now: then it is read again by itself."""
         try:
             found = await reading()
         except (ExportUnreadable, PosFailure) as failure:
@@ -416,7 +416,7 @@ async def read_now(reading: Callable[[], Awaitable[T]]) -> T:
 # A menu of 200,000 items is a million objects without a single cycle. Walking through them, the
 # collector would hold the interpreter, and with it the event loop, for a third of a second, again
 # and again while the menu grows. So it pauses while a whole menu is built and compared, and passes
-# over a large one from then on: reference counts free it all the same.
+# over a large one from then on: reference counts free it anyway.
 
 
 LARGE = 5_000  # items; walking through fewer takes no time that anybody notices

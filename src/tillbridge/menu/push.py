@@ -172,7 +172,7 @@ class Pusher:
             result.failure = ""
 
     async def send(self, step: Step, *, is_last: bool) -> Sent:
-        """Send a step. Raises ServiceError or JobLost where it was not answered.
+        """Send a step. Raises ServiceError or JobLost if it was not answered.
 
         What the availability lane sent since the plan was made is in it; where that is all the step
         carries, nothing is sent.
@@ -400,7 +400,7 @@ async def _become_job(
 ) -> Reply:
     """Record that the push became a job, and return its end.
 
-    Raises ServiceError where the service cannot be asked any more; the job is then resumed by the
+    Raises ServiceError if the service cannot be asked any more; the job is then resumed by the
     next round, or after a restart.
     """
     at = ctx.clock.now_ms()

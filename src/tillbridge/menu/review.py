@@ -44,7 +44,7 @@ class ReviewRow(TypedDict):
     """An item, or a part of the menu, that comes, goes or changes.
 
     `part` is `item`, `category`, `option`, `choice` or `menu`. `was` and `price` are minor units,
-    None where it has none on that side. `percent` is by how much the price moves most (its own or a
+    None if it has none on that side. `percent` is by how much the price moves most (its own or a
     size's), 0 for not at all, None from or to nothing. `fields` leaves out the price.
     """
 
@@ -98,7 +98,7 @@ class Differing:
     def of(
         cls, comparison: "Comparison", reasons: Sequence[str], suspects: Sequence[str], read_at: int
     ) -> "Differing | None":
-        """Return it of a comparison; None where nothing differs."""
+        """Return it of a comparison; None if nothing differs."""
         if not comparison.changes:
             return None
         return cls(
@@ -147,7 +147,7 @@ def rows_of(found: Differing) -> list[ReviewRow]:
 
 
 def row_of(found: Differing, external_id: str) -> ReviewRow | None:
-    """Return the row of one item; None where nothing of it differs but whether it is on sale."""
+    """Return the row of one item; None if nothing of it differs but whether it is on sale."""
     changes, namer = found.changes, _Namer(found.before, found.after)
     if external_id in changes.added:
         return namer.plain("added", changes.added[external_id])

@@ -75,7 +75,7 @@ class TableSync(SyncLane[TablePlan]):
         super().__init__(ctx, "tables")
 
     async def round(self, request: SyncRequest) -> TablePlan | None:
-        """Bring the service's tables in line with the POS; None where that cannot be read now."""
+        """Bring the service's tables in line with the POS; None if that cannot be read now."""
         ctx = self.ctx
         if not self.pos_has_tables:
             return None
@@ -126,7 +126,7 @@ class TableSync(SyncLane[TablePlan]):
         return self._plan(reading, await self.state())
 
     async def push_again(self) -> TablePlan | None:
-        """Push the plan now, changed or not; None where the export cannot be read.
+        """Push the plan now, changed or not; None if the export cannot be read.
 
         A plan that must wait still waits. Raises ServiceError, LedgerError.
         """
@@ -142,7 +142,7 @@ class TableSync(SyncLane[TablePlan]):
         return hold
 
     async def printed(self, sheet: Mapping[str, str]) -> TableState:
-        """Take note that a sheet with these codes (digests by external id) has been made."""
+        """Record that a sheet with these codes (digests by external id) has been made."""
         state = await self.ctx.write(_record_sheet, sheet, at=self.ctx.clock.now_ms())
         log.info("tables.printed", store=self.ctx.store, codes=len(sheet))
         self._report_dead(state.dead)

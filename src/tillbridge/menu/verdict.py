@@ -72,7 +72,7 @@ def judge(reply: Reply, step: Step) -> Sent:
 
 
 def refused_for(failure: ServiceError, step: Step) -> Sent | None:
-    """Return what a refusal says of the step; None where it says nothing about its content."""
+    """Return what a refusal says of the step; None if it says nothing about its content."""
     if not isinstance(failure, Refused):
         return None
     named = named_in(failure.text, step)

@@ -38,7 +38,7 @@ class Record:
     """A store, category or item of a community's catalogue, as the service has it.
 
     `removed`: an incremental read says that it is gone. The properties are those of items, and
-    None where the record does not say.
+    None if the record does not say.
     """
 
     kind: RecordKind

@@ -189,7 +189,7 @@ _NAMES: dict[str, str] = {".": "a point", ",": "a comma"}
 class _Parts:
     """A number taken apart: its value, and the decimal sign that it shows ("" for none).
 
-    `whole_if` is what else the number can be, if `sign` separates thousands in it; None where it
+    `whole_if` is what else the number can be, if `sign` separates thousands in it; None if it
     has one reading only.
     """
 
@@ -244,7 +244,7 @@ def _number(text: str, currency: str) -> tuple[bool, str]:
 
 
 def _currency_before(text: str) -> str:
-    """Return what stands before the digits: "Rs." with its point, "$" of "$.50" without."""
+    """Return what is before the digits: "Rs." with its point, "$" of "$.50" without."""
     found = _BEFORE.match(text)
     if found is None:
         return ""
@@ -264,7 +264,7 @@ def _parts(number: str, *, three_decimals: bool) -> _Parts | None:
         return _Parts(Decimal(number), "")
     last: str = separators[-1]
     kinds = set(separators)
-    if not digits[0]:  # ".50": nothing stands before it, so it separates no thousands
+    if not digits[0]:  # ".50": nothing is before it, so it separates no thousands
         return _decimal("0", digits[1], last) if len(separators) == 1 else None
     if not all(digits):
         return None

@@ -40,7 +40,7 @@ def parse_decimal(value: str | int | Decimal) -> Decimal:
 def parse_json_int(text: str) -> int | str:
     """Return a whole number of a JSON document (`parse_int`); one that is too long stays text.
 
-    Text fails the check of a field for numbers, and shows what stands in the file: one such number
+    Text fails the check of a field for numbers, and shows what is in the file: one such number
     costs one row, not the document.
     """
     return int(text) if len(text) <= _MAX_CHARACTERS else text
@@ -55,7 +55,7 @@ def parse_json_float(text: str) -> Decimal | str:
 
 
 def parse_finite_float(text: str) -> float | None:
-    """Return a fraction of a JSON document as a float; None where it is beyond all floats.
+    """Return a fraction of a JSON document as a float; None if it is beyond all floats.
 
     `float("1e400")` is infinity, which `json.dumps` writes as a word that JSON does not have.
     """

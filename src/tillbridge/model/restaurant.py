@@ -157,7 +157,7 @@ def hours_to_json(hours: OpeningHours) -> dict[str, Any]:
 
 
 def hours_from_json(stored: object) -> OpeningHours | None:
-    """Return the hours of `hours_to_json`; None where there are none."""
+    """Return the hours of `hours_to_json`; None if there are none."""
     return None if stored is None else _stored_hours().validate_python(stored)
 
 
@@ -183,7 +183,7 @@ def openings(hours: OpeningHours, first: date, last: date) -> list[tuple[int, in
 
 
 def missing_time(timezone: str, day: date, minutes: int) -> str | None:
-    """Return the time to which the clock jumps over this one on that day; None where it exists."""
+    """Return the time to which the clock jumps over this one on that day; None if it exists."""
     zone = zone_of(timezone)
     naive = _naive(day, minutes)
     there = datetime.fromtimestamp(_at(naive, zone, fold=0), UTC).astimezone(zone)

@@ -166,7 +166,7 @@ async def items(
 
 
 def _open_problem(bridge: "Bridge", store: str) -> "OpenProblem | None":
-    """Return what stands in the way of the store's menu, the worst first."""
+    """Return what is in the way of the store's menu, the worst first."""
     found = {
         each.code: each
         for each in bridge.problems.current()

@@ -494,7 +494,7 @@ def _backups(bridge: "Bridge") -> list[dict[str, Any]]:
 
 
 async def _restored(bridge: "Bridge") -> dict[str, str] | None:
-    """Return which backup became the database, and when; None where none did."""
+    """Return which backup became the database, and when; None if none did."""
     noted = await bridge.ledger.get_fact("", "rebuilt")
     source = str(noted["set_aside"]) if noted else ""
     if not source or ".damaged-" in source:

@@ -75,7 +75,7 @@ class Work:
         return self.bridge.is_set_up
 
     def after(self, earlier: object) -> None:
-        """Raise ConfigError where an earlier step has not given this answer."""
+        """Raise ConfigError if an earlier step has not given this answer."""
         if not earlier:
             raise ConfigError(
                 _("An earlier step is not done yet."), fix=_("Complete the steps in order.")

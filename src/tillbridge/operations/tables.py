@@ -95,7 +95,7 @@ async def approve(bridge: "Bridge", store: Store) -> Answer:
 
 @operation("tables.printed", role=Role.STAFF)
 async def printed(_bridge: "Bridge", store: Store, codes: dict[str, str]) -> Answer:
-    """Take note that these codes (as `tables.list` names them, by external id) are printed."""
+    """Record that these codes (as `tables.list` names them, by external id) are printed."""
     state = await store.menu.tables.printed(codes)
     return {"ok": True, "text": _("Noted."), "dead": list(state.dead)}
 

@@ -40,7 +40,7 @@ class TaxLine(TypedDict):
 
 
 class Bill(TypedDict):
-    """What an order costs; None where the service did not say. `includes_tax`: prices do."""
+    """What an order costs; None if the service did not say. `includes_tax`: prices do."""
 
     subtotal: int | None
     tax: int | None

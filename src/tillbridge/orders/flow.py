@@ -194,7 +194,7 @@ class OrdersFlow:
     async def cancel(self, order_id: str, code: ReasonCode, *, by: str = "staff") -> str:
         """Cancel the order, in the POS too where it can; return a sentence for whoever asked.
 
-        Raises BridgeError where the service has finished it already.
+        Raises BridgeError if the service has finished it already.
         """
         row = await self._known(order_id)
         if row.service_state in state.FINAL:
@@ -207,7 +207,7 @@ class OrdersFlow:
     async def done(self, order_id: str, how: events.ByHand, *, by: str = "staff") -> str:
         """Stop trying: `by` has typed the order into the till, or settled it in some other way.
 
-        Returns a sentence for whoever asked. Raises BridgeError where it is over already, or the
+        Returns a sentence for whoever asked. Raises BridgeError if it is over already, or the
         till has the ticket that was "typed".
         """
         row = await self._known(order_id)

@@ -176,7 +176,7 @@ class Findings:
 
 
 def findings(order: Order, prices: Prices | None, currency: str) -> Findings | None:
-    """Return what does not fit the menu, None where all does.
+    """Return what does not fit the menu, None if all does.
 
     Without a menu (a fresh ledger) only quantities and the currency can be checked.
     """
@@ -246,7 +246,7 @@ def unseen_of(found: Findings, currency: str, now_ms: int) -> dict[str, dict[str
 def verdict(
     found: Findings, unknown_item: OnFinding, price_differs: OnFinding
 ) -> ChecksFailed | None:
-    """Return why the policy cancels the order, or None where it is written."""
+    """Return why the policy cancels the order, or None if it is written."""
     if found.unknown_items and unknown_item == "cancel":
         return ChecksFailed(ReasonCode.ITEM_OUT_OF_STOCK, in_short(found.unknown_items))
     if (found.prices or found.currency) and price_differs == "cancel":

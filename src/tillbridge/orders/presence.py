@@ -105,7 +105,7 @@ class PosPresence:
             self._effects.order_lost()
 
     async def write_failed(self, failure: PosFailure) -> None:
-        """Take note that the POS could not be reached for a write."""
+        """Record that the POS could not be reached for a write."""
         if self._writes_ok or failure.fix or not self._refused.fix:
             self._refused = Health(online=False, detail=failure.message, fix=failure.fix)
         self._writes_ok = False

@@ -86,7 +86,7 @@ def commit_update(
     cancelled: events.CancelRequested | None,
     now_ms: int,
 ) -> bool | None:
-    """Commit what the POS reports, and whether it is new; None where the order is not known."""
+    """Commit what the POS reports, and whether it is new; None if the order is not known."""
     order_id = update.order_id
     if orders.get_order(connection, store, order_id) is None:
         found = Found(UNKNOWN, order_id, {"order": order_id})
@@ -355,7 +355,7 @@ class TicketReconciler:
     async def _cancel_ticket(
         self, row: OrderRow, ticket: ListedTicket, why: str
     ) -> PosFailure | None:
-        """Cancel one ticket; return why the POS refuses to, None where it is cancelled."""
+        """Cancel one ticket; return why the POS refuses to, None if it is cancelled."""
         order, reason = order_of(row.order_id, row.payload), customer_text(row.reason_code)
         try:
             if self._pos.lists_tickets:

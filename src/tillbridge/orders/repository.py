@@ -116,7 +116,7 @@ def commit(
 def save(connection: Connection, change: Change, now_ms: int) -> bool:
     """Write the row of a change, its log and its problems.
 
-    False where a new order has the id of one that is there: that one stays as it is. Most changes
+    False if a new order has the id of one that is there: that one stays as it is. Most changes
     of a row change no problem.
     """
     before, after = change.before, change.after
@@ -167,7 +167,7 @@ def report_all(connection: Connection, store: str, now_ms: int) -> None:
 
 
 def see(connection: Connection, problems: Iterable[OpenProblem], now_ms: int, *, by: str) -> None:
-    """Take note that a person has seen these problems, as far as they are about orders."""
+    """Record that a person has seen these problems, as far as they are about orders."""
     for problem in problems:
         ids = [problem.subject] if problem.code in OF_ONE else problem.detail.get("ids", ())
         seen = Seen(frozenset({problem.code}), by)
@@ -333,7 +333,7 @@ class OrderRepository:
                 wait = min(_LONGEST_WAIT_S, wait * 2)
 
     async def commit(self, order_id: str, event: Event, **logged: object) -> Change | None:
-        """Commit what `event` makes of the order; None where there is no such order.
+        """Commit what `event` makes of the order; None if there is no such order.
 
         Returns once it is on disk and published; `logged` is for the log alone.
         """
@@ -377,7 +377,7 @@ class SetAside:
         self._supervisor.failed(self._step, failure, order=order)
 
     def works(self, key: object) -> None:
-        """Take note that it has worked, where it had failed before."""
+        """Record that it has worked, where it had failed before."""
         if key in self._waiting:
             self._supervisor.works(self._step, order=self._waiting.pop(key)[0])
 
@@ -391,6 +391,6 @@ class SetAside:
         return frozenset(key for key, (_o, _f, at) in self._waiting.items() if at > now)
 
     def due_in(self) -> float | None:
-        """Return in how many seconds the first of them is due; None where there is none."""
+        """Return in how many seconds the first of them is due; None if there is none."""
         first = min((at for _order, _failures, at in self._waiting.values()), default=None)
         return None if first is None else max(0.0, first - self._clock.monotonic())

@@ -12,7 +12,7 @@ somebody may be typing it there. See docs/decisions, An order on paper is taken.
 
 Old orders wait for a person: a printer that is switched on in the evening must not print the
 backlog of the day. How old an order may be is the adapter's to say; its age counts from when it was
-placed, and anew from when somebody last had it tried again, which is how one says that it is still
+placed, and again from when somebody last had it tried again, which is how one says that it is still
 wanted.
 """
 
@@ -216,7 +216,7 @@ class TicketWriter:
         return True
 
     async def _begins(self, row: OrderRow) -> bool:
-        """Note that a write begins, before the POS is called (invariant 2); False where it ends."""
+        """Note that a write begins, before the POS is called (invariant 2); False if it ends."""
         change = await self._orders.commit(row.order_id, events.WriteBegun())
         return change is not None and state.can_be_written(change.after)
 
@@ -270,7 +270,7 @@ class TicketWriter:
         self._queue.pos_answered()
         await self._presence.write_worked()
 
-    # -- the printer that stands in
+    # -- the printer that is in
 
     async def _is_for_paper(self, paper: "PosRunner", entry: QueuedOrder, row: OrderRow) -> bool:
         """Print the order where its time for the POS is up; return whether it is paper's now.
@@ -405,5 +405,5 @@ class TicketWriter:
 async def _surely_none(pos: "PosRunner", key: str) -> bool:
     try:
         return await pos.find_ticket(key) is None
-    except TicketOutcomeUnknown:  # it may be there: it is taken back all the same
+    except TicketOutcomeUnknown:  # it may be there: it is taken back anyway
         return False

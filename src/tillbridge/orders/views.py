@@ -311,7 +311,7 @@ def _option(thing: OrderLine | OrderOption) -> OrderedOption:
 def single_order(rows: Sequence[OrderRow], name: str) -> OrderRow:
     """Return the order that is meant by an id or a number: of several the only one still open.
 
-    Raises BridgeError where there is none, and where several may be meant: it lists them.
+    Raises BridgeError if there is none, and where several may be meant: it lists them.
     """
     if not rows:
         raise no_such_order(name)
@@ -347,7 +347,7 @@ def no_such_order(name: str) -> BridgeError:
 def order_to_show(rows: Sequence[OrderRow], name: str) -> OrderRow:
     """Return the order to look at by an id or a number: of several the newest, open ones first.
 
-    Raises BridgeError where there is none.
+    Raises BridgeError if there is none.
     """
     if not rows:
         raise no_such_order(name)

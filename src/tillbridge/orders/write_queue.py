@@ -49,7 +49,7 @@ class QueuedOrder:
     unsure: bool = False  # the POS may have it, and did not say
     unknown_outcomes: int = 0
     may_land_until: float = -math.inf  # a write of unknown outcome may take effect until then
-    paper_at: float = math.inf  # when it goes to the printer that stands in
+    paper_at: float = math.inf  # when it goes to the printer that is in
     paper_failures: int = 0
     maybe_on_paper: bool = False  # ... which may have it, from before or from a try that broke off
     crashes: int = 0  # how often in a row working on it failed unexpectedly

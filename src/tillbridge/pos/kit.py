@@ -1,4 +1,4 @@
-"""What stands beside an adapter for its vendor and for whoever tries it: rig, quality.toml, sample.
+"""What is beside an adapter for its vendor and for whoever tries it: rig, quality.toml, sample.
 
 For an adapter whose entry point is in the module `tillbridge_mytill`, the rig is `RIG` in
 `tillbridge_mytill.rig`, and `quality.toml` lies in that package. A source checkout has more around
@@ -72,7 +72,7 @@ def find_kit(name: str) -> Kit:
 
 
 def find_quality(adapter: Adapter) -> Quality | None:
-    """Return what an adapter says of itself; None where it says nothing, or nothing right."""
+    """Return what an adapter says of itself; None if it says nothing, or nothing right."""
     try:
         return _quality(home_of(adapter))
     except (ConfigError, TypeError):
@@ -117,7 +117,7 @@ def options_of_sample(path: Path) -> dict[str, Any]:
 
 
 def _first_options(content: Mapping[str, Any]) -> dict[str, Any] | None:
-    """Return the options of the first adapter that a store has, None where no store has one."""
+    """Return the options of the first adapter that a store has, None if no store has one."""
     for store in content.get("stores", {}).values():
         for table in ("pos", "orders"):
             if "adapter" in store.get(table, {}):

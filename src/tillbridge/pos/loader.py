@@ -62,7 +62,7 @@ def find_adapter(name: str) -> Adapter:
 
 
 def module_of(name: str) -> str | None:
-    """Return the module of an adapter, not imported; None where there is no such adapter."""
+    """Return the module of an adapter, not imported; None if there is no such adapter."""
     place = _place_of(name)
     return place.partition(":")[0] if place else None
 

@@ -34,7 +34,7 @@ def check_duties(
     takes_orders: bool,
     fallback_prints: bool = True,
 ) -> None:
-    """Raise ConfigError where the adapter `orders` takes none, or the fallback's does not print."""
+    """Raise ConfigError if the adapter `orders` takes none, or the fallback's does not print."""
     if not takes_orders:
         raise ConfigError(
             _(
@@ -141,7 +141,7 @@ class StoreOpening:
     def _opened(self, table: str, attempt: Future[object]) -> object:
         """Return the adapter's object, or NotOpened for one that hangs or breaks.
 
-        Raises ConfigError where its options are wrong.
+        Raises ConfigError if its options are wrong.
         """
         adapter, _options = self._adapters[table]
         if not attempt.done():

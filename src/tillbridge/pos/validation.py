@@ -1,4 +1,4 @@
-"""What an adapter hands over, validated once and whole, before anything else of the bridge sees it.
+"""What an adapter passes, validated once and whole, before anything else of the bridge sees it.
 
 What passes here can be compared, judged, sent and stored without an error: texts can be encoded,
 numbers fit, instants are instants. A bad value costs its row: the item becomes a bad row and keeps
@@ -254,7 +254,7 @@ def valid_listed(tickets: Iterable[object]) -> tuple[api.ListedTicket, ...]:
 
 
 def valid_health(health: api.Health) -> api.Health:
-    """Return the answer with texts that can be stored. Raises TypeError for one that is none."""
+    """Return the answer with texts that can be stored. Raises TypeError for anything else."""
     advice = tuple(
         storable(each, MAX_LINE) for each in _fitting(health, api.Health).advice[:_MAX_ADVICE]
     )
@@ -509,7 +509,7 @@ class _Check:
 
 
 def _fitting(value: object, kind: type[T]) -> T:
-    """Return the value as a `kind`. Raises TypeError for one that is none."""
+    """Return the value as a `kind`. Raises TypeError for anything else."""
     _must_be(value, kind, "it")
     try:
         _MODELS[kind].model_validate(value)

@@ -254,7 +254,7 @@ def check_kit(
 ) -> KitVerdict:
     """Run the suite on an adapter's rig, and look at what lies around it.
 
-    An exempt check is run all the same: one that passes needs no exemption. So is one that is
+    An exempt check is run anyway: one that passes needs no exemption. So is one that is
     still to do; it may fail.
     """
     results = []

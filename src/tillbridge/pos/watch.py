@@ -168,7 +168,7 @@ _NOTICED_WITHIN_S = 1.0  # an event would have reported a change by then
 class _Look:
     """What a file looked like, or (`names`) a folder.
 
-    `identity` is device and number, None where it is not there; `names` has, of each file, name,
+    `identity` is device and number, None if it is not there; `names` has, of each file, name,
     time of the last change and size.
     """
 

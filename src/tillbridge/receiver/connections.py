@@ -86,7 +86,7 @@ class DeadlineServer(web.Server):
                 connection.enforce_deadline(limit_s)
 
     def free_slot(self) -> bool:
-        """Close the connection that matters least; False where each has a delivery under way.
+        """Close the connection that matters least; False if each has a delivery under way.
 
         A stranger goes before whoever has sent a delivery with a good signature, an idle one
         before one that is slow, and the one that has been so for longest first.

@@ -119,7 +119,7 @@ class CachedToken(ABC):
         return token
 
     def mark_lost(self, failure: ConsentLost, token: str) -> None:  # noqa: B027 -- an app's token has no consent
-        """Take note that the service answered a call with `token` that the consent is gone."""
+        """Record that the service answered a call with `token` that the consent is gone."""
 
     async def close(self) -> None:
         """Cancel a renewal that nobody waits for any more."""

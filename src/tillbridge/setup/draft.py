@@ -108,7 +108,7 @@ class Draft(BaseModel):
     """The answers: what was given on the page, and else what the file says; "" and {} for nothing.
 
     `client_secret` says that the vault has a new one. `pos` and `orders` are an adapter and its
-    options as they are to stand in the file; without `orders` the till's own adapter writes them.
+    options as they are to be in the file; without `orders` the till's own adapter writes them.
     `found` says by step what its test found; beside the steps there are `app`, whose id and secret
     the service knows, and `menu`, which the till's adapter reads while another one still has to be
     found for its orders.
@@ -168,7 +168,7 @@ class _Unwritten(BaseModel):
     beside: dict[str, str]
 
 
-# Where answers stand in the file.
+# Where answers are in the file.
 _KEYS: Mapping[str, KeyPath] = {
     "base_url": ("service", "base_url"),
     "client_id": ("service", "client_id"),

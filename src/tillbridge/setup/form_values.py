@@ -27,7 +27,7 @@ _FLAGS = {"true": True, "false": False}
 class FormField:
     """A field of a form. `name` is its dotted key, `path` the same in parts.
 
-    `default` is None where the setting has none, `number` the type of a number or of a line.
+    `default` is None if the setting has none, `number` the type of a number or of a line.
     """
 
     setting: Setting
@@ -67,7 +67,7 @@ def field_of(setting: Setting, store: str = "") -> FormField:
 
 
 def _info(path: str) -> FieldInfo:
-    """Return the field of the model that stands at a dotted key."""
+    """Return the field of the model that is at a dotted key."""
     model: Any = Settings
     info: FieldInfo | None = None
     for part in path.split("."):

@@ -31,7 +31,7 @@ Kind = Literal["text", "path", "number", "choice", "flag", "secret", "pairs", "l
 class OptionField:
     """A field of the form; `usual` is what counts where it is left empty, "" for nothing.
 
-    One that is not `first` stands under "More options".
+    One that is not `first` is under "More options".
     """
 
     name: str
@@ -73,7 +73,7 @@ def fields_of(
 
 
 def options_in(options: type[AdapterOptions], form: Mapping[str, str]) -> dict[str, Any]:
-    """Return the options that a form says, as they are to stand in the file; empty fields do not.
+    """Return the options that a form says, as they are to be in the file; empty fields do not.
 
     What begins with `COLUMN` says which column of the export is which. Raises ConfigError, which
     names the field. The model itself judges the rest.

@@ -56,7 +56,7 @@ def form_of(answers: Mapping[str, Any], *, for_menu: bool = True) -> list[dict[s
 def columns_in(answers: Mapping[str, Any], base_dir: Path) -> ExportColumns | None:
     """Return the columns of the menu that the folder adapter reads with these options (blocking).
 
-    None where there are none to choose.
+    None if there are none to choose.
     """
     if answers.get("adapter") != _USUAL or not answers.get("menu"):
         return None
@@ -100,7 +100,7 @@ def sample_till(base_dir: Path) -> dict[str, Any]:
 def answers_of(
     adapter: str, form: Mapping[str, str], before: Mapping[str, Any], folder: Path
 ) -> dict[str, Any]:
-    """Return an adapter and its options as they are to stand in the file (blocking).
+    """Return an adapter and its options as they are to be in the file (blocking).
 
     A secret goes into a file of its own in `folder`, which only this user reads; one that was left
     empty stays as it was `before`, and so does what only the file may say: which program is run,
@@ -131,7 +131,7 @@ def answers_of(
 def refuse_own_places(
     answers: Mapping[str, Any], form: Mapping[str, str], *, base_dir: Path
 ) -> None:
-    """Raise ConfigError where a form names a file of the bridge's own, or of the system's.
+    """Raise ConfigError if a form names a file of the bridge's own, or of the system's.
 
     Whoever uses the machine can open the page; the bridge reads what they may not. A link that is
     changed after this check is refused when it is opened (`adapter.sharing`). Blocking.
@@ -346,7 +346,7 @@ class TillPreview:
     async def answers(
         self, adapter: str, form: Mapping[str, str], before: Mapping[str, Any]
     ) -> dict[str, Any]:
-        """Return an adapter and its options, as they are to stand in the file."""
+        """Return an adapter and its options, as they are to be in the file."""
         data_dir, base_dir = self._place.ledger.data_dir, self._place.base_dir
 
         def read() -> dict[str, Any]:

@@ -144,7 +144,7 @@ class Proposal:
 
 
 async def proposed(place: SetupContext, draft: Draft) -> Proposal:
-    """Return what the answers change. Raises ConfigError where the file cannot be read."""
+    """Return what the answers change. Raises ConfigError if the file cannot be read."""
     return await asyncio.to_thread(_proposed, place, draft)
 
 
@@ -205,7 +205,7 @@ def cannot_undo(failure: BridgeError) -> None:
 async def judged(place: SetupContext, proposal: Proposal, listen: str) -> Judgement:
     """Listen as the receiver will, send a nonce through the address, and judge what comes of it.
 
-    Raises ConfigError where nothing can listen there.
+    Raises ConfigError if nothing can listen there.
     """
     loaded = _loaded(place, proposal)
     _text, document = place.document()
@@ -347,7 +347,7 @@ def _placed(loaded: LoadedSettings, fault: ConfigError, line: int, table: str = 
 
 
 def check_address(key: str, listen: str) -> None:
-    """Raise ConfigError where `listen` (address:port) is not of this machine; blocks for a name.
+    """Raise ConfigError if `listen` (address:port) is not of this machine; blocks for a name.
 
     Whether the port is free is not looked at: the bridge itself may have it.
     """

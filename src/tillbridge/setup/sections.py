@@ -14,7 +14,7 @@ from tillbridge.core.i18n import N_
 class Setting:
     """A setting on the page; its texts are marked, not translated.
 
-    `path` is its key in bridge.toml, `unit` stands behind the field, `words` say what values of a
+    `path` is its key in bridge.toml, `unit` is behind the field, `words` say what values of a
     list mean.
     """
 

@@ -138,7 +138,7 @@ async def known(app: App, base_url: str, audience: str, clock: Clock) -> None:
     """Let the service look at the app's id and secret. Raises ServiceError.
 
     A token for the app itself is asked for. Where the service gives none for that audience it
-    has recognised the app all the same; only its word that it does not know the app counts.
+    has recognised the app anyway; only its word that it does not know the app counts.
     """
     async with ServiceLink(base_url, app, clock=clock) as link:
         try:

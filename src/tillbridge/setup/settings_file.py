@@ -188,7 +188,7 @@ def saved_user(
 ) -> dict[KeyPath, Any]:
     """Return the changes that add a user, or change one; without a hash the password stays.
 
-    Raises ConfigError where nobody could change settings any more.
+    Raises ConfigError if nobody could change settings any more.
     """
     users = users_of(document)
     if not _NAME.fullmatch(name):

@@ -44,7 +44,7 @@ def plan(bridge: BridgeContext) -> None:
 
 
 async def newest_version(url: str) -> str | None:
-    """Return the version that is announced there; None where none is, or nobody answers."""
+    """Return the version that is announced there; None if none is, or nobody answers."""
     timeout = aiohttp.ClientTimeout(total=_WITHIN_S)
     connector = aiohttp.TCPConnector(ssl=system_trust() if url.startswith("https:") else True)
     try:

@@ -155,7 +155,7 @@ class Sessions:
         return secret
 
     def visitor(self, secret: str, now: float, *, person: bool = True) -> Visitor | None:
-        """Return whose session it is; None where it is unknown or over.
+        """Return whose session it is; None if it is unknown or over.
 
         `person` says that somebody asked; otherwise the idle time continues.
         """
@@ -224,7 +224,7 @@ class Throttle:
         return max(waits)
 
     def failed(self, source: str, name: str, now: float) -> None:
-        """Take note of a wrong name or password."""
+        """Record a wrong name or password."""
         key = (source, name)
         slips = self._names.pop(key, None)
         count = 1 if slips is None or now - slips.last > _FORGET_S else slips.count + 1
@@ -278,7 +278,7 @@ class AccessRules:
 
 
 def access_rules(page: StatusPageSettings, base_dir: Path) -> AccessRules:
-    """Return the rules. Raises ConfigError where a password's hash cannot be had, or is none."""
+    """Return the rules. Raises ConfigError if a password's hash cannot be had, or is none."""
     users = {}
     for name, user in page.users.items():
         key = f"status_page.users.{name}.password"

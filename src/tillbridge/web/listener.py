@@ -92,7 +92,7 @@ class MerchantReturn:
 class StatusListener:
     """Serves the technician's page on `host:port` until it is closed.
 
-    `token` is what commands of this user have. `merchant` is None where another port serves
+    `token` is what commands of this user have. `merchant` is None if another port serves
     redirect_uri. `on_change` is given whom to call whenever something may look different. While the
     bridge `is_parting`, since another run takes over, no connection stays open.
     """

@@ -35,7 +35,7 @@ class LiveHub:
         return len(self._streams)
 
     def change(self) -> None:
-        """Take note that something may look different now."""
+        """Record that something may look different now."""
         self._version += 1
         self._changed.set()
         self._changed = asyncio.Event()

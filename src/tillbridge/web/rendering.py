@@ -190,7 +190,7 @@ def _cell(cell: Cell) -> str:
     if not isinstance(cell, str):
         return str(cell)
     # Breaks and other control characters become spaces: a line that starts is a new cell to
-    # some, and what stands before a sign must not hide it.
+    # some, and what is before a sign must not hide it.
     line = "".join(c if c.isprintable() or c == "\u3000" else " " for c in cell).strip()
     bare = line.lstrip("\"'` \u00a0\u3000\ufeff;,")
     return f"'{line}" if bare.startswith(_FORMULA) or line.startswith("'") else line

@@ -1,6 +1,6 @@
 """The conformance suite: by one command, a vendor knows whether an adapter is right.
 
-In a vendor's tests, with `RIG` being the till for tests that stands beside the adapter:
+In a vendor's tests, with `RIG` being the till for tests beside the adapter:
 
 - `from tillbridge.adapter.conformance import conformance_tests`
 - `from tillbridge_mytill.rig import RIG`

@@ -337,7 +337,7 @@ def accept_reading(case: Case, reading: Mapping[str, Any]) -> None:
 
 
 def written(reading: Mapping[str, Any]) -> str:
-    """Return a reading as it stands in `expected.json`. Raises ValueError."""
+    """Return a reading as it is in `expected.json`. Raises ValueError."""
     return json.dumps(reading, ensure_ascii=False, indent=2, default=_refuse) + "\n"
 
 

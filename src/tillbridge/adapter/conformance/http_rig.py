@@ -95,7 +95,7 @@ class HttpRig(Rig):
             self._wake.notify_all()
 
     def _outcome(self, request: HttpRequest) -> tuple[int, object] | None:
-        """Return the answer, None where the connection is to break."""
+        """Return the answer, None if the connection is to break."""
         is_write = request.method not in {"GET", "HEAD"}
         with self._wake:
             if self._delay_s:

@@ -1,7 +1,7 @@
 """The rig: a till for tests, to which the conformance suite may do anything.
 
 A vendor writes one beside the adapter, as `RIG` in the module `rig` of its package. What a kind of
-till cannot do (answers of a folder of files cannot be lost) is left as it stands here; the check
+till cannot do (answers of a folder of files cannot be lost) is left as it is here; the check
 that needs it is then not tried, and says why.
 """
 

@@ -23,7 +23,7 @@ from tillbridge.config.secrets import SecretSource, resolve_secret
 from tillbridge.core.errors import ConfigError
 from tillbridge.core.redaction import names_secret
 
-_SHORTEST = 6  # a shorter text stands in many places that are no secret's
+_SHORTEST = 6  # a shorter text is in many places that are no secret's
 _MOST_LINES = 5
 _COMMENTS = ("#", "//", "--", "*")
 _APART = 4  # so many lines lie between two of one traceback, at most
@@ -64,7 +64,7 @@ class Witness:
         }
 
     def opened(self, pos: object) -> None:
-        """Take note of the object that the check works with."""
+        """Record the object that the check works with."""
         self.pos = pos
 
     # Where

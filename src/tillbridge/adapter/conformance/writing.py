@@ -376,7 +376,7 @@ class Work:
 def die(work: Work) -> int:
     """Write the first order to its end, each other in a process that dies at another line.
 
-    Return how many lines of the adapter the first took; 0 where it did not come to its end.
+    Return how many lines of the adapter the first took; 0 if it did not come to its end.
     """
     if hasattr(os, "fork"):
         return next(iter(_in_process(_fork_each, work)), 0)

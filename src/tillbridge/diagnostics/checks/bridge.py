@@ -174,7 +174,7 @@ def _port(name: str, listen: str) -> Port:
 
 
 async def check_channel(channel: "Channel | HeartbeatProbe") -> Finding:
-    """Look whether an alert channel, or the heartbeat, would work."""
+    """Check whether an alert channel, or the heartbeat, would work."""
     details: dict[str, Any] = {"way": channel.name}
     try:
         await channel.probe()

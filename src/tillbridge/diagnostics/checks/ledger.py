@@ -30,7 +30,7 @@ _LOOK_S = 6.0  # a large ledger is not read to its end
 
 @dataclass(frozen=True, slots=True)
 class LedgerFacts:
-    """What was read. `sound` is None where there was no time to read all of it."""
+    """What was read. `sound` is None if there was no time to read all of it."""
 
     exists: bool = True
     failure: str = ""
@@ -254,7 +254,7 @@ def disk_verdict(disk: Disk) -> Finding:
 
 
 def low_disk(folder: Path) -> Found | None:
-    """Return the problem of a disk that is nearly full; None where there is room. Blocks."""
+    """Return the problem of a disk that is nearly full; None if there is room. Blocks."""
     usage = shutil.disk_usage(folder)
     return _low(str(folder), usage.free, usage.total)
 

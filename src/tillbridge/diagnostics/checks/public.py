@@ -70,7 +70,7 @@ _OTHER_PROOF = re.compile(r"proof: [0-9a-f]{64}(?![0-9a-f])")
 class Evidence:
     """All that is known. `proven`: this bridge's own proof came back.
 
-    `outside` is what the prober outside says: None where there is none or it failed. `delivery_s`
+    `outside` is what the prober outside says: None if there is none or it failed. `delivery_s`
     is how long ago the last delivery came through; `running` whether a receiver listens at all.
     """
 
@@ -86,7 +86,7 @@ class Evidence:
 
 @dataclass(frozen=True, slots=True)
 class Judgement:
-    """`reachable`: None where nobody can say from here. `cause` is stable, for machines."""
+    """`reachable`: None if nobody can say from here. `cause` is stable, for machines."""
 
     reachable: bool | None
     cause: Cause
@@ -328,7 +328,7 @@ def _target(subject: Subject, nonce: str) -> str:
 
 
 async def _asked_outside(subject: Subject, echo: "Echo") -> bool | None:
-    """Let the prober outside fetch our address; None where there is none, or it does not work."""
+    """Let the prober outside fetch our address; None if there is none, or it does not work."""
     prober = subject.loaded.settings.diagnostics.outside_probe_url
     if prober is None:
         return None

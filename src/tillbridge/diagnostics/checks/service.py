@@ -52,7 +52,7 @@ async def asked(subject: Subject) -> Exchange:
 
 
 async def check_service(subject: Subject) -> Finding:
-    """Look whether the service answers."""
+    """Check whether the service answers."""
     return answer_verdict(await asked(subject))
 
 

@@ -75,7 +75,7 @@ def consent_verdict(
             **details,
             code=failure.code,
         )
-    if days < warn_days:  # also once none is left: the service takes the token all the same
+    if days < warn_days:  # also once none is left: the service takes the token anyway
         left = {"left": days_left(round(days * _DAY_MS))}
         return of_problem(Found("consent.ending", detail=left), store, **details)
     return ok(

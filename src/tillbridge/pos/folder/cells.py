@@ -163,7 +163,7 @@ def names(value: str) -> tuple[str, ...]:
 def instant(field: str, value: str, zone: ZoneInfo | None = None) -> int | None:
     """Return milliseconds since the epoch of an ISO 8601 time; None for nothing, and for ever.
 
-    A time without a zone is local time in `zone`; without one nobody can tell when that is, and
+    A time without a zone is local time in `zone`; without one it is unknown when that is, and
     hours too early would sell what is sold out.
     """
     line = plain(value)

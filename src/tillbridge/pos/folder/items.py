@@ -159,7 +159,7 @@ class ItemBuilder:
     _bad_rows: list[BadRow] = field(default_factory=list)
 
     def add(self, number: int, row: Row, fingerprint: int) -> None:
-        """Add an item or a variant that stands in row `number`; never raises."""
+        """Add an item or a variant that is in row `number`; never raises."""
         parent_id = cells.plain(row["parent_id"])
         try:
             made = self.values.variant(row) if parent_id else self.values.item(row)

@@ -2,7 +2,7 @@
 
     title.translations.*                      members by name; `*` is any member
     prices[].price                            `[]` is each element of a list
-    ^.name                                    `^` is the object that the current one stands in
+    ^.name                                    `^` is the object that the current one is in
     /sizes[id = sizeId].name                  from the root: the elements whose `id` is our `sizeId`
     overrides[context_value = ^.id].price     the same in a list of the current object
     nameOnline | name                         the first that says anything

@@ -92,7 +92,7 @@ class JsonMenuReader:
             raise BadCell(path, "", f"{path} {failure}.", "Correct the path.") from None
 
     def nodes(self, path: str, at: Node) -> Iterator[Node]:
-        """Yield what stands at a path."""
+        """Yield what is at a path."""
         return self.document.nodes(parse_path(path), at)
 
     def _record(self, number: int, node: Node) -> Record:

@@ -55,7 +55,7 @@ _READING_VERSION = 1
 
 
 def _column_places(header: Sequence[str], names: Iterable[ColumnName]) -> tuple[int, ...]:
-    """Return where the columns of those names stand in a header, of those that are there."""
+    """Return where the columns of those names are in a header, of those that are there."""
     at = {cells.alike(name): place for place, name in reversed(list(enumerate(header)))}
     places = (
         each - 1 if isinstance(each, int) else at.get(cells.alike(cells.plain(each)), -1)
@@ -66,7 +66,7 @@ def _column_places(header: Sequence[str], names: Iterable[ColumnName]) -> tuple[
 
 @dataclass(frozen=True, slots=True)
 class Columns:
-    """Where the columns of a mapping stand in one file; a column may have several places."""
+    """Where the columns of a mapping are in one file; a column may have several places."""
 
     mapping: MenuMapping
     header: Sequence[str]
@@ -164,7 +164,7 @@ class Records:
 
 
 def table_records(table: Table, mapping: MenuMapping, *, named: bool) -> Records:
-    """Return the records of a CSV. Raises ExportUnreadable where a column is missing."""
+    """Return the records of a CSV. Raises ExportUnreadable if a column is missing."""
     columns = Columns.of(mapping, table.header)
     columns.check(table.path, named=named)
     key = columns.group or columns.own.get("external_id") or columns.own["name"]

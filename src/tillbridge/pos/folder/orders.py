@@ -113,7 +113,7 @@ class Outbox:
     def put(self, stem: str, content: bytes) -> None:
         """Put the file out, unless that was done before.
 
-        Raises PosOffline where it surely was not, TicketOutcomeUnknown where that cannot be known.
+        Raises PosOffline if it surely was not, TicketOutcomeUnknown where that cannot be known.
         """
         if self.holds(stem):
             return
@@ -163,7 +163,7 @@ class Pruning:
     _pruned_at: float | None = field(default=None, init=False)
 
     def when_due(self) -> None:
-        """Remove what has not been touched for so long. Raises OSError where nobody can look."""
+        """Remove what has not been touched for so long. Raises OSError if nobody can look."""
         now = time.monotonic()
         if self._pruned_at is not None and now - self._pruned_at < _LOOK_AGAIN_S:
             return
@@ -180,7 +180,7 @@ class Pruning:
 
 
 def _exists(path: Path) -> bool:
-    """Return whether `path` is there; raises OSError where that cannot be known."""
+    """Return whether `path` is there; raises OSError if that cannot be known."""
     try:
         path.stat()
     except FileNotFoundError:

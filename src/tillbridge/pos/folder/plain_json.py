@@ -339,7 +339,7 @@ def _seed(menus: tuple[str, ...], *, odd: bool) -> int:
 
 @dataclass(slots=True)
 class _Read:
-    """What an item was read from: its text, what it says, and where it stands."""
+    """What an item was read from: its text, what it says, and where it is."""
 
     begin: int
     digest: int
@@ -437,7 +437,7 @@ class _Body:
 
     def _add_item(self, each: object, begin: int, digest: int, place: str, menu_id: str) -> None:
         if self.known.has_skipped(digest):
-            raise NeedsFullRead  # it stands on another menu, too
+            raise NeedsFullRead  # it is on another menu, too
         try:
             thing = _object("item", each)
             is_odd = self._is_odd(_ITEM, thing, place)

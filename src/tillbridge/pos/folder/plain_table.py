@@ -178,7 +178,7 @@ class Families:
 
 
 def _distinct(rows: Iterable[_Row]) -> Iterator[_Row]:
-    """Yield each row once: one that stands there again says nothing new."""
+    """Yield each row once: one that is there again says nothing new."""
     seen: set[int] = set()
     for row in rows:
         if row[2] not in seen:

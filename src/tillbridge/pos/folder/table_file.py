@@ -69,7 +69,7 @@ class TableSource:
     last: LastRead = field(default_factory=LastRead, compare=False)
 
     def columns(self, header: Sequence[str]) -> dict[str, int]:
-        """Return where our columns stand in a header, as far as they do."""
+        """Return where our columns are in a header, as far as they do."""
         at = {cells.alike(name): place for place, name in reversed(list(enumerate(header)))}
         columns = {}
         for ours in (*self.required, *self.optional):
@@ -289,7 +289,7 @@ def _open(source: TableSource, *, in_doubt: bool = False) -> Table:
 
 
 def _header_line(lines: IO[str]) -> tuple[list[str], str]:
-    """Return the lines that stand above the header (blank ones, a hint), and the header's."""
+    """Return the lines that are above the header (blank ones, a hint), and the header's."""
     before: list[str] = []
     for _ in range(_MAX_HEADER_LINES):
         line = lines.readline()

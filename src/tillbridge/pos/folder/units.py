@@ -40,7 +40,7 @@ class Record:
     bad: BadCell | None = None
 
     def text(self, column: str) -> str:
-        """Return what stands in one of our columns, as one line."""
+        """Return what is in one of our columns, as one line."""
         return cells.plain(self.fields.get(column, ""))
 
 
@@ -72,7 +72,7 @@ def excluding_column(where: Mapping[str, Sequence[str]], cells_of: Mapping[str, 
 
 @dataclass(slots=True)
 class UnitMaker:
-    """Makes units of the records of one reading, and takes note of those that are left out.
+    """Makes units of the records of one reading, and records those that are left out.
 
     `names` gives what the file calls a column of ours, `place` how a person finds a row.
     """
@@ -272,7 +272,7 @@ class UnitMaker:
 
 
 def _stock(record: Record) -> Decimal | None:
-    """Return how many are left, None where the till does not count them."""
+    """Return how many are left, None if the till does not count them."""
     counted = record.text("stock_counted")
     if "stock_counted" in record.fields and counted.casefold() in {"", "0", "no", "false"}:
         return None

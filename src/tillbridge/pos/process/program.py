@@ -133,7 +133,7 @@ class ProgramSupervisor:
         self._requests: dict[int, tuple[str, Future[bytes]]] = {}
 
     def start(self) -> ChildHello | None:
-        """Start it and wait for its hello; None where it gave none, and is tried again and again.
+        """Start it and wait for its hello; None if it gave none, and is tried again and again.
 
         Raises Unusable.
         """
@@ -282,7 +282,7 @@ class ProgramSupervisor:
             self._ends = 0
 
     def _over(self, why: str, *, unusable: bool = False) -> None:
-        """Take note of an end (the state is held)."""
+        """Record an end (the state is held)."""
         self._reset_restarts()
         self._ends += 1
         self._ready_at = None
@@ -365,7 +365,7 @@ class ProgramSupervisor:
 
 
 class _Child:
-    """A program that was started. Raises OSError where it cannot be.
+    """A program that was started. Raises OSError if it cannot be.
 
     One thread of its own writes to its stdin, one calls `on_stderr` with each line of its stderr.
     """
@@ -491,7 +491,7 @@ def _pipe(pipe: IO[bytes] | None) -> IO[bytes]:
 
 
 class _ProgramLog:
-    """The log of one program; the store stands in each line."""
+    """The log of one program; the store is in each line."""
 
     def __init__(self, store: str) -> None:
         self.place = {"store": store, "adapter": "process"}

@@ -101,7 +101,7 @@ class UpdateParams(Message):
 
 
 class DelayParams(Message):
-    """Let every answer of the till take so many seconds."""
+    """Let every answer of the till take that many seconds."""
 
     delay_s: float
 
@@ -160,7 +160,7 @@ class RigLine(Message):
 
 
 class RigTicketResult(Message):
-    """An order as it stands in the till, found without the adapter.
+    """An order as it is in the till, found without the adapter.
 
     A till that keeps the service's JSON gives it as `order`, and none of the other fields but
     `cancelled`. What is not there is not compared.
@@ -438,7 +438,7 @@ class VendorOpening:
     folder: Path
 
     def __call__(self, options: VendorOptions, context: AdapterContext) -> ProcessAdapter:
-        """Start the program. Raises ValueError where it cannot be, or refuses."""
+        """Start the program. Raises ValueError if it cannot be, or refuses."""
         if not options.command:
             options = options.model_copy(update={"command": self.command, "cwd": self.folder})
         return ProcessAdapter(options, context)

@@ -111,7 +111,7 @@ def relaying(origin: str, traffic: Traffic) -> Iterator[str]:
 
 
 def as_body(text: str) -> dict[str, Any]:
-    """Return a body as it stands in http.json: as JSON where that loses nothing."""
+    """Return a body as it is in http.json: as JSON where that loses nothing."""
     try:
         value = json.loads(text)
         if json.loads(text, parse_float=str) == json.loads(
@@ -143,7 +143,7 @@ _NO_EDGE = {"command", "cwd", "env"}
 
 @dataclass(slots=True)
 class Edges:
-    """`files` are (where it lies, where in the case); `options` what stands in case.toml."""
+    """`files` are (where it lies, where in the case); `options` what is in case.toml."""
 
     options: dict[str, Any]
     files: dict[Path, Path] = field(default_factory=dict)
@@ -183,7 +183,7 @@ def edges_of(adapter: Adapter, options: Mapping[str, Any], base_dir: Path) -> Ed
         elif isinstance(value, SecretStr | SecretSource):
             secret = resolve_secret(value, key=name, base_dir=base_dir).get_secret_value()
             edges.secrets.append(secret)
-            edges.options[name] = secret  # another word stands there once all is redacted
+            edges.options[name] = secret  # another word is there once all is redacted
         elif name not in _NO_EDGE:
             found = _scanned(edges, name, value, base_dir)
             if name in options:
@@ -199,7 +199,7 @@ def place_in_case(path: Path, base_dir: Path) -> Path:
 
 
 def _scanned(edges: Edges, name: str, value: Any, base_dir: Path) -> Any:  # noqa: ANN401 -- an option of any kind
-    """Take note of what an option says, and return it as it stands in the case."""
+    """Record what an option says, and return it as it is in the case."""
     if isinstance(value, Mapping):
         return {key: _scanned(edges, str(key), part, base_dir) for key, part in value.items()}
     if isinstance(value, Sequence) and not isinstance(value, str):
@@ -387,7 +387,7 @@ def _case_toml(source: Source, options: Mapping[str, Any]) -> str:
     return toml_lines(case) + (f"\n[options]\n{toml_lines(options)}" if options else "")
 
 
-# -- values as they stand in a TOML file
+# -- values as they are in a TOML file
 
 
 def toml_lines(table: Mapping[str, Any]) -> str:

@@ -1,6 +1,6 @@
 """Makes other words of what nobody else should see, and keeps the form of everything.
 
-First all values are collected: secrets, what stands in columns and under keys about people, and
+First all values are collected: secrets, what is in columns and under keys about people, and
 what looks like an address, a telephone or an account number. Then each becomes another text of the
 same form (letters for letters, digits for digits), the same one everywhere. Quirks of a file, which
 a case is about, are left as they are: only these values change in it.
@@ -67,12 +67,12 @@ class Redactor:
     # -- collecting
 
     def hide(self, secret: str) -> None:
-        """Take a secret, which is replaced wherever it stands, in other words too."""
+        """Take a secret, which is replaced wherever it is, in other words too."""
         if len(secret) >= _SHORTEST:
             self._secrets.add(secret)
 
     def replace(self, value: str, other: str) -> None:
-        """Take a value that is replaced by a given other, wherever it stands."""
+        """Take a value that is replaced by a given other, wherever it is."""
         self._given[value] = other
 
     def scan_file(self, name: str, content: bytes) -> None:

@@ -90,7 +90,7 @@ class Visit:
         return asked if asked in known else ""
 
     def number(self, name: str) -> int | None:
-        """Return a number of the query; None where it is no sensible one."""
+        """Return a number of the query; None if it is no sensible one."""
         asked = self.query.get(name, "")
         is_number = asked.isascii() and asked.isdecimal() and len(asked) < _DIGITS
         return int(asked) if is_number else None
@@ -161,7 +161,7 @@ class Question:
     """What is asked before an action: in words, what will happen; `button` says yes.
 
     `risky`: it cannot be undone, and its button is red; `points` are shown as a list. Parts of the
-    action's path stand in braces in `text` and `button` where the question is the
+    action's path are in braces in `text` and `button` where the question is the
     same for all (`about`).
     """
 

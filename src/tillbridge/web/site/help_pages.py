@@ -30,7 +30,7 @@ async def _fill_index(visit: Visit) -> Filled:
 async def _fill(visit: Visit) -> Filled:
     from tillbridge.web.guides import chapter_of  # noqa: PLC0415 -- (as below)
 
-    # A store's name stands in commands that somebody may type: only one that there is.
+    # A store's name is in commands that somebody may type: only one that there is.
     status = await visit.status()
     store = visit.one_of("store", status["stores"])
     code = visit.params["code"]

@@ -126,7 +126,7 @@ def _by_day(orders: Sequence[ListedOrder]) -> list[tuple[str, list[ListedOrder]]
 
 
 def _clock(order: ListedOrder) -> str:
-    """Return when an order was received: the day stands above it."""
+    """Return when an order was received: the day is above it."""
     at_ms = from_iso(order["received_at"])
     return formats.clock_time(at_ms, at_ms)
 

@@ -375,7 +375,7 @@ class Site:
         return page is not None and page.role <= visitor.role
 
     def _offered(self, visitor: Visitor, path: str, **parts: object) -> dict[str, Any] | None:
-        """Return an action, or a page, as its button needs it; None where this visitor may not."""
+        """Return an action, or a page, as its button needs it; None if this visitor may not."""
         if self._is_for(visitor, path):  # a page that leads to actions
             return {"href": link(path, **parts), "title": self._pages[path].title, "asks": True}
         action = self._actions.get(path)
