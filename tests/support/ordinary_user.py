@@ -55,10 +55,12 @@ class OrdinaryUser:
             timeout=60,
         )
 
-    def run_module(self, name: str, *, folder: Path) -> subprocess.CompletedProcess[str]:
+    def run_module(
+        self, name: str, *arguments: str, folder: Path
+    ) -> subprocess.CompletedProcess[str]:
         """Run a module of the tests to its end, in a folder that this user may read."""
         return subprocess.run(
-            [*self._prefix, sys.executable, "-m", name],
+            [*self._prefix, sys.executable, "-m", name, *arguments],
             cwd=folder,
             env={**self._env, "PYTHONDONTWRITEBYTECODE": "1"},
             capture_output=True,
