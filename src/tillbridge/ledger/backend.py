@@ -43,6 +43,17 @@ class Backend(Protocol):
         """Return whether the connection is useless, and the writer needs another."""
         ...
 
+    def give_up(self, connection: Connection, *, is_storage_failure: bool) -> None:
+        """Roll back a transaction that has failed."""
+        ...
+
+    def was_committed(self, connection: Connection) -> bool:
+        """Return whether the writer's last transaction took place, whose end was not answered.
+
+        `connection` is a new one. Raises a storage failure while that is not known.
+        """
+        ...
+
     def readers(self) -> Engine:
         """Return the engine of the readers, whose connections are not used to write."""
         ...
@@ -104,6 +115,16 @@ class SQLite:
 
     def is_lost(self, connection: Connection) -> bool:
         """Return False: a file is not lost."""
+        del connection
+        return False
+
+    def give_up(self, connection: Connection, *, is_storage_failure: bool) -> None:
+        """Roll back a transaction that has failed."""
+        del is_storage_failure
+        connection.exec_driver_sql("ROLLBACK")
+
+    def was_committed(self, connection: Connection) -> bool:
+        """Return False: SQLite answers."""
         del connection
         return False
 

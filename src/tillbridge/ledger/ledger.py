@@ -132,6 +132,8 @@ class Ledger:
         self._quiet_turns = 0
         self._last_size = 1  # of the last batch
         self._words: list[str] = []  # SQL to run before the next statement
+        self._doubtful: Sequence[object] | None = None  # events of a commit without an answer
+        self._late: Sequence[object] = ()  # those, once it is known that it took place
         self._batches: SimpleQueue[list[_Request] | None] = SimpleQueue()
         self._verified_at = 0.0  # by the loop's clock
         self._verifying: asyncio.Task[None] | None = None
@@ -303,7 +305,7 @@ class Ledger:
         """Answer the waiters of a batch; they continue after this turn of the event loop."""
         if storage_changed:
             self._storage_changed(done.storage)
-        if not done.answers:  # a probe has none
+        if not (done.answers or done.events):  # as of a probe
             return
         lease_lost = False
         for waiter, value, failure in done.answers:
@@ -368,11 +370,10 @@ class Ledger:
         alone = bool(batch) and len(deliveries) == len(batch)  # a single statement is a transaction
         # Said together before the next statement, in as few round trips as the database allows.
         self._words = [] if alone else [self._backend.begin]
+        committing = False
         try:
             if self._backend.is_lost(self._connection):
-                self._connection.close()
-                self._connection = self._backend.writer()
-                self._events = published(self._connection)
+                self._reconnect()
             self._events.clear()
             if not batch:
                 self._say()
@@ -388,13 +389,17 @@ class Ledger:
                 for each in batch
             ]
             if not alone:
+                committing = True
                 self._say("COMMIT")
         except Exception as failure:  # noqa: BLE001 -- whatever it was, nobody may hear that it is written
+            is_storage_failure = self._backend.is_storage_failure(failure)
+            if committing and is_storage_failure:
+                self._doubtful = tuple(self._events)
             # Fails if the database has rolled back by itself, which is just as good.
             with contextlib.suppress(Exception):
                 self._words.clear()
-                self._say("ROLLBACK")
-            if len(batch) > 1 and not self._backend.is_storage_failure(failure):
+                self._backend.give_up(self._connection, is_storage_failure=is_storage_failure)
+            if len(batch) > 1 and not is_storage_failure:
                 # One of them cannot be written at all: do not let the others fail with it.
                 each_done = [self._commit([each]) for each in batch]
                 return _Done(
@@ -405,7 +410,20 @@ class Ledger:
             storage = Storage(self._backend.reason(failure), self._backend.is_damage(failure))
             refused = self._backend.unwritable(failure)
             return _Done([_Answer(each.waiter, failure=refused) for each in batch], (), storage)
-        return _Done(answers, tuple(self._events), Storage())
+        late, self._late = self._late, ()
+        return _Done(answers, (*late, *self._events), Storage())
+
+    def _reconnect(self) -> None:
+        """Connect again. What a commit has changed is published even if its answer was lost.
+
+        Whoever waited for it was not told that it is written: of that, only an answer is proof.
+        """
+        self._connection.close()
+        self._connection = self._backend.writer()
+        self._events = published(self._connection)
+        if self._doubtful is not None and self._backend.was_committed(self._connection):
+            self._late = (*self._late, *self._doubtful)
+        self._doubtful = None
 
     def _run_job(self, job: Job, request: _Request) -> _Answer:
         before = len(self._events)

@@ -5,6 +5,7 @@ or looks; `engine_of` an engine. Statements commit by themselves unless a transa
 """
 
 import selectors
+import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, cast
@@ -28,18 +29,21 @@ from tillbridge.ledger.vault import Vault
 log = get_logger()
 
 _OUR_LOCK = 7_118_552  # of bridges that create or migrate the schema at the same time
-# A connection through a cut network is given up within ten seconds; parameters of the URL win.
+# A connection through a cut network is given up in five seconds, before the sender of a delivery
+# stops waiting for its answer. Of several hosts, the primary is used. Parameters of the URL win.
 _CONNECTING = {
     "connect_timeout": "5",
-    "keepalives_idle": "4",
-    "keepalives_interval": "2",
+    "keepalives_idle": "2",
+    "keepalives_interval": "1",
     "keepalives_count": "3",
-    "tcp_user_timeout": "10000",
+    "tcp_user_timeout": "5000",
+    "target_session_attrs": "read-write",
     "application_name": "tillbridge",
     "client_encoding": "utf8",
 }
 # A bridge that hangs in a transaction must not hold locks that keep others from its stores.
 _SESSION = "SET lock_timeout = '5s'; SET idle_in_transaction_session_timeout = '5s'"
+_REFUSED_S = 1.0
 # Classes of states that concern the server, its disk or the connection, never a single statement.
 _STORAGE_CLASSES = frozenset({"08", "53", "57", "58", "XX"})
 _LOCK_NOT_AVAILABLE = "55P03"
@@ -100,7 +104,7 @@ def name_of(url: str) -> str:
 class PostgreSQL:
     """A database of its own for the ledger, on a server that writes commits to disk."""
 
-    begin = "BEGIN"
+    begin = "BEGIN; SELECT pg_current_xact_id()"
     begin_reading = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
 
     def __init__(self, data_dir: Path, url: str, own: str = "") -> None:
@@ -109,6 +113,9 @@ class PostgreSQL:
         self._own = own
         self._pool = engine_of(url, QueuePool, own=own)  # for reading, and for the secrets
         event.listen(self._pool, "checkout", _checked_out)
+        self._transaction = ""  # the id of the writer's last one
+        self._refusal: Exception | None = None  # of a connection, and until when that counts
+        self._refused_until = 0.0
 
     def prepare(self, key: str | None, now_ms: int) -> tuple[Vault, Path | None]:
         """Create and migrate the schema, one bridge at a time; open the secrets."""
@@ -162,13 +169,46 @@ class PostgreSQL:
             log.info("ledger.migrated", schema_from=current, schema_to=known[-1])
 
     def writer(self) -> Connection:
-        """Connect the only writer of this process."""
-        return engine_of(self._url, own=self._own).connect()
+        """Connect the only writer of this process.
+
+        Fails at once for a moment after a failure: a connection may take seconds to fail, and
+        whoever waits for several of them waits too long.
+        """
+        if self._refusal is not None and time.monotonic() < self._refused_until:
+            raise self._refusal.with_traceback(None)
+        try:
+            return engine_of(self._url, own=self._own).connect()
+        except (DBAPIError, psycopg.Error) as failure:
+            self._refusal, self._refused_until = failure, time.monotonic() + _REFUSED_S
+            raise
 
     def is_lost(self, connection: Connection) -> bool:
         """Return whether the server has ended the session, or the connection broke."""
         gone = connection.closed or connection.invalidated
         return gone or _is_lost(driver_of(connection))
+
+    def give_up(self, connection: Connection, *, is_storage_failure: bool) -> None:
+        """Roll back. Another server may have taken over: a failed one is left for good."""
+        if is_storage_failure:
+            connection.invalidate()
+            connection.close()
+        else:
+            self.say(connection, ["ROLLBACK"])
+
+    def was_committed(self, connection: Connection) -> bool:
+        """Ask the server how the writer's last transaction ended."""
+        try:
+            row = (
+                driver_of(connection)
+                .execute("SELECT pg_xact_status(%s::xid8)", [self._transaction])
+                .fetchone()
+            )
+        except psycopg.DataError:  # it never came to the server that has taken over
+            return False
+        state = None if row is None else row[0]
+        if state == "in progress":
+            raise psycopg.OperationalError("the server has not finished a transaction yet")
+        return bool(state == "committed")
 
     def readers(self) -> Engine:
         """Return the engine of the readers."""
@@ -176,7 +216,9 @@ class PostgreSQL:
 
     def say(self, connection: Connection, words: Sequence[str]) -> None:
         """Run statements without parameters, all in one round trip."""
-        driver_of(connection).execute("; ".join(words))
+        said = driver_of(connection).execute("; ".join(words))
+        if words[0] == self.begin and said.nextset() and (row := said.fetchone()):
+            self._transaction = str(row[0])
 
     def record(self, connection: Connection, deliveries: Sequence[Delivery]) -> list[bool]:
         """Insert the new deliveries in one statement; return, in the same order, which were new."""
