@@ -19,7 +19,7 @@ from sqlmodel import col
 from tests.support.ledger_harness import StoppedClock, delivery
 from tests.support.postgresql import new_database, on_postgresql, server
 from tillbridge.core.errors import LedgerError, LedgerUnwritable
-from tillbridge.ledger import facts
+from tillbridge.ledger import facts, leases
 from tillbridge.ledger.ledger import Ledger, Storage, published
 from tillbridge.ledger.models import Delivery
 
@@ -104,6 +104,17 @@ async def test_a_session_that_ends_in_a_transaction_takes_all_of_it_with_it(tmp_
         assert await ledger.get_fact("main", "beside") is None
 
 
+async def test_who_writes_is_declared_again_after_a_lost_session(tmp_path: Path) -> None:
+    """Without it, the fence would refuse the writes for the stores that this bridge serves."""
+    url = new_database()
+    async with opened(tmp_path, url) as ledger:
+        await ledger.write(leases._declare, "me")
+        end_sessions(url)
+        declared = await ledger.write(lambda connection: connection.scalar(HOLDER))
+        assert declared == "me"
+
+
+HOLDER = text(f"SELECT current_setting('{leases.SESSION}', true)")
 SLOW_COMMIT = """
 CREATE FUNCTION slow() RETURNS trigger LANGUAGE plpgsql AS
 $$ BEGIN PERFORM pg_sleep(30); RETURN NULL; END $$;

@@ -211,6 +211,8 @@ def _now(connection: Connection) -> int:
 
 
 def _declare(connection: Connection, holder: str) -> None:
+    # After a lost connection, the next one of the writer declares the same.
+    connection.engine.update_execution_options(holder=holder)
     connection.execute(text(f"SELECT set_config('{SESSION}', :holder, false)"), {"holder": holder})
 
 

@@ -22,6 +22,7 @@ from tillbridge.core.i18n import _
 from tillbridge.core.log import get_logger
 from tillbridge.ledger import schema
 from tillbridge.ledger.fence import STATE, fence_sql
+from tillbridge.ledger.leases import SESSION
 from tillbridge.ledger.models import Delivery
 from tillbridge.ledger.orders import NEW_DELIVERY, which_are_new
 from tillbridge.ledger.vault import Vault
@@ -113,6 +114,7 @@ class PostgreSQL:
         self._own = own
         self._pool = engine_of(url, QueuePool, own=own)  # for reading, and for the secrets
         event.listen(self._pool, "checkout", _checked_out)
+        self._writers = engine_of(url, own=own)
         self._transaction = ""  # the id of the writer's last one
         self._refusal: Exception | None = None  # of a connection, and until when that counts
         self._refused_until = 0.0
@@ -177,7 +179,11 @@ class PostgreSQL:
         if self._refusal is not None and time.monotonic() < self._refused_until:
             raise self._refusal.with_traceback(None)
         try:
-            return engine_of(self._url, own=self._own).connect()
+            connection = self._writers.connect()
+            if holder := self._writers.get_execution_options().get("holder"):
+                declared = "SELECT set_config(%s, %s, false)"
+                driver_of(connection).execute(declared, [SESSION, holder])
+            return connection
         except (DBAPIError, psycopg.Error) as failure:
             self._refusal, self._refused_until = failure, time.monotonic() + _REFUSED_S
             raise
