@@ -12,12 +12,14 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from functools import partial
 from pathlib import Path
 
 from bench.delivery_server import PATH, SECRET
 from bench.measure import Bench, Measured, Options, Result, Skipped
+from tests.support.postgresql import new_database
+from tillbridge_sql.rig_servers import missing
 
 _SLOWER_US = 8000
 _CONCURRENT = (1, 16, 64)
@@ -48,8 +50,32 @@ def run(options: Options) -> Iterator[Result]:
     yield _ratio(rates, 16, "committing", 8, ", fsync +8 ms")
     yield _ratio(rates, 64, "committing", 20, ", fsync +8 ms")
 
+    with tempfile.TemporaryDirectory(prefix="tillbridge-bench-") as folder:
+        yield from _beside_postgresql(Path(folder), options, seconds)
 
-_NAMES = {"verifying": "(a) only verifies", "committing": "(b) commits each", "grouping": "bridge"}
+
+def _beside_postgresql(folder: Path, options: Options, seconds: float) -> Iterator[Result]:
+    if why := missing("postgresql"):
+        yield Skipped("with the database on PostgreSQL", why)
+        return
+    kinds = ("grouping", "committing_on_postgresql", "grouping_on_postgresql")
+    urls = {kind: {"LEDGER_URL": new_database()} for kind in kinds[1:]}
+    rates = _rates(folder, kinds, options, seconds, {}, urls)
+    yield from _told(rates, "")
+    for concurrent in _CONCURRENT:
+        for beside in kinds[:2]:
+            value = rates["grouping_on_postgresql", concurrent] / rates[beside, concurrent]
+            what = f"bridge on PostgreSQL beside {_NAMES[beside]}, {concurrent} at once"
+            yield Measured(what, value)
+
+
+_NAMES = {
+    "verifying": "(a) only verifies",
+    "committing": "(b) commits each",
+    "grouping": "bridge",
+    "committing_on_postgresql": "(b) on PostgreSQL",
+    "grouping_on_postgresql": "bridge on PostgreSQL",
+}
 
 
 def _told(rates: Rates, how: str) -> Iterator[Measured]:
@@ -66,12 +92,23 @@ def _ratio(rates: Rates, concurrent: int, beside: str, aim: float | None, how: s
 
 
 def _rates(
-    folder: Path, kinds: tuple[str, ...], options: Options, seconds: float, env: dict[str, str]
+    folder: Path,
+    kinds: tuple[str, ...],
+    options: Options,
+    seconds: float,
+    env: dict[str, str],
+    more: Mapping[str, Mapping[str, str]] = {},
 ) -> Rates:
-    """Return the median rate of each kind at each concurrency; rounds are interleaved."""
+    """Return the median rate of each kind at each concurrency; rounds are interleaved.
+
+    `env` is for all of them, `more` is the further environment of a kind.
+    """
     seen: dict[tuple[str, int], list[float]] = {}
     with contextlib.ExitStack() as stack:
-        ports = {kind: stack.enter_context(_server(kind, folder, env)) for kind in kinds}
+        ports = {
+            kind: stack.enter_context(_server(kind, folder, {**env, **more.get(kind, {})}))
+            for kind in kinds
+        }
         for number in range(options.rounds):
             for concurrent in _CONCURRENT:
                 # Whoever comes first in a round meets the machine as the last one left it.

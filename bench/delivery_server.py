@@ -1,11 +1,12 @@
 """The receivers that `bench.deliveries` compares, each a process of its own.
 
 `python -m bench.delivery_server KIND DIR` prints its port, and serves until its standard input
-closes.
+closes. What uses PostgreSQL has its database's address in LEDGER_URL.
 """
 
 import asyncio
 import json
+import os
 import sqlite3
 import sys
 import threading
@@ -30,6 +31,9 @@ from tillbridge.receiver.deliveries import read_envelope, signer_of
 SECRET = b"whsec_bench"
 _SECRETS = (WebhookSecret(SECRET.decode(), since_ms=0),)
 PATH = "/webhooks/main"
+_CONNECTIONS = 16
+
+Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 
 async def verifying(_folder: Path) -> int:
@@ -54,6 +58,12 @@ async def committing(folder: Path) -> int:
                 row,
             )
 
+    return await _application(_committing(thread, commit))
+
+
+def _committing(
+    threads: ThreadPoolExecutor, commit: Callable[[tuple[object, ...]], None]
+) -> Handler:
     async def handle(request: web.Request) -> web.Response:
         body = await request.read()
         if not _is_signed(body, request):
@@ -61,17 +71,45 @@ async def committing(folder: Path) -> int:
         envelope = read_envelope(body)
         delivery = request.headers["X-Service-Delivery-Id"]
         row = ("main", delivery, envelope.event_id, envelope.event_type, 0, body)
-        await asyncio.get_running_loop().run_in_executor(thread, commit, row)
+        await asyncio.get_running_loop().run_in_executor(threads, commit, row)
         return web.Response()
 
-    return await _application(handle)
+    return handle
 
 
-async def grouping(folder: Path) -> int:
+async def committing_on_postgresql(_folder: Path) -> int:
+    """Commit each delivery by itself on the server, over up to 16 connections."""
+    import psycopg  # noqa: PLC0415 -- here alone
+
+    url = os.environ["LEDGER_URL"].replace("+psycopg", "")
+    with psycopg.connect(url, autocommit=True) as connection:
+        connection.execute(
+            "CREATE TABLE inbox (store text, delivery_id text, event_id text, event_type text,"
+            " received_at bigint, body bytea, PRIMARY KEY (store, event_id))"
+        )
+    threads = ThreadPoolExecutor(_CONNECTIONS)
+    each_thread = threading.local()
+
+    def commit(row: tuple[object, ...]) -> None:
+        if not hasattr(each_thread, "connection"):
+            each_thread.connection = psycopg.connect(url, autocommit=True)
+        each_thread.connection.execute(
+            "INSERT INTO inbox VALUES (%s, %s, %s, %s, %s, %s) ON CONFLICT DO NOTHING", row
+        )
+
+    return await _application(_committing(threads, commit))
+
+
+async def grouping_on_postgresql(folder: Path) -> int:
+    """Serve with the bridge's own receiver, and its ledger on a server."""
+    return await grouping(folder, os.environ["LEDGER_URL"])
+
+
+async def grouping(folder: Path, url: str | None = None) -> int:
     """Serve with the bridge's own receiver and ledger."""
     log.configure("json", "info")
     clock = Clock()
-    ledger = await Ledger.open(folder / "data", clock=clock)
+    ledger = await Ledger.open(folder / "data", clock=clock, url=url)
     secrets = [{"secret": SECRET.decode(), "since_ms": 0}]
     ledger.vault.put("main/webhook_secrets", json.dumps(secrets))
     receiver = Receiver(
@@ -91,7 +129,7 @@ def _is_signed(body: bytes, request: web.Request) -> bool:
     return signer_of(body, signature, _SECRETS) is not None
 
 
-async def _application(handler: Callable[[web.Request], Awaitable[web.StreamResponse]]) -> int:
+async def _application(handler: Handler) -> int:
     application = web.Application()
     application.router.add_post(PATH, handler)
     runner = web.AppRunner(application, access_log=None)
@@ -112,7 +150,13 @@ def _same_table(path: Path) -> sqlite3.Connection:
     return connection
 
 
-KINDS = {"verifying": verifying, "committing": committing, "grouping": grouping}
+KINDS: dict[str, Callable[[Path], Awaitable[int]]] = {
+    "verifying": verifying,
+    "committing": committing,
+    "grouping": grouping,
+    "committing_on_postgresql": committing_on_postgresql,
+    "grouping_on_postgresql": grouping_on_postgresql,
+}
 
 
 async def main() -> None:

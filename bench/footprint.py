@@ -119,7 +119,7 @@ class Harness:
         what = f"processor time, {seconds:g} s of idling"
         yield Measured(what, seen.processor, "%", "at most", 0.2)
 
-    def at_rest(self, seconds: float) -> "AtRest":
+    def at_rest(self, seconds: float, settled_after_s: float = _SETTLED_AFTER_S) -> "AtRest":
         """Start it, let it settle, and watch it for so many seconds."""
         began = time.perf_counter()
         with self._running() as process:
@@ -127,7 +127,7 @@ class Harness:
             while b'"bridge.ready"' not in self._log.read_bytes():
                 time.sleep(0.01)
             ready_s, ready_processor_s = time.perf_counter() - began, _processor_s(process.pid)
-            time.sleep(_SETTLED_AFTER_S)
+            time.sleep(settled_after_s)
             if process.poll() is not None:
                 raise RuntimeError(self._log.read_text("utf-8", "replace")[-3000:])
             before = _processor_s(process.pid)
