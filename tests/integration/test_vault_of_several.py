@@ -95,7 +95,9 @@ def test_a_bridge_without_the_key_is_refused_and_makes_none(
     assert tokens(database) == before
 
 
-@pytest.mark.parametrize("key", [Fernet.generate_key().decode(), "no key", ""])
+@pytest.mark.parametrize(
+    "key", [pytest.param(Fernet.generate_key().decode(), id="another"), "no key", ""]
+)
 def test_a_bridge_with_another_key_is_refused_and_changes_nothing(
     database: Engine, tmp_path: Path, key: str
 ) -> None:
