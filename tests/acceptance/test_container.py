@@ -101,6 +101,12 @@ def image() -> Iterator[Path]:
         yield target
 
 
+BUILDS = pytest.mark.slow(
+    reason="builds the image, and runs it; in short its instructions are compared with the sources"
+)
+
+
+@BUILDS
 @pytest.mark.timeout(300)
 @pytest.mark.xdist_group("container")
 def test_nothing_in_the_image_tells_when_or_where_it_was_made(image: Path) -> None:
@@ -127,6 +133,7 @@ def test_the_same_sources_give_the_same_image(image: Path) -> None:
         shutil.rmtree(aside)
 
 
+@BUILDS
 @pytest.mark.timeout(300)
 @pytest.mark.xdist_group("container")
 async def test_it_runs_as_nobody_on_a_root_that_is_read_only(image: Path, tmp_path: Path) -> None:

@@ -131,7 +131,16 @@ def test_the_demo_shows_what_its_faults_come_to(tmp_path: Path) -> None:
 
 
 @pytest.mark.skipif(not BELOW.exists(), reason="only Linux tells what a process has started")
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
+@pytest.mark.parametrize(
+    "number",
+    [
+        signal.SIGTERM,
+        pytest.param(
+            signal.SIGHUP,
+            marks=pytest.mark.slow(reason="as SIGTERM; a window that closes is tried below"),
+        ),
+    ],
+)
 def test_the_demo_ends_with_its_terminal_and_leaves_nothing(
     tmp_path: Path, number: signal.Signals
 ) -> None:

@@ -15,9 +15,19 @@ def demo(till: str) -> tuple[int, str]:
     return done.returncode, done.stdout + done.stderr
 
 
+ALIKE = pytest.mark.slow(
+    reason="plays the same with each till; in short a till of files, a printer and a program do"
+)
+
+
 @pytest.mark.parametrize(
     "till",
-    ["loyverse", "square", "clover", "aloha", "odoo", "printer", "a program"],
+    [
+        "square",
+        "printer",
+        "a program",
+        *(pytest.param(each, marks=ALIKE) for each in ("loyverse", "clover", "aloha", "odoo")),
+    ],
 )
 def test_every_till_plays_the_whole_thing(till: str, tmp_path: Path) -> None:
     if till == "a program":

@@ -88,7 +88,17 @@ def kept(shop: World) -> set[str]:
 
 
 @pytest.mark.timeout(180)
-@pytest.mark.parametrize("seed", [None, 1, 2, 3])
+@pytest.mark.parametrize(
+    "seed",
+    [
+        None,
+        1,
+        *(
+            pytest.param(seed, marks=pytest.mark.slow(reason="other moments of the same cut"))
+            for seed in (2, 3)
+        ),
+    ],
+)
 async def test_each_acknowledged_order_is_there_after_the_power_was_cut(
     shop: World, tmp_path: Path, seed: int | None
 ) -> None:
