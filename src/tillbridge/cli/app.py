@@ -45,6 +45,7 @@ _GROUPS = {
     "adapter": _("Write, check and try adapters for tills."),
     "audit": _("Activity: who did what."),
     "config": _("Check and show the configuration."),
+    "ledger": _("Copy the database to a server, and back."),
     "service": _("Run the bridge as a service of this machine."),
 }
 

@@ -31,6 +31,7 @@ class Exit(IntEnum):
 
 
 _UNREACHABLE = (
+    errors.LedgerUnreachable,
     errors.Unreachable,
     errors.ServiceDown,
     errors.OutcomeUnknown,

@@ -1,5 +1,6 @@
-"""`tillbridge backup`, `restore` and `migrate`: the ledger copied, put back, brought up to date."""
+"""The ledger backed up, restored, brought up to date, and copied to a server or back."""
 
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -8,11 +9,13 @@ from tillbridge.cli.commands import Yes, command
 from tillbridge.cli.control import find_running, os_user
 from tillbridge.core.clock import Clock
 from tillbridge.core.errors import BridgeError, ConfigError, LedgerError
+from tillbridge.core.formats import number
 from tillbridge.core.i18n import _, ngettext
 from tillbridge.core.operation import Answer, Argument
 
 if TYPE_CHECKING:
     from tillbridge.config import LoadedSettings
+    from tillbridge.ledger.copying import Side
 
 
 @command("backup")
@@ -40,6 +43,7 @@ def backup(
     from tillbridge.ledger.database import LEDGER_FILE
     from tillbridge.ledger.recover import find_damage
 
+    _refuse_server(loaded)
     folder, now = loaded.data_dir, Clock().now_ms()
     try:
         if not (folder / LEDGER_FILE).exists():
@@ -93,14 +97,8 @@ def restore(
     from tillbridge.ledger.recover import refuse_unsound
     from tillbridge.ledger.recover import restore as put_back
 
-    if find_running(loaded.data_dir) is not None:
-        raise BridgeError(
-            _("The bridge is running and uses the database."),
-            fix=_(
-                "Stop it first, with Ctrl-C in its terminal or systemctl stop tillbridge. Start it "
-                "again afterwards."
-            ),
-        )
+    _refuse_server(loaded)
+    _refuse_running(loaded)
     chosen = saved or next(iter(back_ups(loaded.data_dir)), None)
     if chosen is None:
         raise ConfigError(
@@ -184,3 +182,119 @@ def _try_on_copy(folder: Path) -> None:
         ) from failure
     finally:
         shutil.rmtree(trial, ignore_errors=True)
+
+
+def _refuse_server(loaded: "LoadedSettings") -> None:
+    """Raise ConfigError for a ledger on a server, whose own tools copy it better."""
+    from tillbridge.ledger.backup import refuse_server
+
+    refuse_server(loaded.settings)
+
+
+def _refuse_running(loaded: "LoadedSettings") -> None:
+    if find_running(loaded.data_dir) is not None:
+        raise BridgeError(
+            _("The bridge is running and uses the database."),
+            fix=_(
+                "Stop it first, with Ctrl-C in its terminal or systemctl stop tillbridge. Start it "
+                "again afterwards."
+            ),
+        )
+
+
+# -- from the data folder to a server, and back
+
+_FOLDER = "sqlite"
+
+
+@command("ledger copy")
+def copy(
+    loaded: "LoadedSettings",
+    *,
+    to: Annotated[
+        str,
+        Argument(
+            "PLACE",
+            _(
+                "A file with the URL of a database, or the URL without a password; or sqlite, for "
+                "the data folder."
+            ),
+        ),
+    ],
+) -> Answer:
+    """Copy the database with its secrets to a PostgreSQL server, or back. Stop every bridge first.
+
+    Compares every row, and only then the copy counts: the present database stays, and no bridge
+    starts with it any more. If it is interrupted, run it again: it goes on.
+
+    Example: tillbridge ledger copy --to database_url
+    """
+    from tillbridge.ledger.copying import copy_ledger
+    from tillbridge.ledger.database import LedgerLock
+
+    source_url = loaded.ledger_url()
+    target_url = None if to == _FOLDER else _url_given(to)
+    if source_url == target_url:
+        raise ConfigError(
+            _("The database is there already."),
+            fix=_("Give another place, or set url in [ledger] to where it is now."),
+        )
+    _refuse_running(loaded)
+    now, phase = Clock().now_ms(), (str(_("Still working")), 0, 0)
+
+    def told(what: str, done: int, total: int) -> None:
+        nonlocal phase
+        phase = (what, done, total)
+
+    with LedgerLock(loaded.data_dir):
+        source, target = _side(loaded, source_url, now), _side(loaded, target_url, now, new=True)
+        with say.progress(how_far=lambda: phase), source as here, target as there:
+            done = copy_ledger(here, there, at=now, report=told)
+    rows = sum(done.rows.values())
+    text = _("Copied and compared {rows} rows and {secrets} secrets: {place}.").format(
+        rows=number(rows), secrets=number(done.secrets), place=there.place
+    )
+    fix = _("Now set url in [ledger] of {path} to it, and start the bridge.")
+    if target_url is None:
+        fix = _("Now remove url from [ledger] of {path}, and start the bridge.")
+    return {
+        "ok": True,
+        "text": text,
+        "fix": fix.format(path=loaded.path),
+        "from": here.place,
+        "to": there.place,
+        "rows": done.rows,
+        "secrets": done.secrets,
+    }
+
+
+def _url_given(to: str) -> str:
+    """Return the URL that is in a file, or is given itself. Raises ConfigError."""
+    from urllib.parse import urlsplit
+
+    from tillbridge.config.secrets import SecretSource, database_url, resolve_secret
+
+    if "://" not in to:
+        found = resolve_secret(SecretSource(file=Path(to)), key="--to", base_dir=Path.cwd())
+        return database_url(found.get_secret_value(), "--to")
+    url = database_url(to, "--to")
+    if urlsplit(url).password:
+        raise ConfigError(
+            _("A password in a command can be read by everybody on this machine."),
+            fix=_(
+                "Write the URL into a file that only you can read, and give its name: "
+                "tillbridge ledger copy --to FILE"
+            ),
+        )
+    return url
+
+
+def _side(
+    loaded: "LoadedSettings", url: str | None, now: int, *, new: bool = False
+) -> "AbstractContextManager[Side]":
+    from tillbridge.ledger import copy_sides
+
+    folder, key = loaded.data_dir, loaded.ledger_key()
+    if url is None:
+        return (copy_sides.new_file if new else copy_sides.present_file)(folder, key, at=now)
+    return (copy_sides.new_on_server if new else copy_sides.present_server)(url, folder, key)

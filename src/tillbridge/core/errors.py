@@ -56,6 +56,10 @@ class ServedElsewhere(BridgeError):
         self.holder = holder
 
 
+class LedgerUnreachable(LedgerError):
+    """The database server does not answer, or does not write now. Try again later."""
+
+
 class ServiceError(BridgeError):
     """The ordering service did not do what was asked (specification: Errors).
 

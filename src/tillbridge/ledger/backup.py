@@ -10,11 +10,12 @@ import sqlite3
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from sqlalchemy import Connection
 
 from tillbridge import ledger_schemas
-from tillbridge.core.errors import LedgerError
+from tillbridge.core.errors import ConfigError, LedgerError
 from tillbridge.core.files import sync_folder
 from tillbridge.core.i18n import _
 from tillbridge.core.log import get_logger
@@ -23,8 +24,23 @@ from tillbridge.ledger.database import LEDGER_FILE, VAULT_FILE, as_the_folder_is
 from tillbridge.ledger.sqlite import writer_engine
 from tillbridge.model.instant import to_iso
 
+if TYPE_CHECKING:
+    from tillbridge.config import Settings
+
 BACKUPS_FOLDER = "backups"
 BACKUPS_STORED = 7
+
+
+def refuse_server(settings: "Settings") -> None:
+    """Raise ConfigError if the ledger is on a database server, which has its own backups."""
+    if settings.ledger.url is not None:
+        raise ConfigError(
+            _("The database is on a PostgreSQL server, which has its own backups."),
+            fix=_(
+                "Back it up and restore it with the server's tools (pg_dump, pgBackRest, Barman), "
+                "and keep the key of [ledger]; see docs/operate.md."
+            ),
+        )
 
 
 def stamp(at_ms: int) -> str:

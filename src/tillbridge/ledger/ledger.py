@@ -30,6 +30,7 @@ from tillbridge.ledger.backend import Backend, SQLite
 from tillbridge.ledger.database import LEDGER_FILE, VAULT_FILE, LedgerLock, close_to_others
 from tillbridge.ledger.facts import BRIDGES
 from tillbridge.ledger.models import Delivery
+from tillbridge.ledger.moved import refuse_marked
 from tillbridge.ledger.vault import Vault
 
 log = get_logger()
@@ -467,7 +468,7 @@ def _open(data_dir: Path, url: str | None, own: str, key: str | None, now_ms: in
         beside = [data_dir / f"{LEDGER_FILE}{kind}" for kind in ("", "-wal", "-shm")]
         close_to_others([*beside, data_dir / VAULT_FILE])
         vault, rebuilt_from = backend.prepare(key, now_ms)
-        return _Opened(backend, lock, vault, backend.writer(), rebuilt_from)
+        return _Opened(backend, lock, vault, _writer(backend), rebuilt_from)
     except (DBAPIError, OSError) as failure:
         lock.release()
         raise LedgerError(
@@ -482,6 +483,21 @@ def _open(data_dir: Path, url: str | None, own: str, key: str | None, now_ms: in
     except BaseException:
         lock.release()
         raise
+
+
+def _writer(backend: Backend) -> Connection:
+    """Connect the writer to a ledger that may be used."""
+    try:
+        writer = backend.writer()
+        try:
+            refuse_marked(writer)
+        except BaseException:
+            writer.close()
+            raise
+    except BaseException:
+        backend.readers().dispose()
+        raise
+    return writer
 
 
 def _backend_of(data_dir: Path, url: str | None, own: str) -> Backend:

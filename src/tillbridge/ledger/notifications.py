@@ -16,7 +16,7 @@ from tillbridge.core.daemon_threads import in_thread
 from tillbridge.core.log import get_logger
 from tillbridge.core.worker import Supervisor, Worker
 from tillbridge.ledger.leases import CHANNEL
-from tillbridge.ledger.postgresql import connect
+from tillbridge.ledger.server import connect
 
 log = get_logger()
 

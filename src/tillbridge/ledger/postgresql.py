@@ -1,7 +1,7 @@
 """A ledger on PostgreSQL: connections, what their failures mean, its schema, its statements.
 
-Imported only if a URL is configured. `connect` returns a driver's connection, for whoever listens
-or looks; `engine_of` an engine. Statements commit by themselves unless a transaction is begun.
+Imported only if a URL is configured. In the connections of `engine_of` statements commit by
+themselves unless a transaction is begun.
 """
 
 import selectors
@@ -11,13 +11,11 @@ from pathlib import Path
 from typing import Any, cast
 
 import psycopg
-from psycopg.conninfo import conninfo_to_dict
-from psycopg.types.string import StrDumper
 from sqlalchemy import Connection, Engine, NullPool, Pool, QueuePool, create_engine, event
 from sqlalchemy.exc import DBAPIError, DisconnectionError
 
 from tillbridge import ledger_schemas
-from tillbridge.core.errors import LeaseLost, LedgerError, LedgerUnwritable
+from tillbridge.core.errors import LeaseLost, LedgerError, LedgerLocked, LedgerUnwritable
 from tillbridge.core.i18n import _
 from tillbridge.core.log import get_logger
 from tillbridge.ledger import schema
@@ -25,54 +23,25 @@ from tillbridge.ledger.fence import STATE, fence_sql
 from tillbridge.ledger.leases import SESSION
 from tillbridge.ledger.models import Delivery
 from tillbridge.ledger.orders import NEW_DELIVERY, which_are_new
+from tillbridge.ledger.server import (
+    connect,
+    look_at,
+    name_of,
+    refusal_of,
+    refuse_unfit,
+    take_part,
+)
 from tillbridge.ledger.vault import Vault
 
 log = get_logger()
 
 _OUR_LOCK = 7_118_552  # of bridges that create or migrate the schema at the same time
-# A connection through a cut network is given up in five seconds, before the sender of a delivery
-# stops waiting for its answer. Of several hosts, the primary is used. Parameters of the URL win.
-_CONNECTING = {
-    "connect_timeout": "5",
-    "keepalives_idle": "2",
-    "keepalives_interval": "1",
-    "keepalives_count": "3",
-    "tcp_user_timeout": "5000",
-    "target_session_attrs": "read-write",
-    "application_name": "tillbridge",
-    "client_encoding": "utf8",
-}
-# A bridge that hangs in a transaction must not hold locks that keep others from its stores.
-_SESSION = "SET lock_timeout = '5s'; SET idle_in_transaction_session_timeout = '5s'"
 _REFUSED_S = 1.0
 # Classes of states that concern the server, its disk or the connection, never a single statement.
 _STORAGE_CLASSES = frozenset({"08", "53", "57", "58", "XX"})
 _LOCK_NOT_AVAILABLE = "55P03"
 # It became a standby, or the role has lost its rights.
 _READ_ONLY_STATES = frozenset({"25006", "42501"})
-
-
-class _Text(StrDumper):
-    """Stores text that PostgreSQL refuses, with U+FFFD for NUL and ? for half a character."""
-
-    def dump(self, obj: str) -> Any:  # noqa: ANN401 -- a buffer, as the driver takes it
-        if "\0" in obj:
-            obj = obj.replace("\0", "\ufffd")
-        return obj.encode("utf-8", "replace")
-
-
-def connect(url: str) -> psycopg.Connection[Any]:
-    """Return a connection in which each statement commits by itself. Raises psycopg.Error."""
-    written = conninfo_to_dict(url.replace("postgresql+psycopg://", "postgresql://", 1))
-    parameters: dict[str, Any] = {**_CONNECTING, **written}
-    connection: psycopg.Connection[Any] = psycopg.connect(autocommit=True, **parameters)
-    try:
-        connection.adapters.register_dumper(str, _Text)
-        connection.execute(_SESSION)
-    except BaseException:
-        connection.close()
-        raise
-    return connection
 
 
 def engine_of(url: str, pool: type[Pool] = NullPool, *, own: str = "") -> Engine:
@@ -95,13 +64,6 @@ def driver_of(connection: Connection) -> psycopg.Connection[Any]:
     return cast("psycopg.Connection[Any]", connection.connection.driver_connection)
 
 
-def name_of(url: str) -> str:
-    """Return host and database for people, without user and password."""
-    known = conninfo_to_dict(url.replace("postgresql+psycopg://", "postgresql://", 1))
-    port = f":{known['port']}" if "port" in known else ""
-    return f"{known.get('host', 'localhost')}{port}/{known.get('dbname', '')}"
-
-
 class PostgreSQL:
     """A database of its own for the ledger, on a server that writes commits to disk."""
 
@@ -120,9 +82,10 @@ class PostgreSQL:
         self._refused_until = 0.0
 
     def prepare(self, key: str | None, now_ms: int) -> tuple[Vault, Path | None]:
-        """Create and migrate the schema, one bridge at a time; open the secrets."""
+        """Look whether the ledger may be there; create and migrate it, one bridge at a time."""
         del now_ms
         try:
+            refuse_unfit(look_at(self._url))
             with self._pool.connect() as connection:
                 self._prepare(connection)
             return Vault(self._data_dir, key=key, database=self._pool), None
@@ -130,34 +93,12 @@ class PostgreSQL:
             self._pool.dispose()
             if not isinstance(failure, DBAPIError | psycopg.Error):
                 raise
-            raise LedgerError(
-                _("The database {name} cannot be used: {detail}.").format(
-                    name=name_of(self._url), detail=self.reason(failure)
-                ),
-                fix=_(
-                    "Check url in [ledger], that the PostgreSQL server runs and can be reached "
-                    "from here, and that its user owns the database."
-                ),
-            ) from failure
+            raise refusal_of(_driver_error(failure) or failure, name_of(self._url)) from failure
 
     def _prepare(self, connection: Connection) -> None:
         self.say(connection, [self.begin, f"SELECT pg_advisory_xact_lock({_OUR_LOCK})"])
-        current, tables = schema.state(connection)
+        current, _tables = schema.state(connection)
         known = ledger_schemas()
-        if tables and (not current or "inbox" not in tables):
-            raise LedgerError(
-                _("The database {name} is not empty: another program has tables in it.").format(
-                    name=name_of(self._url)
-                ),
-                fix=_("Create a database for the bridge alone, and set its url in [ledger]."),
-            )
-        if current and current not in known:
-            raise LedgerError(
-                _(
-                    "The database {name} was written by a newer tillbridge (schema {schema})."
-                ).format(name=name_of(self._url), schema=current),
-                fix=_("Install that version, or restore a backup made before it first ran."),
-            )
         if current == known[-1]:
             return
         driver_of(connection).execute(_FUNCTIONS)
@@ -171,7 +112,7 @@ class PostgreSQL:
             log.info("ledger.migrated", schema_from=current, schema_to=known[-1])
 
     def writer(self) -> Connection:
-        """Connect the only writer of this process.
+        """Connect the only writer of this process. Raises LedgerLocked while it is copied.
 
         Fails at once for a moment after a failure: a connection may take seconds to fail, and
         whoever waits for several of them waits too long.
@@ -183,10 +124,16 @@ class PostgreSQL:
             if holder := self._writers.get_execution_options().get("holder"):
                 declared = "SELECT set_config(%s, %s, false)"
                 driver_of(connection).execute(declared, [SESSION, holder])
-            return connection
         except (DBAPIError, psycopg.Error) as failure:
             self._refusal, self._refused_until = failure, time.monotonic() + _REFUSED_S
             raise
+        if not take_part(driver_of(connection)):
+            connection.close()
+            raise LedgerLocked(
+                _("The database {name} is being copied.").format(name=name_of(self._url)),
+                fix=_("Wait for “tillbridge ledger copy” to end, then start the bridge again."),
+            )
+        return connection
 
     def is_lost(self, connection: Connection) -> bool:
         """Return whether the server has ended the session, or the connection broke."""

@@ -43,6 +43,7 @@ from tillbridge.ledger.database import (
     write_durably,
 )
 from tillbridge.ledger.models import metadata
+from tillbridge.ledger.moved import put_mark
 from tillbridge.ledger.sqlite import (
     driver_error,
     driver_of,
@@ -458,7 +459,7 @@ def _restore(data_dir: Path, saved: Path, at: int, who: str, key: str | None) ->
         present = data_dir / LEDGER_FILE
         act = audit.Act("ledger.restore", who, target=saved.name)
         carried_over, to_ask = _reconcile(workplace / LEDGER_FILE, present, act, at)
-        replaced = _put_aside(present, at)
+        replaced = put_aside(present, at)
         (workplace / LEDGER_FILE).replace(present)
         sync_folder(data_dir)
     finally:
@@ -475,6 +476,7 @@ def _reconcile(ledger: Path, present: Path, act: audit.Act, at: int) -> tuple[di
         if present.exists():
             salvage.copy_newer_orders(present)
         salvage.ask_the_pos_first(act.target, at)
+        put_mark(connection, {}, at=at)  # of a ledger that was copied to a server, which is lost
         for table in _ACCEPTED:
             driver.execute(f'DELETE FROM "{table}"')  # noqa: S608 -- names of our schema
         driver.execute(
@@ -489,8 +491,8 @@ def _reconcile(ledger: Path, present: Path, act: audit.Act, at: int) -> tuple[di
     return salvage.counts, to_ask
 
 
-def _put_aside(present: Path, at: int) -> Path | None:
-    """Keep the present ledger under another name, and leave no foreign -wal file."""
+def put_aside(present: Path, at: int) -> Path | None:
+    """Keep a ledger under another name, and leave no -wal file beside it; None: there is none."""
     if not present.exists():
         return None
     if find_damage(present):

@@ -11,6 +11,7 @@ from pathlib import Path
 
 from tillbridge import ledger_schemas
 from tillbridge.core.daemon_threads import in_thread
+from tillbridge.core.errors import ConfigError
 from tillbridge.core.i18n import _
 from tillbridge.core.problems import Found
 from tillbridge.diagnostics.check import (
@@ -23,6 +24,7 @@ from tillbridge.diagnostics.check import (
     skipped,
     warning,
 )
+from tillbridge.diagnostics.checks.server import check_server
 
 _LONG_WAL = 256 * 2**20
 _LOOK_S = 6.0  # a large ledger is not read to its end
@@ -44,7 +46,13 @@ class LedgerFacts:
 
 
 async def check_ledger(subject: Subject) -> Finding:
-    """Read the ledger on a connection that cannot write."""
+    """Read the ledger on a connection that cannot write, or look at the server that it is on."""
+    try:
+        url = subject.loaded.ledger_url()
+    except ConfigError as failure:
+        return failed(failure.text, failure.fix)
+    if url is not None:
+        return await check_server(subject, url)
     path = subject.loaded.data_dir / "ledger.db"
     facts = await in_thread(lambda: look_at_ledger(path, subject.writable))
     return ledger_verdict(facts, running=subject.running)
