@@ -1,15 +1,17 @@
 """Several bridges on one PostgreSQL: exactly one of them serves a store, whatever happens."""
 
 import asyncio
+import json
 import signal
 from collections.abc import AsyncIterator
+from functools import partial
 from pathlib import Path
 
 import pytest
 
 from tests.support.bridge_process import until
-from tests.support.postgresql import on_postgresql
-from tests.support.several_bridges import SeveralBridges, several_bridges
+from tests.support.postgresql import on_postgresql, server
+from tests.support.several_bridges import OneBridge, SeveralBridges, several_bridges
 
 pytestmark = on_postgresql()
 
@@ -128,3 +130,62 @@ async def test_a_pinned_store_is_served_by_its_bridge_alone(together: SeveralBri
     await together.bridges["a"].process.logged("leases.died", within_s=30)
     await together.spread(lambda seen: seen == {"a": {"main", "kiosk", "grill"}})
     assert await together.server_of("bar") == ""
+
+
+async def test_every_bridge_shows_all_of_them_and_who_serves_what(
+    together: SeveralBridges,
+) -> None:
+    await together.start("a", "b")
+    await together.spread(lambda seen: sorted(map(len, seen.values())) == [2, 2])
+    a, b = together.bridges.values()
+
+    async def shows(bridge: OneBridge) -> bool:
+        _code, out, _err = await bridge.process.run("status", "--json")
+        shown = {name: set(each["serves"]) for name, each in json.loads(out)["bridges"].items()}
+        return shown == {"a": await a.serves(), "b": await b.serves()}
+
+    for bridge in (a, b):
+        await until("status shows both", partial(shows, bridge))
+    url = f"http://127.0.0.1:{a.page_port}/stores"
+    async with together.world.http.get(url) as page:
+        text = await page.text()
+    assert "Bridges on this database" in text
+    assert all(store in text for store in together.stores)
+    # A bridge with a name that is taken is refused, and says what to do.
+    same = OneBridge(together, "b2")
+    same.name = "b"
+    same.write_config(stores=together.stores)
+    code, out, err = await same.process.run("run", within_s=30)
+    assert code == 2, out + err
+    assert "Another bridge called b" in err
+    # A command on a machine without a bridge of its own asks the bridge that serves the store.
+    await b.process.kill()
+    del together.bridges["b"]
+    await together.spread(lambda seen: seen["a"] == set(together.stores))
+    same.write_config(stores=together.stores)
+    code, out, err = await same.process.run("item", "86", "bar", "p1")
+    assert (code, "The menu has no item p1." in err) == (1, True), "as that bridge says"
+    (entry,) = await together.rows("SELECT who, store FROM audit WHERE action = 'item.86'")
+    assert entry[1] == "bar"
+    await a.process.kill()
+    del together.bridges["a"]
+
+
+async def test_a_database_that_is_away_ends_no_bridge(together: SeveralBridges) -> None:
+    await together.start("a", "b")
+    await together.spread(lambda seen: sorted(map(len, seen.values())) == [2, 2])
+    await connect(together)
+    server().kill()
+    bridges = together.bridges.values()
+    for bridge in bridges:
+        await bridge.process.logged("leases.lapsed")
+    async with together.world.http.get(
+        f"http://127.0.0.1:{together.bridges['a'].receiver_port}/healthz"
+    ) as answer:
+        assert answer.status == 503
+    server().start()
+    await together.spread(lambda seen: sorted(map(len, seen.values())) == [2, 2])
+    order = await together.world.order("p1")
+    await together.world.reaches(order, "accepted", within_s=30)
+    assert await together.tickets(order) == 1
+    assert not [each for bridge in bridges for each in bridge.process.events("task.died")]

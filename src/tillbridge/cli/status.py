@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from tillbridge.config import LoadedSettings
     from tillbridge.status.views import (
         CommunityView,
+        MemberView,
         MenuView,
         ProblemView,
         StatusDocument,
@@ -61,6 +62,24 @@ def show_status(status: "StatusDocument", _given: Arguments) -> Lines:
         catalogue, orders = _("catalogue"), _("orders")
         yield f"  {catalogue:<10}{items}"
         yield f"  {orders:<10}{_by_status(community)}"
+    yield from _member_lines(status.get("bridges", {}))
+
+
+def _member_lines(members: "Mapping[str, MemberView]") -> Lines:
+    """Say who the bridges on this database are, and what each of them serves."""
+    for name, member in members.items():
+        yield ""
+        yield _("bridge {name}").format(name=name)
+        seen = _answered(member["last_seen_at"])
+        if member["alive"]:
+            since, stores = say.local_time(member["started_at"]), ", ".join(member["serves"])
+            running = _("running since {when}, version {version}")
+            yield "  " + running.format(when=since, version=member["version"])
+            yield "  " + (
+                _("serves {stores}").format(stores=stores) if stores else _("serves no store")
+            )
+        else:
+            yield "  " + _("not running; {seen}").format(seen=seen)
 
 
 @command("status", show_status, exit_code=lambda status: LEVELS[status["verdict"]["level"]])

@@ -10,7 +10,7 @@ import asyncio
 import errno
 import random
 import sqlite3
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Collection
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -190,8 +190,10 @@ def wants_probing(public_url: str, base_url: str, every_s: float) -> bool:
     return every_s > 0 and not local
 
 
-async def forget(ledger: Ledger, settings: BridgeSettings, clock: Clock) -> None:
-    """Remove personal data and history that are older than they may be."""
+async def forget(
+    ledger: Ledger, settings: BridgeSettings, clock: Clock, only: Collection[str] | None = None
+) -> None:
+    """Remove personal data and history that are older than they may be; `only` as for `prune`."""
     now = clock.now_ms()
     before = cut_offs(
         now,
@@ -200,7 +202,7 @@ async def forget(ledger: Ledger, settings: BridgeSettings, clock: Clock) -> None
     )
     total = Pruned()
     try:
-        while batch := await ledger.write(prune, before):
+        while batch := await ledger.write(prune, before, only=only):
             total += batch
         files = forget_old_files(ledger.data_dir, before=before.personal_data)
     except (LedgerError, OSError) as failure:

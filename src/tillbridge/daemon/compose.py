@@ -7,7 +7,7 @@ that is starting too; it is a `Subject`, since all that a `Bridge` has needs the
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Mapping
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from functools import partial
@@ -28,10 +28,13 @@ from tillbridge.core.operation import Answer, Dispatcher
 from tillbridge.core.scheduler import Scheduler
 from tillbridge.core.worker import Supervisor
 from tillbridge.daemon.alerting import probes_of
+from tillbridge.daemon.lease_plan import DEAD_AFTER_MS
+from tillbridge.daemon.peers import ask_alone
 from tillbridge.daemon.served import ServedStores, keys_of
 from tillbridge.daemon.store_services import StoreServices
 from tillbridge.diagnostics.check import StoreSubject, Subject
 from tillbridge.diagnostics.checks import examination
+from tillbridge.ledger import leases
 from tillbridge.ledger.audit import AuditTrail
 from tillbridge.ledger.ledger import Ledger
 from tillbridge.ledger.problems import ProblemTracker
@@ -114,8 +117,13 @@ async def compose_exclusive(
     """
     async with compose(loaded, Mode.EXCLUSIVE) as bridge:
         served = ServedStores(bridge)
+        keys: Sequence[str] = keys_of(bridge) if only is None else [only]
+        if bridge.ledger.is_shared:
+            await bridge.ledger.write(leases.bury, DEAD_AFTER_MS)
+            bridge.cluster = cluster = await bridge.ledger.read(leases.read_cluster)
+            keys = [key for key in keys if cluster.server_of(key) is None]
         try:
-            await served.open(keys_of(bridge) if only is None else [only])
+            await served.open(keys)
             yield bridge
         finally:
             await served.close()
@@ -367,7 +375,10 @@ async def _examine(
 
 def dispatcher_of(bridge: Bridge) -> Dispatcher:
     """Return what performs operations on this bridge."""
-    return Dispatcher(bridge, AuditTrail(bridge.ledger, bridge.clock))
+    dispatcher = Dispatcher(bridge, AuditTrail(bridge.ledger, bridge.clock))
+    if bridge.ledger.is_shared and not bridge.is_running:
+        dispatcher.ask = partial(ask_alone, bridge.ledger)
+    return dispatcher
 
 
 def _actor(user: str) -> Actor:

@@ -162,6 +162,7 @@ class Leases:
         began = now_s()
         if began - self._right.renewed_at > 2 * BEAT_S:
             self._joined_at = began  # it was away: others may have been, too
+        self._me.detail = {**self._me.detail, "tills": _tills(self._bridge)}
         is_steady = began - self._joined_at >= STEADY_S
         cluster = await self._bridge.ledger.write(
             leases.beat, self._me, self._to_take, dead_ms=DEAD_AFTER_MS if is_steady else None
@@ -221,6 +222,12 @@ class Leases:
         members[me.holder] = me
         held = (Held(each.store, each.holder, each.pinned) for each in cluster.leases)
         return plan(me, members.values(), held)
+
+
+def _tills(bridge: Bridge) -> dict[str, tuple[int | None, int | None]]:
+    """Return, by store, when the till was last found there (ms) and how long that took (ms)."""
+    seen = {name: each.orders.presence for name, each in bridge.stores.items()}
+    return {name: (each.seen_at, each.took_ms) for name, each in seen.items()}
 
 
 def _own_keys(bridge: Bridge) -> frozenset[str]:

@@ -22,6 +22,7 @@ from tillbridge.daemon.leases import Leases
 from tillbridge.daemon.served import ServedStores
 from tillbridge.ledger import leases as rows
 from tillbridge.ledger.leases import Cluster
+from tillbridge.ledger.ledger import Ledger
 from tillbridge.ledger.models import BridgeRequest
 from tillbridge.ledger.problems import open_problems
 from tillbridge.operations.bridge import Bridge
@@ -29,6 +30,7 @@ from tillbridge.operations.bridge import Bridge
 log = get_logger()
 
 _PATIENCE_S = 10.0
+_ALONE_S = 0.2  # between looks of a command that nobody wakes
 
 
 class Peers:
@@ -86,26 +88,17 @@ class Peers:
         self, elsewhere: ServedElsewhere, name: str, given: Mapping[str, Any], actor: Actor
     ) -> Answer:
         """Let another bridge perform an operation; return its answer. Raises its failure."""
-        role = None if actor.role is None else int(actor.role)
-        request_id = await self._bridge.ledger.write(
-            rows.ask, elsewhere.holder, name, given, {"who": actor.who, "role": role}
-        )
+        request_id = await _asked(self._bridge.ledger, elsewhere, name, given, actor)
         answered = self._waiting[request_id] = asyncio.get_running_loop().create_future()
         try:
             async with asyncio.timeout(_PATIENCE_S):
                 done = await answered
         except TimeoutError:
             await self._bridge.ledger.write(rows.withdraw, request_id)
-            raise BridgeError(
-                _("The bridge that serves this store does not answer."),
-                fix=_("Try again in a moment: another bridge takes the store over."),
-            ) from None
+            raise _no_answer() from None
         finally:
             del self._waiting[request_id]
-        if done.failure is not None:
-            raise failure_of(done.failure)
-        answer: Answer = done.answer
-        return answer
+        return _answer_of(done)
 
     async def drain(self) -> None:
         """Return once what others have asked for is done."""
@@ -156,6 +149,40 @@ class Peers:
         except LedgerError:
             return  # the leases' own failure has been logged
         bridge.problems.read_elsewhere(found, {*bridge.stores, *self._served.keys})
+
+
+async def ask_alone(
+    ledger: Ledger, elsewhere: ServedElsewhere, name: str, given: Mapping[str, Any], actor: Actor
+) -> Answer:
+    """Do as `Peers.ask`, for a command of a machine on which no bridge runs."""
+    request_id = await _asked(ledger, elsewhere, name, given, actor)
+    for _attempt in range(round(_PATIENCE_S / _ALONE_S)):
+        await asyncio.sleep(_ALONE_S)
+        for done in await ledger.write(rows.take_answers, [request_id]):
+            return _answer_of(done)
+    await ledger.write(rows.withdraw, request_id)
+    raise _no_answer()
+
+
+async def _asked(
+    ledger: Ledger, elsewhere: ServedElsewhere, name: str, given: Mapping[str, Any], actor: Actor
+) -> str:
+    who = {"who": actor.who, "role": None if actor.role is None else int(actor.role)}
+    return await ledger.write(rows.ask, elsewhere.holder, name, given, who)
+
+
+def _answer_of(done: BridgeRequest) -> Answer:
+    if done.failure is not None:
+        raise failure_of(done.failure)
+    answer: Answer = done.answer
+    return answer
+
+
+def _no_answer() -> BridgeError:
+    return BridgeError(
+        _("The bridge that serves this store does not answer."),
+        fix=_("Try again in a moment: another bridge takes the store over."),
+    )
 
 
 def plain_failure(failure: BridgeError) -> dict[str, Any]:

@@ -46,7 +46,7 @@ from tillbridge.daemon.store_services import StoreServices
 from tillbridge.daemon.watchdog import ServiceManager, on_end, on_hangup, watchdog_of
 from tillbridge.fleet import StatusSender
 from tillbridge.ledger.community import key_of
-from tillbridge.ledger.facts import note_addresses, put_fact
+from tillbridge.ledger.facts import BRIDGES, note_addresses, put_fact
 from tillbridge.ledger.ledger import Storage
 from tillbridge.ledger.snapshot import FailedStart, forget_failed_start, note_failed_start
 from tillbridge.menu.lane import unfreeze
@@ -329,7 +329,15 @@ class _Daemon:
         """Plan what happens by the clock."""
         bridge, plan = self._bridge, self._bridge.context.scheduler
         ledger, problems, clock = bridge.ledger, bridge.problems, bridge.clock
-        plan.every("forget", _HOUR_S, lambda: checks.forget(ledger, self._limits, clock))
+
+        def served() -> Collection[str] | None:
+            return (
+                [*self.served.keys, f"{BRIDGES}{bridge.settings.bridge.known_as}"]
+                if ledger.is_shared
+                else None
+            )
+
+        plan.every("forget", _HOUR_S, lambda: checks.forget(ledger, self._limits, clock, served()))
         plan.every(
             "enforce_budget", _HOUR_S, lambda: checks.enforce_budget(ledger, problems, self._limits)
         )

@@ -240,6 +240,10 @@ def _community(name: str, bridge: Bridge) -> CommunityFlow:
     )
 
     def connected() -> dict[str, str | None]:
-        return {each: stores[each].service_store_id if each in stores else None for each in members}
+        elsewhere = {} if bridge.cluster is None else bridge.cluster.store_ids
+        return {
+            each: stores[each].service_store_id if each in stores else elsewhere.get(each)
+            for each in members
+        }
 
     return CommunityFlow(CommunityContext(shared, name, calls, connected))

@@ -5,6 +5,7 @@ ones. A bridge is identified by its run (`holder`), which a bridge that was decl
 again: whatever it still believes, it holds nothing.
 """
 
+import json
 import secrets
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
@@ -14,11 +15,12 @@ from sqlalchemy import Connection, delete, insert, select, text
 from sqlmodel import col
 
 from tillbridge.ledger.database import all_rows, among, first_row, json_text
-from tillbridge.ledger.models import BridgeRequest, BridgeRow, Delivery, Lease
+from tillbridge.ledger.models import BridgeRequest, BridgeRow, Delivery, Fact, Lease
 
 CHANNEL = "tillbridge"
 SESSION = "tillbridge.holder"  # whose session it is, for the fence
 
+_STORE_IDS = select(col(Fact.store), col(Fact.value)).where(col(Fact.name) == "service_store_id")
 _FORGET_MS = 7 * 86_400_000  # a bridge that has not been seen for so long
 _REQUEST_MS = 60_000  # nobody waits so long for an answer
 
@@ -36,7 +38,8 @@ class Cluster:
     """The state as one bridge has read it, in the transaction that renewed its leases.
 
     `holder` is the id of its run. `inbox` are the stores with deliveries that are not handled yet.
-    `died` are the bridges that it has just declared dead.
+    `store_ids` are the ids of connected stores at the service. `died` are the bridges that it has
+    just declared dead.
     """
 
     holder: str
@@ -45,6 +48,7 @@ class Cluster:
     leases: tuple[Lease, ...]
     inbox: frozenset[str]
     requests: tuple[BridgeRequest, ...]
+    store_ids: Mapping[str, str]
     died: tuple[str, ...] = ()
 
     @property
@@ -178,6 +182,21 @@ def leave(connection: Connection, name: str, holder: str) -> None:
     notify(connection, "lease")
 
 
+def bury(connection: Connection, dead_ms: int) -> None:
+    """Declare bridges dead that were not seen for so long, and free what no bridge holds."""
+    connection.execute(
+        text("UPDATE bridges SET holder = '' WHERE seen_at < :limit"),
+        {"limit": _now(connection) - dead_ms},
+    )
+    connection.execute(
+        text(
+            "UPDATE leases SET holder = '', token = token + 1, since = :now WHERE holder <> ''"
+            " AND holder NOT IN (SELECT holder FROM bridges)"
+        ),
+        {"now": _now(connection)},
+    )
+
+
 def notify(connection: Connection, word: str) -> None:
     """Send a word to all bridges that listen, at the commit."""
     connection.execute(
@@ -202,6 +221,7 @@ def _read(connection: Connection, holder: str, now: int) -> Cluster:
         tuple(all_rows(connection, select(Lease).order_by(col(Lease.store)))),
         frozenset(connection.scalars(waiting)),
         tuple(all_rows(connection, requests.order_by(col(BridgeRequest.at)))) if holder else (),
+        {store: json.loads(value) for store, value in connection.execute(_STORE_IDS)},
     )
 
 

@@ -4,15 +4,15 @@ Each call to `prune` removes one small batch, so that an order never waits behin
 nothing is left to remove.
 """
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 
-from sqlalchemy import Connection, delete, inspect, select, text, update
+from sqlalchemy import Connection, delete, inspect, select, text, true, update
 from sqlalchemy.sql import ColumnElement
 from sqlmodel import col
 
 from tillbridge.ledger.community import IS_CHILD
-from tillbridge.ledger.database import RowId
+from tillbridge.ledger.database import RowId, among
 from tillbridge.ledger.models import (
     AcceptedTable,
     CommunityChild,
@@ -62,18 +62,34 @@ def cut_offs(now: int, *, keep_personal_data_days: int, keep_history_days: int) 
     )
 
 
-def prune(connection: Connection, before: CutOffs, limit: int = BATCH) -> Pruned:
+def prune(
+    connection: Connection,
+    before: CutOffs,
+    limit: int = BATCH,
+    *,
+    only: Collection[str] | None = None,
+) -> Pruned:
     """Remove up to `limit` rows of each kind; the result is falsy if there was nothing to remove.
 
-    Open orders, unhandled deliveries and running pushes are kept, however old they are.
+    Open orders, unhandled deliveries and running pushes are kept, however old they are. `only`
+    names the stores (and communities) whose rows may be removed; None: all.
     """
+
+    def is_ours(table: type[Row]) -> ColumnElement[bool]:
+        if only is None:
+            return true()
+        name = "store" if "store" in table.model_fields else "community"
+        return among(col(getattr(table, name)), only)
+
     emptied = forgotten = 0
     for table, column, is_old in _personal_data(before.personal_data):
         nothing = b"" if table is Delivery else ""
-        rows = _some(table, is_old & (col(getattr(table, column)) != nothing), limit)
+        is_full = col(getattr(table, column)) != nothing
+        rows = _some(table, is_old & is_full & is_ours(table), limit)
         emptied += connection.execute(update(table).where(rows).values({column: nothing})).rowcount
     for table, is_old in _history(before.history):
-        forgotten += connection.execute(delete(table).where(_some(table, is_old, limit))).rowcount
+        rows = _some(table, is_old & is_ours(table), limit)
+        forgotten += connection.execute(delete(table).where(rows)).rowcount
     return Pruned(emptied, forgotten)
 
 

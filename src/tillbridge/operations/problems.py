@@ -82,12 +82,15 @@ async def acknowledge(
     Example: tillbridge problems ack pos.offline
     """
     from tillbridge.core.problems import Scope
+    from tillbridge.ledger.community import key_of
     from tillbridge.ledger.problems import acknowledge as write_down
     from tillbridge.orders.repository import OF_ONE, OF_SEVERAL, see
 
     # With "" for a store only the bridge's own problems of this code are meant.
     kind, by, at = _kind(code), current_actor().name, bridge.clock.now_ms()
-    present = bridge.problems.current()
+    if store and store in bridge.settings.stores:
+        bridge.store(store)  # where another bridge serves it, that one does this
+    present = bridge.problems.all()
     which = [each for each in present if each.code == kind.code and store in {None, each.store}]
     if not which:
         return {
@@ -97,14 +100,17 @@ async def acknowledge(
             "acknowledged": 0,
         }
 
+    communities = map(key_of, bridge.communities)
+    here = [each for each in which if each.store in {"", *bridge.stores, *communities}]
+
     def job(connection: "Connection") -> None:
         write_down(connection, which, present, by=by, at=at)
         if kind.ends_when_seen:  # those that follow from orders are over with this
-            see(connection, which, at, by=by)
+            see(connection, here, at, by=by)
 
     await bridge.ledger.write(job)
     if kind.ends_when_seen:
-        for each in which:
+        for each in here:
             if each.code not in OF_ONE | OF_SEVERAL:
                 bridge.problems.report(Scope.of(*each.key), ())
     bridge.problems.noticed()

@@ -11,11 +11,12 @@ from tillbridge.core.operation import operation
 if TYPE_CHECKING:
     from tillbridge.core.clock import Clock
     from tillbridge.ledger.figures import StoreFigures, Zones
+    from tillbridge.ledger.leases import Cluster
     from tillbridge.ledger.ledger import Ledger
     from tillbridge.operations.bridge import Bridge
     from tillbridge.status.document import BridgeFacts
     from tillbridge.status.overview import Overview
-    from tillbridge.status.views import StatusDocument
+    from tillbridge.status.views import MemberView, StatusDocument
 
 _LEDGER_FILES = ("", "-wal", "-shm")
 _LEAST_S, _MOST_S = 0.1, 60.0
@@ -104,6 +105,11 @@ async def _facts(bridge: "Bridge") -> "BridgeFacts":
     stores = bridge.settings.stores
     seen = {name: found.orders.presence.seen_at for name, found in bridge.stores.items()}
     took = {name: found.orders.presence.took_ms for name, found in bridge.stores.items()}
+    if bridge.cluster is not None:
+        for each in bridge.cluster.bridges:
+            for name, (seen_at, took_ms) in (each.detail.get("tills") or {}).items():
+                if name not in bridge.stores and each.holder:
+                    seen[name], took[name] = seen_at, took_ms
     return BridgeFacts(
         version=tillbridge.__version__,
         running=bridge.is_running,
@@ -127,7 +133,29 @@ async def _facts(bridge: "Bridge") -> "BridgeFacts":
         pos_seen={name: at for name, at in seen.items() if at is not None},
         pos_took_ms={name: ms for name, ms in took.items() if ms is not None},
         communities={name: each.community_id for name, each in bridge.settings.communities.items()},
+        bridges={} if bridge.cluster is None else _members(bridge.cluster),
     )
+
+
+def _members(cluster: "Cluster") -> "dict[str, MemberView]":
+    """Return all bridges on this ledger by name, with what each serves and since when."""
+    from tillbridge.model.instant import to_iso
+
+    return {
+        each.name: {
+            "version": each.version,
+            "url": each.url,
+            "started_at": to_iso(each.started_at),
+            "last_seen_at": to_iso(each.seen_at),
+            "alive": bool(each.holder),
+            "serves": {
+                lease.store: to_iso(lease.since)
+                for lease in cluster.leases
+                if each.holder and lease.holder == each.holder
+            },
+        }
+        for each in cluster.bridges
+    }
 
 
 def _size(path: Path) -> int:

@@ -21,6 +21,7 @@ from tillbridge.model.instant import to_iso
 from tillbridge.status.views import (
     CommunityView,
     Level,
+    MemberView,
     OpeningView,
     ProblemView,
     ServiceView,
@@ -95,6 +96,7 @@ class BridgeFacts:
     tills: Mapping[str, Sequence[Mapping[str, str]]] = field(default_factory=dict)
     failed_start: FailedStart | None = None
     last_delivery_at: int | None = None
+    bridges: Mapping[str, MemberView] = field(default_factory=dict)
 
 
 class Evidence:
@@ -176,6 +178,8 @@ def document(facts: BridgeFacts, now_ms: int) -> StatusDocument:
             name: _community(each, facts.stores.get(f"communities/{name}") or StoreSnapshot())
             for name, each in facts.communities.items()
         }
+    if facts.bridges:
+        answer["bridges"] = dict(facts.bridges)
     return answer
 
 

@@ -201,6 +201,17 @@ class BridgeView(TypedDict):
     pid: int | None
 
 
+class MemberView(TypedDict):
+    """One of several bridges on one database; `serves` says since when, by store or community."""
+
+    version: str
+    url: str
+    started_at: str | None
+    last_seen_at: str | None
+    alive: bool
+    serves: dict[str, str | None]
+
+
 class StatusDocument(TypedDict):
     """The status."""
 
@@ -209,3 +220,4 @@ class StatusDocument(TypedDict):
     stores: dict[str, StoreView]
     bridge: BridgeView
     communities: NotRequired[dict[str, CommunityView]]
+    bridges: NotRequired[dict[str, MemberView]]

@@ -286,6 +286,7 @@ async def _fill_stores(visit: Visit) -> Filled:
             for key, part in status["stores"].items()
         ],
         "amounts": amounts,
+        "bridges": status.get("bridges", {}),
         "common": sum(each["store"] not in status["stores"] for each in problems),
     }
 
