@@ -54,7 +54,7 @@ CHANGES: Mapping[str, Callable[[random.Random], dict[str, Any]]] = {
 
 FAULTS: Mapping[str, Callable[[random.Random], dict[str, Any]]] = {
     "crash": lambda rng: {
-        "on": (on := rng.choice(("", "delivery", "till.ticket", "call", "staff"))),
+        "on": (on := rng.choice(("", "delivery", "delivery", "till.ticket", "call", "staff"))),
         "after": int(10 ** rng.uniform(0, 1.7 if on else 3.5)),
         "down": round(10 ** rng.uniform(-1, 1.7), 1),
         "power": rng.random() < 0.5,
@@ -130,7 +130,7 @@ def all_acknowledged_are_on_disk(sim: "Simulation") -> None:
         sim.violated("1 acknowledged", f"after a crash {lost} are not on disk any more")
 
 
-HANDLED_WITHIN_S = 20.0
+HANDLED_WITHIN_S = 5.0
 
 
 def acknowledged_is_handled(sim: "Simulation") -> None:

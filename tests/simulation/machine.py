@@ -538,6 +538,7 @@ class Machine:
     def change_version(self, *, is_newer: bool) -> None:
         """Let the ledger be as another version leaves it: the one before ours, or one to come."""
         path = self.folder / "data" / "ledger.db"
+        self._close_files()  # of whoever has looked meanwhile
         if is_newer:
             with contextlib.closing(_connect(path, isolation_level=None)) as ledger:
                 ledger.execute("UPDATE alembic_version SET version_num = '9999'")

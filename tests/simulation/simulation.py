@@ -815,7 +815,7 @@ accept = "{chosen["accept"]}"
             invariants.acknowledged_is_handled(self)
             if self.version == "refused" and self.machine.running:
                 invariants.newer_is_refused(self, None)
-            self.later(5.0, self._look)
+            self.later(2.0, self._look)
 
     def _until(self, ends: float, is_done: Callable[[], bool]) -> None:
         """Run until then, or until it is done; a process that crashes is cleared up after."""
