@@ -448,7 +448,7 @@ def crowded(control: FakeControl, text: str = PLANT) -> None:
         OpenProblem(code, "main", text, now - place * _MINUTE, {"detail": text, "order": text})
         for place, code in enumerate(PROBLEMS)
     ]
-    names = ("main", *(f"store-{number}" for number in range(2, 7)))
+    names = ("main", *(f"store-{number}" for number in range(2, 6)))
     known = control.facts.stores
     control.facts = replace(
         control.facts,

@@ -57,7 +57,11 @@ def test_it_is_json_where_json_was_asked_for(
 def test_help_has_nothing_left_in_english(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    texts: Texts = {"Usage: ": "Aufruf: ", "Show this message and exit.": "Diese Hilfe anzeigen."}
+    texts: Texts = {
+        "Usage: ": "Aufruf: ",
+        "[OPTIONS]": "[OPTIONEN]",
+        "Show this message and exit.": "Diese Hilfe anzeigen.",
+    }
     monkeypatch.setattr(typer.core, "_", typer.core._)  # type: ignore[attr-defined]  # put back
     with (
         catalogues(tmp_path, monkeypatch, de=texts),
@@ -65,5 +69,5 @@ def test_help_has_nothing_left_in_english(
     ):
         program()(["orders", "list", "-h"], prog_name="tillbridge", standalone_mode=False)
     shown = capsys.readouterr().out
-    assert shown.startswith("Aufruf: tillbridge orders list")
+    assert shown.startswith("Aufruf: tillbridge orders list [OPTIONEN]")
     assert "Diese Hilfe anzeigen." in shown

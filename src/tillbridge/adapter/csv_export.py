@@ -17,6 +17,7 @@ from tillbridge.adapter.export_files import (
 )
 from tillbridge.adapter.failures import ExportUnreadable
 from tillbridge.adapter.sharing import read_shared
+from tillbridge.core.i18n import _
 from tillbridge.model.export_facts import ExportFacts, FileEncoding
 
 _HEADER_CHARACTERS = 1 << 16
@@ -81,14 +82,16 @@ class CsvExport:
             if is_cut_short(failure):
                 raise unfinished(
                     self.path,
-                    "ends inside a character",
+                    _("ends inside a character"),
                     place=f"{name}, byte {failure.start}",
-                    fix="Export again; the last character is cut in two.",
+                    fix=_("Export again; the last character is cut in two."),
                 ) from failure
             raise ExportUnreadable(
-                f"{name} is not written in {self.encoding}: byte {failure.start} does not fit.",
+                _("{name} is not written in {encoding}: byte {byte} does not fit.").format(
+                    name=name, encoding=self.encoding, byte=failure.start
+                ),
                 place=f"{name}, byte {failure.start}",
-                fix="Correct the option encoding, or leave it out.",
+                fix=_("Correct the option encoding, or leave it out."),
             ) from failure
 
     def _table(self, text: str, encoding: FileEncoding) -> CsvTable:
@@ -115,9 +118,9 @@ class CsvExport:
             last = found[-1][0]
             raise unfinished(
                 self.path,
-                f"ends in the middle of row {last}",
-                place=f"{self.path.name}, row {last}",
-                fix="Export again; the rest of the file is missing.",
+                _("ends in the middle of row {row}").format(row=last),
+                place=_("{file}, row {row}").format(file=self.path.name, row=last),
+                fix=_("Export again; the rest of the file is missing."),
             )
         return CsvTable(
             self.path.name,
@@ -138,14 +141,18 @@ class CsvExport:
             if "unexpected end of data" in str(failure):
                 raise unfinished(
                     self.path,
-                    f"ends inside a quotation, which begins in line {begins}",
-                    place=f"{name}, line {begins}",
-                    fix=f"Look for a quotation mark in line {begins} that is never closed.",
+                    _("ends inside a quotation, which begins in line {line}").format(line=begins),
+                    place=_("{file}, line {line}").format(file=name, line=begins),
+                    fix=_("Look for a quotation mark in line {line} that is never closed.").format(
+                        line=begins
+                    ),
                 ) from failure
             raise ExportUnreadable(
-                f"{name} is not a table from line {reader.line_num} on: {failure}.",
-                place=f"{name}, line {reader.line_num}",
-                fix="Look for a quotation mark that is never closed, at or above that line.",
+                _("{name} is not a table from line {line} on: {why}.").format(
+                    name=name, line=reader.line_num, why=str(failure)
+                ),
+                place=_("{file}, line {line}").format(file=name, line=reader.line_num),
+                fix=_("Look for a quotation mark that is never closed, at or above that line."),
             ) from failure
 
 

@@ -20,6 +20,7 @@ from typing import BinaryIO
 
 from tillbridge.adapter.export_files import still_being_written
 from tillbridge.adapter.failures import ExportUnreadable
+from tillbridge.core.i18n import _
 from tillbridge.model.export_facts import ExportFacts, ExportWarning, FileEncoding
 
 _MARKS = (
@@ -123,12 +124,16 @@ def undecodable(
     name: str,
     encoding: str | None,
     failure: UnicodeDecodeError,
-    fix: str = "Correct the option encoding, or leave it out: then it is found out.",
+    fix: str = _("Correct the option encoding, or leave it out: the bridge then finds it out."),
 ) -> ExportUnreadable:
     """Return what is wrong with a file whose bytes are not written in the encoding."""
     if is_cut_short(failure):
-        return still_being_written(name, "ends inside a character")
-    return ExportUnreadable(f"{name} is not written in {encoding}.", place=name, fix=fix)
+        return still_being_written(name, _("ends inside a character"))
+    return ExportUnreadable(
+        _("{name} is not written in {encoding}.").format(name=name, encoding=encoding),
+        place=name,
+        fix=fix,
+    )
 
 
 def _fall_back(chunks: Iterable[bytes], failed: Decoding) -> Decoding:

@@ -8,11 +8,17 @@ from pathlib import Path
 
 from tillbridge.adapter.failures import ExportUnreadable
 from tillbridge.core.files import NotTheTills
+from tillbridge.core.i18n import _
 
 
 def still_being_written(name: str, what: str) -> ExportUnreadable:
     """Return the failure for a file that is not complete yet; it is temporary."""
-    return ExportUnreadable.still_being_written(name, what)
+    return ExportUnreadable(
+        _("{name} {what}; it is probably still being written.").format(name=name, what=what),
+        place=name,
+        fix=_("Nothing to do while the till writes it. If this stays, export again."),
+        passing=True,
+    )
 
 
 _QUIET_S = 1.0
@@ -32,7 +38,9 @@ def unfinished(path: Path, what: str, *, place: str, fix: str) -> ExportUnreadab
     """
     if is_fresh(path):
         return still_being_written(path.name, what)
-    return ExportUnreadable(f"{path.name} {what}.", place=place, fix=fix)
+    return ExportUnreadable(
+        _("{name} {what}.").format(name=path.name, what=what), place=place, fix=fix
+    )
 
 
 @dataclass(slots=True)
@@ -63,17 +71,17 @@ def reading_whole(path: Path) -> Iterator[None]:
     before = _signature(path)
     if before[0] == 0:
         # A till that writes in place empties the file first. A menu of nothing has a header.
-        raise still_being_written(path.name, "is empty")
+        raise still_being_written(path.name, _("is empty"))
     try:
         yield
     except (ExportUnreadable, OSError, UnicodeError) as failure:
         if _signature(path) != before:
-            raise still_being_written(path.name, "changed while it was read") from failure
+            raise still_being_written(path.name, _("changed while it was read")) from failure
         if isinstance(failure, OSError):
             raise _unreadable(path, failure) from failure
         raise
     if _signature(path) != before:
-        raise still_being_written(path.name, "changed while it was read")
+        raise still_being_written(path.name, _("changed while it was read"))
 
 
 def _signature(path: Path) -> tuple[int, int, int, int]:
@@ -87,34 +95,38 @@ def _signature(path: Path) -> tuple[int, int, int, int]:
 def _unreadable(path: Path, failure: OSError) -> ExportUnreadable:
     if isinstance(failure, FileNotFoundError | NotADirectoryError):
         return ExportUnreadable(
-            f"{path} is not there.",
+            _("{path} is not there.").format(path=str(path)),
             place=path.name,
-            fix="Let the till export it, or mend the path in the configuration.",
+            fix=_("Let the till export it, or correct the path in the configuration."),
             passing=True,
         )
     if isinstance(failure, IsADirectoryError):
         return ExportUnreadable(
-            f"{path} is a folder, not a file.",
+            _("{path} is a folder, not a file.").format(path=str(path)),
             place=path.name,
-            fix="Name the file itself in the configuration.",
+            fix=_("Name the file itself in the configuration."),
         )
     if isinstance(failure, NotTheTills):
         return ExportUnreadable(
-            f"{path} is a link to a file of the bridge, which is not read.",
+            _("{path} is a link to a file of the bridge, which is not read.").format(
+                path=str(path)
+            ),
             place=path.name,
-            fix="Put the till's own file there, and look who may write in that folder.",
+            fix=_("Put the till's own file there, and check who may write in that folder."),
         )
     if isinstance(failure, PermissionError):
         return ExportUnreadable(
-            f"{path} cannot be opened: {failure.strerror}.",
+            _("{path} cannot be opened: {why}.").format(path=str(path), why=failure.strerror),
             place=path.name,
-            fix="If the till has it open, it is read when the till closes it; "
-            "else let the bridge's user read it.",
+            fix=_(
+                "If the till has it open, it is read when the till closes it. If not, give the "
+                "bridge's user permission to read it."
+            ),
             passing=True,
         )
     return ExportUnreadable(
-        f"{path} cannot be read: {failure.strerror}.",
+        _("{path} cannot be read: {detail}.").format(path=str(path), detail=failure.strerror),
         place=path.name,
-        fix="Check the disk or the network share it is on.",
+        fix=_("Check the disk or the network share it is on."),
         passing=True,
     )

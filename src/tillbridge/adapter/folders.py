@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tillbridge.core.files import NotOurFolder, create_new, make_own_folder, sync_folder, write_new
+from tillbridge.core.i18n import _
 
 __all__ = [
     "FolderTrouble",
@@ -39,34 +40,47 @@ class FolderTrouble:
 def trouble_of(folder: Path, failure: OSError) -> FolderTrouble:
     """Return what a failure in or below a folder means; it names the folder that is to blame."""
     if isinstance(failure, NotOurFolder):
-        return FolderTrouble(f"{failure.strerror}.", "Remove it; the bridge makes its own.")
+        return FolderTrouble(f"{failure.strerror}.", _("Remove it; the bridge makes its own."))
     there = _blamed(folder, failure)
     if isinstance(failure, FileNotFoundError | NotADirectoryError):
         return FolderTrouble(
-            f"The folder {there} is not there.",
-            f"Check that its disk or share is mounted, or make it (mkdir -p {_quoted(there)}).",
+            _("The folder {folder} is not there.").format(folder=str(there)),
+            _("Check that its disk or share is mounted, or make it (mkdir -p {folder}).").format(
+                folder=_quoted(there)
+            ),
         )
     if failure.errno == errno.EROFS:
         # A service under systemd sees the whole machine read-only, but for what is named.
         return FolderTrouble(
-            f"The bridge may not write to the folder {there} ({failure.strerror}).",
-            "Mount it writable. Where the bridge is a service of systemd, run: sudo tillbridge "
-            "service install.",
+            _("The bridge may not write to the folder {folder} ({why}).").format(
+                folder=str(there), why=failure.strerror
+            ),
+            _(
+                "Mount it writable. Where the bridge is a service of systemd, run: sudo tillbridge "
+                "service install."
+            ),
         )
     if failure.errno in _REFUSED:
         owner = _owner(there)
-        belongs = f", which belongs to {owner}" if owner else ""
+        refused = (
+            _("The bridge may not write to the folder {folder}, which belongs to {owner} ({why}).")
+            if owner
+            else _("The bridge may not write to the folder {folder} ({why}).")
+        )
         return FolderTrouble(
-            f"The bridge may not write to the folder {there}{belongs} ({failure.strerror}).",
+            refused.format(folder=str(there), owner=owner, why=failure.strerror),
             _grant_access(there),
         )
     if failure.errno in _FULL:
         return FolderTrouble(
-            f"The disk of the folder {there} is full.", f"Free space on the disk of {there}."
+            _("The disk of the folder {folder} is full.").format(folder=str(there)),
+            _("Free space on the disk of {folder}.").format(folder=str(there)),
         )
     return FolderTrouble(
-        f"The folder {there} cannot be used: {failure.strerror or failure}.",
-        f"Check the disk or the share that {there} is on.",
+        _("The folder {folder} cannot be used: {why}.").format(
+            folder=str(there), why=failure.strerror or str(failure)
+        ),
+        _("Check the disk or the share that {folder} is on.").format(folder=str(there)),
     )
 
 
@@ -114,14 +128,18 @@ def _blamed(folder: Path, failure: OSError) -> Path:
 
 def _grant_access(folder: Path) -> str:
     if sys.platform == "win32":
-        return f"Give the account that the bridge runs as the right to modify {folder}."
+        return _("Give the account that the bridge runs as the right to modify {folder}.").format(
+            folder=str(folder)
+        )
     user = _user_name(os.geteuid())
     if _owner(folder) == user and not folder.stat().st_mode & stat.S_IWUSR:
-        return f"Let the bridge's user write there (chmod -R u+rwX {_quoted(folder)})."
-    return (
-        f"Give it to the bridge's user (sudo chown -R {user}: {_quoted(folder)}); a service of "
-        "systemd may also need: sudo tillbridge service install."
-    )
+        return _("Let the bridge's user write there (chmod -R u+rwX {folder}).").format(
+            folder=_quoted(folder)
+        )
+    return _(
+        "Give it to the bridge's user (sudo chown -R {user}: {folder}); a service of systemd may "
+        "also need: sudo tillbridge service install."
+    ).format(user=user, folder=_quoted(folder))
 
 
 def _owner(folder: Path) -> str:

@@ -4,6 +4,10 @@ import html
 import re
 import unicodedata
 
+from tillbridge.core.i18n import _
+
+__all__ = ["LONGEST", "_", "one_line", "plain_text", "without_markup"]
+
 LONGEST = 20_000
 """A description of more characters than this is cut."""
 

@@ -118,10 +118,16 @@ def program() -> Any:  # noqa: ANN401 -- typer keeps the type to itself
 _FOR_USAGE = {each: each for each in ("Missing command.", "No such command {name!r}.")}
 
 
+_OF_GROUPS = N_("[OPTIONS] COMMAND [ARGS]...")
+_OF_COMMANDS = N_("[OPTIONS]")
+
+
 class _HelpText(HelpFormatter):
     """The texts of a command's help that typer does not let others translate."""
 
     def write_usage(self, prog: str, args: str = "", prefix: str | None = None) -> None:
+        for words in (_OF_GROUPS, _OF_COMMANDS):
+            args = args.replace(words, str(_(words)))
         super().write_usage(prog, args, prefix or str(_("Usage: ")))
 
     def write_dl(self, rows: Any, *sizes: int) -> None:  # noqa: ANN401 -- (as above)

@@ -43,7 +43,7 @@ from tillbridge.core.errors import (
     ServiceDown,
     ServiceError,
 )
-from tillbridge.core.i18n import _
+from tillbridge.core.i18n import _, joined
 from tillbridge.core.log import get_logger
 from tillbridge.core.problems import Found, Scope
 from tillbridge.core.worker import Worker
@@ -403,7 +403,8 @@ async def read_now(reading: Callable[[], Awaitable[T]]) -> T:
     try:
         return await reading()
     except ExportUnreadable as failure:
-        raise BridgeError(f"{failure.place} {failure.text}".strip(), fix=failure.fix) from failure
+        text = joined(" ", filter(None, (failure.place, failure.text)))
+        raise BridgeError(text, fix=failure.fix) from failure
     except PosFailure as failure:
         raise BridgeError(
             failure.message or _("The till cannot be read now."),

@@ -271,7 +271,7 @@ class MenuSync(SyncLane[Assessment]):
         warnings = comparison.current.facts.warnings
         detail = None
         if warnings:
-            text = f"{warnings[0].place}: {warnings[0].text}"
+            text = joined(": ", (warnings[0].place, warnings[0].text))
             detail = {"count": len(warnings), "detail": text, "remedy": warnings[0].fix}
         ctx.report("export.warnings", detail, self.subject)
         ctx.report("export.bad_rows", bad_rows_detail(comparison.current.bad_rows), self.subject)

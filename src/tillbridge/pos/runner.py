@@ -18,7 +18,7 @@ from types import NoneType, UnionType
 from typing import Any, Concatenate, ParamSpec, TypeVar, cast
 
 from tillbridge import adapter as api
-from tillbridge.core.i18n import _
+from tillbridge.core.i18n import _, joined
 from tillbridge.core.log import get_logger
 from tillbridge.core.problems import Found, Scope
 from tillbridge.core.worker import describe
@@ -433,11 +433,11 @@ class PosRunner:
 
 def unreadable_detail(failure: api.ExportUnreadable) -> dict[str, object]:
     """Return the detail of `export.unreadable`."""
-    place = f"{failure.place}: "
+    place = joined("", (failure.place, ": "))
     if not failure.place or failure.text.startswith(failure.place):
         place = ""  # the text names it already
     remedy = failure.fix or _("Export again from the till.")
-    return {"detail": f"{place}{failure.text}", "remedy": remedy}
+    return {"detail": joined("", (place, failure.text)), "remedy": remedy}
 
 
 def bad_rows_detail(bad_rows: Sequence[api.BadRow]) -> dict[str, object] | None:
@@ -446,4 +446,8 @@ def bad_rows_detail(bad_rows: Sequence[api.BadRow]) -> dict[str, object] | None:
         return None
     first = bad_rows[0]
     remedy = first.fix or _("Correct the item in the till, then export again.")
-    return {"count": len(bad_rows), "detail": f"{first.place}: {first.text}", "remedy": remedy}
+    return {
+        "count": len(bad_rows),
+        "detail": joined(": ", (first.place, first.text)),
+        "remedy": remedy,
+    }

@@ -25,6 +25,7 @@ from tillbridge.adapter import (
     TicketOutcomeUnknown,
 )
 from tillbridge.adapter.folders import make_own_folder, refusal, trouble_of, try_writing
+from tillbridge.adapter.texts import _
 from tillbridge.pos.folder.mapped_menu import MappedMenu
 from tillbridge.pos.folder.options import FolderOptions
 from tillbridge.pos.folder.orders import OrderFiles
@@ -175,8 +176,10 @@ class FolderHealth:
         except OSError:
             return Health(
                 online=False,
-                detail=f"The till's sign of life, the file {heartbeat}, is not there.",
-                fix="Check that the till's program runs.",
+                detail=_("The till's sign of life, the file {file}, is not there.").format(
+                    file=str(heartbeat)
+                ),
+                fix=_("Check that the till's program runs."),
             )
         now = time.monotonic()
         if self._beat is None or self._beat[0] != touched_at:
@@ -189,9 +192,10 @@ class FolderHealth:
             since = datetime.fromtimestamp(touched_at).astimezone()
             return Health(
                 online=False,
-                detail=f"Its program has given no sign of life since {since:%Y-%m-%d %H:%M:%S} "
-                f"(the file {heartbeat}).",
-                fix="Check that the till is on and its program runs.",
+                detail=_(
+                    "Its program has given no sign of life since {time} (the file {file})."
+                ).format(time=f"{since:%Y-%m-%d %H:%M:%S}", file=str(heartbeat)),
+                fix=_("Check that the till is on and its program runs."),
             )
         return Health(online=True)
 

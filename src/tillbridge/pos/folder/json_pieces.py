@@ -22,6 +22,7 @@ from xxhash import xxh3_64_intdigest
 from tillbridge.adapter import ExportUnreadable
 from tillbridge.adapter.decoding import HEAD_BYTES, guess_by_head, undecodable
 from tillbridge.adapter.sharing import read_shared
+from tillbridge.adapter.texts import _
 from tillbridge.model.numbers import parse_json_float, parse_json_int
 
 _LISTS = frozenset({"menus", "items", "categories", "add_ons", "addon_groups"})
@@ -72,14 +73,18 @@ def parsed_json(name: str, text: str, on_menu: OnMenu | None = None) -> Any:  # 
         return parse(text, on_menu)
     except json.JSONDecodeError as failure:
         raise ExportUnreadable(
-            f"{name} is not whole JSON: {failure.msg}.",
-            place=f"{name}, line {failure.lineno}, column {failure.colno}",
-            fix="Nothing to do while the till writes it. If this stays, export again.",
+            _("{name} is not complete JSON: {why}.").format(name=name, why=failure.msg),
+            place=_("{file}, line {line}, column {column}").format(
+                file=name, line=failure.lineno, column=failure.colno
+            ),
+            fix=_("Nothing to do while the till writes it. If this stays, export again."),
             passing=True,
         ) from failure
     except (ValueError, RecursionError) as failure:
         raise ExportUnreadable(
-            f"{name} is not a menu: {failure}.", place=name, fix="Export again."
+            _("{name} is not a menu: {why}.").format(name=name, why=str(failure)),
+            place=name,
+            fix=_("Export again."),
         ) from failure
 
 

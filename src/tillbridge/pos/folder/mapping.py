@@ -24,6 +24,7 @@ from pydantic import (
 
 from tillbridge.adapter import ExportUnreadable
 from tillbridge.adapter.sharing import read_shared
+from tillbridge.adapter.texts import _
 from tillbridge.pos.folder import cells, json_paths
 
 _MAX_SHOWN = 25  # columns named in a message
@@ -266,8 +267,10 @@ def no_column(
     names = [name for name in header if name]
     shown = ", ".join(names[:_MAX_SHOWN]) + (", ..." if len(names) > _MAX_SHOWN else "")
     return ExportUnreadable(
-        f"{path.name} has no column {', '.join(missing)}. Its columns are: {shown}.",
-        place=f"{path.name}, row 1",
+        _("{name} has no column {missing}. Its columns are: {shown}.").format(
+            name=path.name, missing=", ".join(missing), shown=shown
+        ),
+        place=_("{file}, row {row}").format(file=path.name, row=1),
         fix=format_hint(header, path) or fix,
     )
 
@@ -280,7 +283,9 @@ def format_hint(names: Iterable[str], path: Path) -> str:
         found = next((name for name, each in known_formats().items() if each.lines), "")
     if not found:
         return ""
-    return f'It looks like an export of {known_formats()[found].title}: set format = "{found}".'
+    return _('It looks like an export of {till}: set format = "{format}".').format(
+        till=known_formats()[found].title, format=found
+    )
 
 
 def explained(failure: ValidationError) -> list[str]:

@@ -31,6 +31,7 @@ from tillbridge.adapter.decoding import (
 )
 from tillbridge.adapter.export_files import LastRead, reading_whole, still_being_written
 from tillbridge.adapter.sharing import open_shared
+from tillbridge.adapter.texts import _
 from tillbridge.pos.folder import cells
 from tillbridge.pos.folder.cells import BrokenRow
 from tillbridge.pos.folder.mapping import no_column
@@ -136,7 +137,7 @@ class Table:
             how = self.decoding
             lines = io.TextIOWrapper(blocks, how.encoding, how.errors, newline="")
             reader = csv.reader(chain(lines, (_END,)), delimiter=self.delimiter)
-            for _ in range(1, self.first_row):
+            for _row in range(1, self.first_row):
                 next(reader)
             try:
                 for number, row in enumerate(reader, self.first_row):
@@ -153,14 +154,18 @@ class Table:
                         yield number, row, fingerprint
             except csv.Error as failure:
                 raise ExportUnreadable(
-                    f"{self.path.name} is not a table from line {reader.line_num} on: {failure}.",
-                    place=f"{self.path.name}, line {reader.line_num}",
-                    fix="Look for a quotation mark that is never closed, at or above that line.",
+                    _("{name} is not a table from line {line} on: {why}.").format(
+                        name=self.path.name, line=reader.line_num, why=str(failure)
+                    ),
+                    place=_("{file}, line {line}").format(
+                        file=self.path.name, line=reader.line_num
+                    ),
+                    fix=_("Look for a quotation mark that is never closed, at or above that line."),
                 ) from failure
 
     def rows(self) -> Iterator[tuple[int, list[str]]]:
         """Yield number and cells of every row that is not blank."""
-        for number, row, _ in self.unknown_rows(frozenset(), set(), 0):
+        for number, row, _fresh in self.unknown_rows(frozenset(), set(), 0):
             yield number, row
 
     def fields(self, row: Sequence[str]) -> dict[str, str]:
@@ -220,15 +225,20 @@ class Table:
 
     def _check_end(self, row: list[str], number: int, short_row: int) -> None:
         if row != [_END]:
-            raise still_being_written(self.path.name, f"ends inside a quotation in row {number}")
+            raise still_being_written(
+                self.path.name, _("ends inside a quotation in row {row}").format(row=number)
+            )
         if self.passed.ends_with_newline():
             return
         if short_row == number - 1:
-            raise still_being_written(self.path.name, f"ends in the middle of row {short_row}")
+            raise still_being_written(
+                self.path.name, _("ends in the middle of row {row}").format(row=short_row)
+            )
         # Half of "12.50" is a price, too. A till that never ends its last line is believed later.
         if self.last.is_being_rewritten(self.path):
             raise still_being_written(
-                self.path.name, f"ends without a line end in row {number - 1}"
+                self.path.name,
+                _("ends without a line end in row {row}").format(row=number - 1),
             )
 
 
@@ -256,7 +266,7 @@ def _open(source: TableSource, *, in_doubt: bool = False) -> Table:
         with io.TextIOWrapper(file, decoding.encoding, decoding.errors, newline="") as lines:
             before, line = _header_line(lines)
     if not line:
-        raise still_being_written(name, "holds no row at all")
+        raise still_being_written(name, _("contains no row"))
     hint = before[-1] if before and before[-1].lower().startswith(_HINT) else ""
     delimiter = source.delimiter or hint[len(_HINT) : len(_HINT) + 1]
     if not delimiter:
@@ -273,7 +283,7 @@ def _open(source: TableSource, *, in_doubt: bool = False) -> Table:
     if missing := [each for each in wanted if each in promised and each not in columns]:
         # A file of one unfinished line: the till has only begun.
         if not line.endswith(("\n", "\r")):
-            raise still_being_written(name, "ends inside its header")
+            raise still_being_written(name, _("ends inside its header"))
         raise _missing(source, header, missing)
     return Table(
         path=source.path,
@@ -291,7 +301,7 @@ def _open(source: TableSource, *, in_doubt: bool = False) -> Table:
 def _header_line(lines: IO[str]) -> tuple[list[str], str]:
     """Return the lines that are above the header (blank ones, a hint), and the header's."""
     before: list[str] = []
-    for _ in range(_MAX_HEADER_LINES):
+    for _line in range(_MAX_HEADER_LINES):
         line = lines.readline()
         text = line.strip().lstrip("\ufeff")
         if not line or (text and not text.lower().startswith(_HINT)):
