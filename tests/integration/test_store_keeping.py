@@ -367,11 +367,11 @@ async def test_orders_count_until_the_taxes_change_or_newer_ones_agree(tmp_path:
             {"prices_include_tax": False, "tax_breakdown": [{"rate": rate, "amount": 5}]}
             for rate in (9.5, 2)
         )
-        rounds.order_came(bad, "17")
+        rounds.order_arrived(bad, "17")
         await rounds._step()
         assert bench.tracker.is_open("tax.differs", "main")
         for number in range(5):
-            rounds.order_came(good, str(number))
+            rounds.order_arrived(good, str(number))
         await rounds._step()
         assert not bench.tracker.is_open("tax.differs", "main")
 
@@ -511,7 +511,7 @@ async def test_busy_mode_pauses_a_store_that_is_full_until_there_is_room(tmp_pat
         assert await bench.status() == "active", "what was cancelled does not count"
         clock.pass_s(60)
         await bench.ledger.write(arrive(3, clock.now_ms()))
-        keeper.order_came()
+        keeper.order_arrived()
         await keeper.settle()
         closure = await keeper.closure()
         assert (closure.who, await bench.status()) == (Who.BUSY, "inactive")

@@ -497,7 +497,7 @@ def an_open_problem_is_logged_at_each_look() -> Patches:
 
 @mutant
 def the_storefront_stays_paused() -> Patches:
-    return [patch.object(PosPause, "pos_came", lambda _self: None)]
+    return [patch.object(PosPause, "pos_is_back", lambda _self: None)]
 
 
 # -- the menu

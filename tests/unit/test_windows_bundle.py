@@ -27,6 +27,11 @@ def bundle_program() -> types.ModuleType:
     return module
 
 
+BUILDS = pytest.mark.slow(
+    reason="fetches and packs every library; in short the scripts and the pins are looked at"
+)
+
+
 @pytest.fixture(scope="module")
 def program() -> types.ModuleType:
     return bundle_program()
@@ -49,6 +54,7 @@ def _can_fetch(folder: Path) -> bool:
     return subprocess.run(command, capture_output=True, check=False).returncode == 0
 
 
+@BUILDS
 @pytest.mark.xdist_group("windows bundle")
 def test_every_requirement_of_the_lock_is_in_the_bundle(
     program: types.ModuleType, bundle: Path
@@ -75,6 +81,7 @@ def test_every_requirement_of_the_lock_is_in_the_bundle(
     assert ours == {"program/tillbridge"} | {f"program/tillbridge_{till}" for till in tills}
 
 
+@BUILDS
 @pytest.mark.xdist_group("windows bundle")
 def test_the_bundle_holds_what_its_scripts_and_its_readme_name(bundle: Path) -> None:
     with zipfile.ZipFile(bundle) as archive:

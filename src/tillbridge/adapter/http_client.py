@@ -202,11 +202,11 @@ class HttpClient:
         target = self._target(path, query)
         sent = {"Accept": "application/json", **self._headers, **(headers or {})}
         limit_s = self._answer_s if answer_s is None else answer_s
-        kept = None if changes else self._kept()
-        if kept is not None:
+        idle = None if changes else self._idle_connection()
+        if idle is not None:
             began = time.monotonic()
             try:
-                return self._ask(kept, method, target, body, sent, limit_s)
+                return self._ask(idle, method, target, body, sent, limit_s)
             except NoAnswer:
                 if time.monotonic() - began > limit_s / 2:
                     raise  # it is the till that is slow, and not the connection that is dead
@@ -293,7 +293,7 @@ class HttpClient:
             raise NoAnswer(text, sent=False) from failure
         return connection
 
-    def _kept(self) -> http.client.HTTPConnection | None:
+    def _idle_connection(self) -> http.client.HTTPConnection | None:
         """Return the connection that was used last, if the till will still have it open."""
         with self._lock:
             found = self._idle.pop() if self._idle else None

@@ -242,14 +242,14 @@ def copy(
     _refuse_running(loaded)
     now, phase = Clock().now_ms(), (str(_("Still working")), 0, 0)
 
-    def told(what: str, done: int, total: int) -> None:
+    def show_progress(what: str, done: int, total: int) -> None:
         nonlocal phase
         phase = (what, done, total)
 
     with LedgerLock(loaded.data_dir):
         source, target = _side(loaded, source_url, now), _side(loaded, target_url, now, new=True)
         with say.progress(how_far=lambda: phase), source as here, target as there:
-            done = copy_ledger(here, there, at=now, report=told)
+            done = copy_ledger(here, there, at=now, report=show_progress)
     rows = sum(done.rows.values())
     text = _("Copied and compared {rows} rows and {secrets} secrets: {place}.").format(
         rows=number(rows), secrets=number(done.secrets), place=there.place

@@ -78,7 +78,7 @@ class Peers:
         served.deliveries_arrived()
         return True
 
-    def tell_owner(self, key: str) -> None:
+    def notify_owner(self, key: str) -> None:
         """Tell the bridge that serves this store or community that there is a delivery."""
         telling = self._bridge.ledger.write(rows.notify, f"inbox {key}")
         # Where it fails, the other one finds the delivery when it looks.

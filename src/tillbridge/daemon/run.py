@@ -172,7 +172,7 @@ class _Daemon:
         if (served := self.served.get(key)) is not None:
             served.deliveries_arrived()
         elif self._peers is not None:
-            self._peers.tell_owner(key)
+            self._peers.notify_owner(key)
 
     def _opened(self, served: Served) -> None:
         """Let the receiver know when the webhook secret of what was opened changes."""

@@ -302,8 +302,8 @@ class Effects:
         """Learn from what was delivered: how orders are taxed, that the status has changed."""
         order = None if result.change is None else result.change.order
         if result.outcome == "order" and order is not None:
-            self.taxes.order_came(order.payload, order.order_number or order.id)
-            self.store_status.order_came()
+            self.taxes.order_arrived(order.payload, order.order_number or order.id)
+            self.store_status.order_arrived()
         elif result.event_type == _STATUS_CHANGED:
             self.store_status.look()
 
@@ -322,7 +322,7 @@ class Effects:
 
     def pos_offline(self, detail: str) -> None:  # noqa: ARG002 -- the problem is open already
         """Begin to count towards a pause."""
-        self.pos_pause.pos_went()
+        self.pos_pause.pos_is_away()
 
     def pos_closed(self, why: str) -> None:
         """Pause while the till takes no orders."""
@@ -334,7 +334,7 @@ class Effects:
 
     def pos_online(self) -> None:
         """Begin to count towards resuming."""
-        self.pos_pause.pos_came()
+        self.pos_pause.pos_is_back()
 
 
 def absent_s(connection: Connection, *, store: str, now_ms: int, started_at: int | None) -> float:

@@ -85,13 +85,17 @@ def copy_ledger(source: Side, target: Side, *, at: int, report: Report) -> Copie
     whole = 2 * sum(totals.values())  # copied, and compared
     done = 0
     for each in todo:
-        told = partial(_told, report, _("Copying {table}").format(table=each.name), done, whole)
-        _copy(source, target, each, mark, at, told)
+        report_rows = partial(
+            _report_rows, report, _("Copying {table}").format(table=each.name), done, whole
+        )
+        _copy(source, target, each, mark, at, report_rows)
         done += totals[each.name]
     copied = Copied()
     for each in todo:
-        told = partial(_told, report, _("Comparing {table}").format(table=each.name), done, whole)
-        copied.rows[each.name] = _compare(source, target, each, told)
+        report_rows = partial(
+            _report_rows, report, _("Comparing {table}").format(table=each.name), done, whole
+        )
+        copied.rows[each.name] = _compare(source, target, each, report_rows)
         done += totals[each.name]
     copied.secrets = _copy_secrets(source.vault(), target.vault())
     _set_sequences(target.connection, todo)
@@ -104,7 +108,7 @@ def copy_ledger(source: Side, target: Side, *, at: int, report: Report) -> Copie
     return copied
 
 
-def _told(report: Report, what: str, before: int, whole: int, done: int) -> None:
+def _report_rows(report: Report, what: str, before: int, whole: int, done: int) -> None:
     report(what, before + done, whole)
 
 
@@ -205,7 +209,7 @@ def _copy(
     of: Table,
     mark: dict[str, Any],
     at: int,
-    told: Callable[[int], None],
+    report_rows: Callable[[int], None],
 ) -> None:
     """Copy what is left of a table."""
     reached = mark["tables"].get(of.name, {"after": None, "rows": 0})
@@ -222,7 +226,7 @@ def _copy(
                 put_mark(target.connection, mark, at=at)
         except DBAPIError as failure:
             raise _unstored(target, of, values, failure) from None
-        told(done)
+        report_rows(done)
 
 
 def _unstored(
@@ -264,10 +268,10 @@ def _count(connection: Connection, of: Table) -> int:
 # -- whether it is the same
 
 
-def _compare(source: Side, target: Side, of: Table, told: Callable[[int], None]) -> int:
+def _compare(source: Side, target: Side, of: Table, report_rows: Callable[[int], None]) -> int:
     """Return how many rows a table has; LedgerError if they are not the same."""
     theirs = _digest(target, of, target, lambda _done: None)
-    ours = _digest(source, of, target, told)
+    ours = _digest(source, of, target, report_rows)
     if ours != theirs:
         raise LedgerError(
             _("The copy of {table} differs: {n} rows, and {m} in the copy.").format(
@@ -281,14 +285,16 @@ def _compare(source: Side, target: Side, of: Table, told: Callable[[int], None])
     return ours[0]
 
 
-def _digest(side: Side, of: Table, stored_by: Side, told: Callable[[int], None]) -> tuple[int, int]:
+def _digest(
+    side: Side, of: Table, stored_by: Side, report_rows: Callable[[int], None]
+) -> tuple[int, int]:
     """Return the number of rows, and a sum of their hashes: databases sort differently."""
     count = total = 0
     for rows, _last in _portions(side, of, stored_by):
         count += len(rows)
         for row in rows:
             total += xxhash.xxh3_128_intdigest(repr(row).encode("utf-8", "surrogatepass"))
-        told(count)
+        report_rows(count)
     return count, total % 2**128
 
 

@@ -102,14 +102,14 @@ async def change(
             field=_CONFLICT,
         )
     changes, secrets = changes_of(found, name, form, document)
-    kept = SecretsOfForm(bridge.ledger.vault, secrets)
+    stored = SecretsOfForm(bridge.ledger.vault, secrets)
     try:
-        await asyncio.to_thread(kept.store)
+        await asyncio.to_thread(stored.store)
         answer = await _saved(place, text, changes, restart=restart, secrets=bool(secrets))
     except BridgeError:
-        await asyncio.to_thread(kept.put_back)
+        await asyncio.to_thread(stored.put_back)
         raise
-    await asyncio.to_thread(kept.forget_removed)
+    await asyncio.to_thread(stored.forget_removed)
     return answer
 
 
@@ -227,10 +227,10 @@ async def save_user(
     changes = saved_user(document, user.strip(), role, password_hash)
     answer = await _saved(place, text, changes)
     if changes:
-        told = (
+        changed = (
             _("{name} can sign in now.") if password_hash else _("The role of {name} is changed.")
         )
-        answer = {**answer, "text": told.format(name=user.strip())}
+        answer = {**answer, "text": changed.format(name=user.strip())}
     return answer
 
 
@@ -472,7 +472,7 @@ def _field(field: "FormField", document: Mapping[str, Any]) -> dict[str, Any]:
         "unit": _(setting.unit) if setting.unit else "",
         "kind": field.kind,
         "choices": [
-            {"value": each, "text": _(setting.words[each]) if each in setting.words else each}
+            {"value": each, "text": _(setting.labels[each]) if each in setting.labels else each}
             for each in (choices if field.kind == "choice" else ())
         ],
         "value": text,

@@ -56,13 +56,13 @@ def timeline(row: OrderRow, entries: Sequence[LogEntry]) -> list[Step]:
         found.append(("in_till", written, "", None))
     for key, state, events in _REPORTED:
         at = min((first[each] for each in events if each in first), default=None)
-        told = first.get(f"order.{key}")
-        if at is None and key == "accepted" and told is not None:
-            at = written if written is not None and written <= told else told
-        at = told if at is None else at
+        reported_at = first.get(f"order.{key}")
+        if at is None and key == "accepted" and reported_at is not None:
+            at = written if written is not None and written <= reported_at else reported_at
+        at = reported_at if at is None else at
         if at is not None:
-            reported_ms = None if told is None else max(0, told - at)
-            found.append((key, at, _reported(row, key, state, told), reported_ms))
+            reported_ms = None if reported_at is None else max(0, reported_at - at)
+            found.append((key, at, _reported(row, key, state, reported_at), reported_ms))
     if (over := first.get("order.completed")) is not None:
         found.append(("completed", over, "", None))
     found.sort(key=lambda each: (each[1] or 0, _place(each[0])))
@@ -77,8 +77,8 @@ def _written_at(row: OrderRow, first: Mapping[str, int]) -> int | None:
     return first.get("order.written")
 
 
-def _reported(row: OrderRow, key: str, state: OrderState, told: int | None) -> Reported:
-    if told is not None:
+def _reported(row: OrderRow, key: str, state: OrderState, reported_at: int | None) -> Reported:
+    if reported_at is not None:
         return "yes"
     if _CALLS.get(key, key) in row.refused:
         return "refused"

@@ -26,7 +26,7 @@ def _fault(label: str, watch: str, **rule: Any) -> Button:  # noqa: ANN401 -- th
 
 
 def _rules(sandbox: "Sandbox") -> str:
-    told = [
+    lines = [
         " ".join(
             filter(
                 None,
@@ -41,7 +41,7 @@ def _rules(sandbox: "Sandbox") -> str:
         for armed in sandbox.traffic.rules
         for rule in (armed.rule,)
     ]
-    return f"Switched on: {'; '.join(told)}." if told else "No faults are switched on."
+    return f"Switched on: {'; '.join(lines)}." if lines else "No faults are switched on."
 
 
 _CALLS: Mapping[str, Button] = {

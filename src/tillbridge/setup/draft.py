@@ -209,8 +209,8 @@ def draft_of(document: Mapping[str, Any], stored: object = None) -> Draft:
         edited = {
             name for name, value in filed.items() if unwritten.beside.get(name) != digest_of(value)
         }
-        kept = {name: each for name, each in unwritten.answers.items() if name not in edited}
-        draft = Draft.model_validate({**of_file, **kept, "found": unwritten.found})
+        answers = {name: each for name, each in unwritten.answers.items() if name not in edited}
+        draft = Draft.model_validate({**of_file, **answers, "found": unwritten.found})
     except ValidationError:  # nothing, or what another version stored
         return draft
     for name in edited:

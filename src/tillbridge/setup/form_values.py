@@ -50,8 +50,8 @@ def field_of(setting: Setting, store: str = "") -> FormField:
     path = tuple(store if part == "{store}" else part for part in setting.path.split("."))
     info = _info(setting.path)
     kind, choices, number = _kind(info.annotation)
-    if kind == "text" and setting.words:
-        kind, choices = "choice", tuple(setting.words)
+    if kind == "text" and setting.labels:
+        kind, choices = "choice", tuple(setting.labels)
     default = info.get_default(call_default_factory=True)
     required = info.is_required()
     return FormField(

@@ -14,7 +14,7 @@ from tillbridge.core.i18n import N_
 class Setting:
     """A setting on the page; its texts are marked, not translated.
 
-    `path` is its key in bridge.toml, `unit` is behind the field, `words` say what values of a
+    `path` is its key in bridge.toml, `unit` is behind the field, `labels` say what values of a
     list mean.
     """
 
@@ -22,7 +22,7 @@ class Setting:
     label: str
     help: str = ""
     unit: str = ""
-    words: Mapping[str, str] = field(default_factory=dict)
+    labels: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +74,7 @@ SECTIONS: tuple[SettingsSection, ...] = (
                         "bridge.language",
                         N_("Language"),
                         N_("Of alerts and printed sheets. This page follows each browser."),
-                        words={
+                        labels={
                             "": N_("As this machine is set up"),
                             "en": "English",
                             "de": "Deutsch",
@@ -154,7 +154,7 @@ SECTIONS: tuple[SettingsSection, ...] = (
                     Setting(
                         "alerts.email.tls",
                         N_("Encryption"),
-                        words={
+                        labels={
                             "starttls": N_("STARTTLS (usual with port 587)"),
                             "tls": N_("TLS (usual with port 465)"),
                             "none": N_("No encryption: only for a server on this machine"),
@@ -176,7 +176,7 @@ SECTIONS: tuple[SettingsSection, ...] = (
                     Setting(
                         "alerts.webhook.format",
                         N_("Send it as"),
-                        words={
+                        labels={
                             "json": "JSON",
                             "slack": "Slack",
                             "teams": "Microsoft Teams",
@@ -200,7 +200,7 @@ SECTIONS: tuple[SettingsSection, ...] = (
                     Setting(
                         "alerts.severity",
                         N_("Notify about"),
-                        words={
+                        labels={
                             "warning": N_("Every problem"),
                             "down": N_("Only what stops orders"),
                         },
@@ -300,7 +300,7 @@ SECTIONS: tuple[SettingsSection, ...] = (
                     Setting(
                         "stores.{store}.orders.accept",
                         N_("Accept an order"),
-                        words={
+                        labels={
                             "when_written": N_("As soon as the till has it"),
                             "when_confirmed": N_("When the kitchen confirms it on the till"),
                         },
@@ -319,12 +319,12 @@ SECTIONS: tuple[SettingsSection, ...] = (
                     Setting(
                         "stores.{store}.orders.unknown_item",
                         N_("An order with an item that is not on the menu"),
-                        words=_PROBLEM_ORDER,
+                        labels=_PROBLEM_ORDER,
                     ),
                     Setting(
                         "stores.{store}.orders.price_differs",
                         N_("An order with another price than the menu's"),
-                        words=_PROBLEM_ORDER,
+                        labels=_PROBLEM_ORDER,
                     ),
                 ),
             ),

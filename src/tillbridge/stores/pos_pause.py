@@ -30,12 +30,12 @@ class PosPause:
         self._pos_closed = ""
         self.worker = Worker("pos_pause", self._step, context.supervisor, self._clock)
 
-    def pos_came(self) -> None:
+    def pos_is_back(self) -> None:
         """The POS can be reached."""
         self._pos_online = True
         self.worker.wake()
 
-    def pos_went(self) -> None:
+    def pos_is_away(self) -> None:
         """The POS cannot be reached."""
         self._pos_online = False
         self.worker.wake()

@@ -132,7 +132,7 @@ class StoreStatusReconciler:
             reasons = replace(await self._known(), busy=None, full=None)
             return await self._change_by_hand(reasons)
 
-    def order_came(self) -> None:
+    def order_arrived(self) -> None:
         """A new order came: in busy mode it may be the last for a while."""
         if self._reasons is None or self._reasons.busy is not None:
             self.worker.wake()

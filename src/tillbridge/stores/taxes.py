@@ -284,7 +284,7 @@ class TaxMonitor:
         self._perhaps = True
         self.worker.wake()
 
-    def order_came(self, data: Mapping[str, Any], number: str) -> None:
+    def order_arrived(self, data: Mapping[str, Any], number: str) -> None:
         """Compare how an order was taxed, unless equally taxed orders have already matched.
 
         While something differs, each order is compared.

@@ -68,7 +68,7 @@ def _harmless(value: object) -> object:
     return harmless(value) if type(value) is str else value
 
 
-def _said(text: str) -> str:
+def _translated(text: str) -> str:
     """Return a text of a template in the reader's language."""
     return str(_(text))
 
@@ -88,7 +88,7 @@ def _environment() -> Environment:
         lstrip_blocks=True,
     )
     environment.globals.update(
-        _=_said,
+        _=_translated,
         ngettext=_counted,
         language=lambda: reader().language,
         languages=languages,

@@ -59,9 +59,9 @@ class PaperRig(Rig):
         off = {lines[0].split()[1] for lines in sheets if lines[0].startswith("CANCELLED ")}
         found = []
         for lines in sheets:
-            said = _said(lines)
-            if "ORDER" in dict(said):
-                ticket = _ticket(said)
+            printed = _printed(lines)
+            if "ORDER" in dict(printed):
+                ticket = _ticket(printed)
                 found.append(
                     replace(
                         ticket,
@@ -76,7 +76,7 @@ class PaperRig(Rig):
         return super().state(), list(self.papers())
 
 
-def _said(lines: Sequence[str]) -> list[tuple[str, str]]:
+def _printed(lines: Sequence[str]) -> list[tuple[str, str]]:
     """Return what stands on a sheet: the word that begins a line, and the rest, however wrapped."""
     found: list[tuple[str, str]] = []
     for line in lines:
@@ -88,9 +88,9 @@ def _said(lines: Sequence[str]) -> list[tuple[str, str]]:
     return found
 
 
-def _ticket(said: Sequence[tuple[str, str]]) -> RigTicket:
-    texts, lines = dict(said), list[TicketLine]()
-    for word, text in said:
+def _ticket(printed: Sequence[tuple[str, str]]) -> RigTicket:
+    texts, lines = dict(printed), list[TicketLine]()
+    for word, text in printed:
         match word:
             case "LINE":
                 quantity, item, variant = text.split()

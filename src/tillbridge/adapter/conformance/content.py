@@ -181,12 +181,12 @@ def _compare(subject: Subject, order: Order, ticket: RigTicket) -> Sequence[str]
             " RigTicket(key, lines=(TicketLine(...), ...), note=..., order_type=..., total=...,"
             " tax=...)."
         )
-    kept = [name for name in KEPT if name not in subject.not_kept]
+    stored = [name for name in KEPT if name not in subject.not_kept]
     unsaid: list[str] = []
-    wrong = list(_in_lines(order, wanted, lines, kept, unsaid))
+    wrong = list(_in_lines(order, wanted, lines, stored, unsaid))
     for name in ("note", "order_type", "total", "tax"):
         ordered, found = getattr(wanted, name), getattr(ticket, name)
-        if name not in kept:
+        if name not in stored:
             if found is not None:
                 wrong.append(
                     f"quality.toml says that {name} is not kept, and the till has it ({found!r})"
@@ -212,7 +212,7 @@ def _in_lines(
     order: Order,
     wanted: RigTicket,
     lines: Sequence[TicketLine],
-    kept: Sequence[str],
+    stored: Sequence[str],
     unsaid: list[str],
 ) -> Iterator[str]:
     left = list(lines)
@@ -224,7 +224,7 @@ def _in_lines(
             yield f"{name} is missing"
             continue
         yield from (f"{name}: {each}" for each in _in_line(line, found))
-        if "unit_price" not in kept:
+        if "unit_price" not in stored:
             continue
         if found.unit_price is None:
             unsaid.append("unit_price of the lines")

@@ -69,7 +69,7 @@ async def _stop(visit: Visit) -> Done:
         to=_board_of(visit),
         about=visit.params["item"],
         undo=link("/stores/{store}/items/{item}/restore", **visit.params),
-        undo_fields=_kept(visit),
+        undo_fields=_view_fields(visit),
     )
 
 
@@ -86,7 +86,7 @@ async def _back_on_sale(visit: Visit) -> Done:
         to=_board_of(visit),
         about=visit.params["item"],
         undo=link("/stores/{store}/items/{item}/86", **visit.params),
-        undo_fields={**_kept(visit), "until": before["until"] or "always"},
+        undo_fields={**_view_fields(visit), "until": before["until"] or "always"},
     )
 
 
@@ -98,7 +98,7 @@ def _is_instant(text: str) -> bool:
         return False
 
 
-def _kept(visit: Visit) -> dict[str, str]:
+def _view_fields(visit: Visit) -> dict[str, str]:
     """Return what of the board somebody looks at, from the form that a tap sends."""
     return {name: visit.form.get(name, "")[:100] for name in ("q", "category", "page")}
 
@@ -108,7 +108,7 @@ def _board_of(visit: Visit) -> str:
     return link(
         "/86",
         store=visit.params["store"],
-        **_kept(visit),
+        **_view_fields(visit),
         until=until if until in _ENDS else "",
     )
 

@@ -270,7 +270,11 @@ def _steps(found: Sequence[Step]) -> list[Filled]:
     """
     shown: list[Filled] = []
     ends = {
-        kitchen: [each["at"] for each in found if each["at"] and _is_of(each, kitchen=kitchen)]
+        kitchen: [
+            each["at"]
+            for each in found
+            if each["at"] is not None and (each["key"] in _KITCHEN) is kitchen
+        ]
         for kitchen in (False, True)
     }
     begins = {False: min(ends[False], default=0), True: max(ends[False], default=0)}
@@ -288,10 +292,6 @@ def _steps(found: Sequence[Step]) -> list[Filled]:
         shown.append({**each, "words": _(words), "bar": bar, "kitchen": kitchen})
         before = at if at is not None else before
     return shown
-
-
-def _is_of(step: Step, *, kitchen: bool) -> bool:
-    return (step["key"] in _KITCHEN) is kitchen
 
 
 async def _fill_payload(visit: Visit) -> Filled:
