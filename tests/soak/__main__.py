@@ -8,10 +8,13 @@ import shutil
 import sys
 import tempfile
 import time
+from contextlib import AbstractAsyncContextManager
 from pathlib import Path
 
 import structlog
 
+from tests.soak.broken_bridge import UNFENCED
+from tests.soak.several import opened_several
 from tests.soak.soak import LOSSES, Soak, opened
 from tests.support.preloaded import preloaded
 
@@ -22,13 +25,24 @@ CONTROLS = {
     "write_begins_unmarked": "doubled",
     "acknowledged_though_the_service_failed": "menus",
 }
+#: Those of several bridges.
+CONTROLS_OF_SEVERAL = {
+    UNFENCED: "doubled",
+    "write_begins_unmarked": "doubled",
+    "commit_after_the_200": "not in the database",
+}
 
 
 async def play(folder: Path, asked: argparse.Namespace, defect: str = "") -> Soak:
     """Play rounds for as long as is asked, or until a planted defect is found."""
     started = time.monotonic()
     minutes = 0.0
-    async with opened(folder, asked.seed, defect) as soak:
+    opening: AbstractAsyncContextManager[Soak] = opened(folder, asked.seed, defect)
+    if asked.bridges:
+        opening = opened_several(
+            folder, asked.seed, stores=asked.stores, long_s=asked.long_s, defect=defect
+        )
+    async with opening as soak:
         while not minutes or minutes < asked.minutes:
             seen = len(soak.findings)
             await soak.round(asked.faults)
@@ -38,9 +52,13 @@ async def play(folder: Path, asked: argparse.Namespace, defect: str = "") -> Soa
             print(f"{minutes:6.1f} min: {done}; {losses}", flush=True)
             for finding in soak.findings[seen:]:
                 print(f"            {finding}", flush=True)
-            if defect and soak.counts[CONTROLS[defect]]:
+            if defect and soak.counts[_controls(asked)[defect]]:
                 break
     return soak
+
+
+def _controls(asked: argparse.Namespace) -> dict[str, str]:
+    return CONTROLS_OF_SEVERAL if asked.bridges else CONTROLS
 
 
 def main() -> int:
@@ -50,7 +68,16 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=1, help="of what happens, and when")
     parser.add_argument("--faults", type=int, default=50, help="of each round (default 50)")
     parser.add_argument(
-        "--control", nargs="*", choices=CONTROLS, help="plant these defects, by default all"
+        "--control",
+        nargs="*",
+        choices={**CONTROLS, **CONTROLS_OF_SEVERAL},
+        help="plant these defects, by default all",
+    )
+    several = parser.add_argument_group("several bridges on one PostgreSQL")
+    several.add_argument("--bridges", action="store_true", help="three, and a pair of servers")
+    several.add_argument("--stores", type=int, default=12, help="so many (default 12)")
+    several.add_argument(
+        "--long-s", type=float, default=40, help="how long one is frozen or cut off (default 40)"
     )
     asked = parser.parse_args()
     structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.WARNING))
@@ -65,9 +92,10 @@ def main() -> int:
         for name, count in soak.counts.items():
             print(f"{name:<20} {count:>7}")
     else:
-        for defect in asked.control or CONTROLS:
-            print(f"{defect}: has to be found as {CONTROLS[defect]}", flush=True)
-            found = asyncio.run(play(folder / defect, asked, defect)).counts[CONTROLS[defect]]
+        for defect in asked.control or _controls(asked):
+            loss = _controls(asked)[defect]
+            print(f"{defect}: has to be found as {loss}", flush=True)
+            found = asyncio.run(play(folder / defect, asked, defect)).counts[loss]
             failed += not found
             print(f"{defect}: {'found' if found else 'NOT FOUND'}", flush=True)
     if failed:

@@ -25,7 +25,6 @@ from tillbridge_sql.rig_servers import missing
 
 #: What has to be zero.
 LOSSES = ("lost", "doubled", "not in the database", "not accepted", "menus", "ended")
-_CONVERGES_S = 60
 _SERVICE_FAILS = (
     {"action": "error", "percent": 5},
     {"action": "error", "percent": 3, "when": "after", "status": 504},
@@ -35,6 +34,8 @@ _CALLS = ("write", "fsync", "rename", "open")
 
 class Soak:
     """A bridge with its stores; the seed decides what befalls it, and after how long."""
+
+    converges_s = 60.0
 
     def __init__(self, world: World, stores: list[Store], seed: int) -> None:
         self.world = world
@@ -62,10 +63,7 @@ class Soak:
     async def round(self, faults: int) -> None:
         """Play one with so many faults, and count what it has lost."""
         self.placed = {}
-        await self.kill()
-        if not self.findings:
-            self.world.bridge.log_path.unlink()
-        await self.start(slow_ms=0)
+        await self.begin()
         for rule in _SERVICE_FAILS:
             await self.world.control("faults", rule)
         busy = [asyncio.create_task(each()) for each in (self.customers, self.staff)]
@@ -81,8 +79,15 @@ class Soak:
         assert not failures, failures
         await self.heal()
         with contextlib.suppress(AssertionError):  # what has not come together is counted
-            await until("all has come together", self.is_converged, within_s=_CONVERGES_S)
+            await until("all has come together", self.is_converged, within_s=self.converges_s)
         await self.count()
+
+    async def begin(self) -> None:
+        """Begin with a bridge that has just been started."""
+        await self.kill()
+        if not self.findings:
+            self.world.bridge.log_path.unlink()
+        await self.start(slow_ms=0)
 
     async def customers(self) -> None:
         """Order, here and there."""
@@ -223,10 +228,14 @@ class Soak:
     async def heal(self) -> None:
         """End all faults; what the service has given up is delivered once more."""
         await self.world.control("faults", method="DELETE")
-        await self.kill()
-        await self.start(slow_ms=0)
+        await self.mend()
         for order in self.placed.keys() - self.acknowledged:
             await self.world.control("webhooks/redeliver", {"order_id": order, "mode": "same"})
+
+    async def mend(self) -> None:
+        """Let the bridge run without any fault."""
+        await self.kill()
+        await self.start(slow_ms=0)
 
     async def look(self) -> None:
         """Let each store count its tickets."""
@@ -255,7 +264,7 @@ class Soak:
     async def count(self) -> None:
         """Count what this round has lost."""
         await self.look()
-        known = self.known_to_the_bridge()
+        known = await asyncio.to_thread(self.known_to_the_bridge)
         for order, store in self.placed.items():
             if order in self.acknowledged and order not in known:
                 self.found("not in the database", order)
@@ -301,6 +310,10 @@ class Soak:
                 status, told = answer.status, await answer.read()
         except (aiohttp.ClientError, TimeoutError):
             return web.Response(status=502)
+        return self.relayed(request, body, status, told)
+
+    def relayed(self, request: web.Request, body: bytes, status: int, told: bytes) -> web.Response:
+        """Note what a bridge has acknowledged; return what the service hears of it."""
         if request.method == "POST" and status == 200:
             order = json.loads(body)["data"].get("id")
             if order:

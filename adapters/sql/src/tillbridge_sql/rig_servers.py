@@ -159,7 +159,7 @@ class Postgresql(Server):
         secret = self.folder / "password"
         secret.write_text(PASSWORD)
         self._run(
-            *(str(_postgresql() / "initdb"), "-D", str(self.folder / "data"), "-U", USER),
+            *(postgresql_program("initdb"), "-D", str(self.folder / "data"), "-U", USER),
             *("--pwfile", str(secret), "--auth=scram-sha-256", "-E", "UTF8", "--locale=C"),
             "--no-sync",
         )
@@ -177,7 +177,7 @@ class Postgresql(Server):
             "deadlock_timeout": "600ms",
         }
         options = (part for name, value in settings.items() for part in ("-c", f"{name}={value}"))
-        return [str(_postgresql() / "postgres"), "-D", str(self.folder / "data"), *options]
+        return [postgresql_program("postgres"), "-D", str(self.folder / "data"), *options]
 
 
 class Mariadb(Server):
@@ -250,6 +250,14 @@ def missing(server: str) -> str:
     except NoServer as reason:
         return str(reason)
     return ""
+
+
+def postgresql_program(name: str) -> str:
+    """Return where a program of the server is. Raises NoServer."""
+    here = _postgresql()  # some machines have links there to the programs that are used most
+    return str(
+        (here / name) if (here / name).exists() else (here / "postgres").resolve().parent / name
+    )
 
 
 def _postgresql() -> Path:
