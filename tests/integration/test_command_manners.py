@@ -16,6 +16,7 @@ from sqlalchemy import Connection, insert
 from tests.support import fork_server
 from tests.support.bridge_process import free_port
 from tests.support.ledger_harness import opened
+from tests.support.postgresql import ledger_table
 from tillbridge.cli.say import progress
 from tillbridge.ledger.models import MenuItem, OrderRow
 from tillbridge.ledger.problems import open_problem
@@ -40,6 +41,7 @@ def config(tmp_path: Path) -> Path:
     path = tmp_path / "bridge.toml"
     path.write_text(
         f"""
+{ledger_table(tmp_path / "data")}
 [bridge]
 data_dir = "data"
 [service]
@@ -174,6 +176,19 @@ def completed(config: Path, line: str, shell: str = "bash") -> subprocess.Comple
 )
 async def test_the_shell_completes_names(shop: Path, line: str, offered: list[str]) -> None:
     assert completed(shop, line).stdout.split() == offered
+
+
+@pytest.mark.usefixtures("each_database")
+async def test_what_is_read_without_a_bridge_is_read_from_any_database(shop: Path) -> None:
+    assert completed(shop, "orders show ").stdout.split() == ["ord_2", "ord_1", "ord_0"]
+    assert completed(shop, "orders retry ord_1").stdout.split() == ["ord_1"]
+    assert completed(shop, "orders list --day 19").stdout.split() == ["1970-01-01"]
+    assert completed(shop, "item 86 main B_").stdout.split() == ["B_2"]
+    status = json.loads(run(shop, "status", "--json").stdout)
+    assert status["stores"]["main"]["menu"]["acknowledged_items"] == 3
+    assert "pos.offline" in {each["code"] for each in status["problems"]}
+    orders = json.loads(run(shop, "orders", "list", "--json").stdout)
+    assert len(orders) == 3
 
 
 @pytest.mark.parametrize("shell", ["zsh", "fish"])

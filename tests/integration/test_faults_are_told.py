@@ -280,14 +280,15 @@ async def test_what_was_seen_of_another_address_proves_nothing_of_this_one(tmp_p
 def test_a_start_that_failed_says_when_and_why(tmp_path: Path) -> None:
     at = 1_795_000_000_000
     note_failed_start(tmp_path, FailedStart(at, "The port is taken by nginx.", "Stop it."))
-    told = status_from_ledger(tmp_path, {})
+    file = tmp_path / "bridge.toml"
+    told = status_from_ledger(file, tmp_path, {})
     (problem,) = told["problems"]
     assert problem["code"] == "bridge.not_started"
     assert "The port is taken by nginx." in problem["text"]
     assert "could not start at" in told["verdict"]["text"]
     assert problem["fix"] == "Stop it."
     forget_failed_start(tmp_path)
-    assert [each["code"] for each in status_from_ledger(tmp_path, {})["problems"]] == [
+    assert [each["code"] for each in status_from_ledger(file, tmp_path, {})["problems"]] == [
         "bridge.stopped"
     ]
 

@@ -11,6 +11,7 @@ from sqlalchemy import Connection
 from tests.support import fork_server
 from tests.support.bridge_process import free_port
 from tests.support.ledger_harness import opened
+from tests.support.postgresql import ledger_table
 from tillbridge.ledger.models import OrderRow
 from tillbridge.ledger.orders import find_called
 from tillbridge.ledger.problems import open_problems
@@ -28,6 +29,7 @@ def config(tmp_path: Path) -> Path:
     path = tmp_path / "bridge.toml"
     path.write_text(
         f"""
+{ledger_table(tmp_path / "data")}
 [bridge]
 data_dir = "data"
 [service]
@@ -89,6 +91,7 @@ def run(config: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
     return fork_server.run(*command, env={**os.environ, "TZ": "UTC"}, within_s=60)
 
 
+@pytest.mark.usefixtures("each_database")
 def test_an_order_is_shown_by_its_number(shop: Path) -> None:
     shown = run(shop, "orders", "show", "1007", "--json")
     assert shown.returncode == 0, shown.stderr
@@ -115,6 +118,7 @@ def test_a_number_that_two_have_is_not_guessed(shop: Path, arguments: tuple[str,
     assert "Use the id in brackets to say which one." in said.stderr
 
 
+@pytest.mark.usefixtures("each_database")
 def test_looking_at_a_number_shows_the_newest_and_names_the_others(shop: Path) -> None:
     shown = run(shop, "orders", "show", "1008", "--json")
     assert shown.returncode == 0, shown.stderr

@@ -82,22 +82,37 @@ def _shared_database() -> str:
     return new_database()
 
 
+_urls: dict[Path, str] | None = None  # by data directory, in a test on PostgreSQL
+
+
 @contextlib.contextmanager
 def instead_of_files() -> Iterator[None]:
     """Let `Ledger.open` use PostgreSQL wherever it is given a data directory alone."""
-    real, urls = ledger._backend_of, dict[Path, str]()
+    global _urls  # noqa: PLW0603 -- what `ledger_table` looks at
+    real, _urls = ledger._backend_of, {}
 
     def backend_of(data_dir: Path, url: str | None, own: str) -> Backend:
-        if url is None and data_dir not in urls:
-            urls[data_dir] = _free.pop() if _free else _new_schema()
-        return real(data_dir, url or urls[data_dir], own)
+        return real(data_dir, url or _url_of(data_dir), own)
 
     with patch.object(ledger, "_backend_of", backend_of):
         yield
-    for url in urls.values():
+    for url in _urls.values():
         with psycopg.connect(_plain(url), autocommit=True) as connection:
             connection.execute(_EMPTY)
         _free.append(url)
+    _urls = None
+
+
+def _url_of(data_dir: Path) -> str:
+    assert _urls is not None
+    if data_dir not in _urls:
+        _urls[data_dir] = _free.pop() if _free else _new_schema()
+    return _urls[data_dir]
+
+
+def ledger_table(data_dir: Path) -> str:
+    """Return what bridge.toml says of the ledger of this directory; nothing if it is a file."""
+    return "" if _urls is None else f'[ledger]\nurl = "{_plain(_url_of(data_dir))}"\n'
 
 
 def _new_schema() -> str:

@@ -4,9 +4,9 @@ Quick and silent: the file and the ledger are read as they are, without checks, 
 and whatever is wrong with them, nothing is offered.
 """
 
-import contextlib
 import json
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -17,16 +17,13 @@ Offer = list[tuple[str, str]]  # a word, and what some shells show beside it
 _AT_MOST = 100
 _AT_MOST_DAYS = 14
 _ORDERS = (
-    "SELECT CASE WHEN order_number <> '' AND order_number LIKE ?1 ESCAPE '\\' THEN order_number"
+    "SELECT CASE WHEN order_number <> '' AND order_number LIKE ? ESCAPE '\\' THEN order_number"
     " ELSE order_id END, order_id FROM orders"
-    " WHERE order_id LIKE ?1 ESCAPE '\\' OR order_number LIKE ?1 ESCAPE '\\'"
-    " ORDER BY received_at DESC LIMIT ?2"
+    " WHERE order_id LIKE ? ESCAPE '\\' OR order_number LIKE ? ESCAPE '\\'"
+    " ORDER BY received_at DESC LIMIT ?"
 )
-# By this machine's days: what a store's zone has otherwise is not worth a slower <Tab>.
-_DAYS = (
-    "SELECT DISTINCT date(received_at / 1000, 'unixepoch', 'localtime'), '' FROM orders"
-    " ORDER BY 1 DESC LIMIT ?"
-)
+_QUARTER_MS = 900_000  # where days begin, in every time zone
+_QUARTERS = "SELECT DISTINCT received_at / ?, '' FROM orders ORDER BY 1 DESC LIMIT ?"
 _ITEMS = (
     "SELECT external_id, body FROM menu_items WHERE store = ? AND external_id LIKE ? ESCAPE '\\'"
     " ORDER BY external_id LIMIT ?"
@@ -50,15 +47,19 @@ def communities(context: typer.Context, incomplete: str) -> Offer:
 
 def orders(context: typer.Context, incomplete: str) -> Offer:
     """Offer the latest orders."""
-    return _quietly(lambda: _rows(context, _ORDERS, _like(incomplete), _AT_MOST))
+    like = _like(incomplete)
+    return _quietly(lambda: _rows(context, _ORDERS, like, like, like, _AT_MOST))
 
 
 def days(context: typer.Context, incomplete: str) -> Offer:
     """Offer the days of the latest orders, newest first."""
 
     def found() -> Offer:
-        offered = [("today", ""), *_rows(context, _DAYS, _AT_MOST_DAYS)]
-        return [(day, beside) for day, beside in offered if day.startswith(incomplete)]
+        # By this machine's days: what a store's zone has otherwise is not worth a slower <Tab>.
+        rows = _rows(context, _QUARTERS, _QUARTER_MS, _AT_MOST_DAYS * 96)
+        begun = [datetime.fromtimestamp(int(each) * _QUARTER_MS // 1000) for each, _rest in rows]  # noqa: DTZ006 -- by this machine's clock, as said
+        known = list(dict.fromkeys(f"{each:%Y-%m-%d}" for each in begun))[:_AT_MOST_DAYS]
+        return [(day, "") for day in ("today", *known) if day.startswith(incomplete)]
 
     return _quietly(found)
 
@@ -128,19 +129,12 @@ def _configured(context: typer.Context) -> tuple[Path, Mapping[str, Any]]:
 
 def _rows(context: typer.Context, query: str, *values: object) -> Offer:
     from tillbridge.config.toml import data_dir_of
+    from tillbridge.ledger.reading import place_of, reading
 
     path, configured = _configured(context)
-    with _ledger(data_dir_of(path, dict(configured)) / "ledger.db") as execute:
+    place = place_of(path, data_dir_of(path, dict(configured)), configured)
+    with reading(place.path, place.url, patience_s=0.2) as execute:
         return [(str(word), str(beside)) for word, beside in execute(query, values)]
-
-
-@contextlib.contextmanager
-def _ledger(path: Path) -> Iterator[Callable[..., Any]]:
-    import sqlite3
-
-    uri = f"{path.absolute().as_uri()}?mode=ro"
-    with contextlib.closing(sqlite3.connect(uri, uri=True, timeout=0.2)) as connection:
-        yield connection.execute
 
 
 def _like(begin: str) -> str:

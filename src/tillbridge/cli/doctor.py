@@ -158,9 +158,9 @@ def _status(loaded: "LoadedSettings") -> Mapping[str, object]:
     configured = read_file(loaded.path)[1]
     try:
         try:
-            return current_status(loaded.data_dir, configured)
+            return current_status(loaded.path, loaded.data_dir, configured)
         except CommandFailed:  # it hangs: report what the ledger shows
-            return status_from_ledger(loaded.data_dir, configured)
+            return status_from_ledger(loaded.path, loaded.data_dir, configured)
     except BridgeError as failure:
         return {"error": failure.text}
 

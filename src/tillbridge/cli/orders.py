@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 from tillbridge.cli import say
 from tillbridge.cli.commands import command, show_zone_of
 from tillbridge.cli.say import Arguments, Lines
-from tillbridge.core.errors import ConfigError, LedgerError
+from tillbridge.core.errors import ConfigError
 from tillbridge.core.i18n import _, reader
 from tillbridge.core.operation import Argument
 from tillbridge.operations.orders import OrderId, day_of_orders, span_of_day
@@ -22,35 +22,11 @@ T = TypeVar("T")
 
 
 def _read(loaded: "LoadedSettings", query: "Callable[[Connection], T]") -> T:
-    from sqlalchemy.exc import DBAPIError
+    from tillbridge.ledger.backend import connected
+    from tillbridge.ledger.reading import place_in
 
-    from tillbridge.ledger.database import LEDGER_FILE
-    from tillbridge.ledger.sqlite import reader_engine
-
-    path = loaded.data_dir / LEDGER_FILE
-    if not path.exists():
-        raise LedgerError(
-            _("There is no database at {path} yet.").format(path=path),
-            fix=_(
-                "Check data_dir in [bridge]. The bridge creates the database at its first start."
-            ),
-        )
-    engine = reader_engine(path)
-    try:
-        with engine.connect() as connection:
-            return query(connection)
-    except DBAPIError as failure:
-        raise LedgerError(
-            _("The database {path} cannot be read: {detail}.").format(
-                path=path, detail=failure.orig
-            ),
-            fix=_(
-                "Run the command as the bridge's user. If the database is damaged, restart the "
-                "bridge: it repairs it."
-            ),
-        ) from failure
-    finally:
-        engine.dispose()
+    with connected(place_in(loaded)) as connection:
+        return query(connection)
 
 
 def order_id_called(loaded: "LoadedSettings", name: str) -> str:

@@ -92,16 +92,16 @@ def status(context: typer.Context) -> "StatusDocument":
     Example: tillbridge status
     """
     # Without the settings' models, which cost more than all the rest of this.
-    _path, data_dir, configured = read_config(context)
+    file, data_dir, configured = read_config(context)
     try:
-        return current_status(data_dir, configured)
+        return current_status(file, data_dir, configured)
     except LedgerError as failure:
         # No bridge runs that could answer, and the files cannot be read: it does not get worse.
         code = LEVELS["down"]
         raise CommandFailed(failure.text, fix=failure.fix, exit_code=code) from failure
 
 
-def current_status(data_dir: Path, configured: Mapping[str, Any]) -> "StatusDocument":
+def current_status(file: Path, data_dir: Path, configured: Mapping[str, Any]) -> "StatusDocument":
     """Return the status document: of the running bridge, or from the ledger."""
     running = find_running(data_dir)
     if running is not None:
@@ -113,7 +113,7 @@ def current_status(data_dir: Path, configured: Mapping[str, Any]) -> "StatusDocu
             return document
     from tillbridge.status.stopped import status_from_ledger
 
-    return status_from_ledger(data_dir, configured)
+    return status_from_ledger(file, data_dir, configured)
 
 
 def _store_lines(store: "StoreView") -> Iterator[tuple[str, str]]:

@@ -38,6 +38,7 @@ from tillbridge.ledger import leases
 from tillbridge.ledger.audit import AuditTrail
 from tillbridge.ledger.ledger import Ledger
 from tillbridge.ledger.problems import ProblemTracker
+from tillbridge.ledger.reading import place_in
 from tillbridge.ledger.snapshot import Snapshot, read_snapshot, take_snapshot
 from tillbridge.ledger.vault import Vault, client_secret_for, secret_of_setting
 from tillbridge.operations.bridge import Bridge, Mode, vault_of
@@ -196,14 +197,13 @@ async def compose_read_only(loaded: LoadedSettings, *, hung: bool) -> AsyncItera
     `hung`: a daemon is there, and does not answer.
     """
     clock, settings, data_dir = Clock(), loaded.settings, loaded.data_dir
-    path = data_dir / "ledger.db"
 
     async def snapshot() -> Snapshot:
-        return await in_thread(lambda: read_snapshot(path))
+        return await in_thread(lambda: read_snapshot(*place_in(loaded)))
 
     async def current_status() -> Mapping[str, Any]:
         configured = await in_thread(lambda: read_file(loaded.path)[1])
-        return await in_thread(lambda: status_from_ledger(data_dir, configured))
+        return await in_thread(lambda: status_from_ledger(loaded.path, data_dir, configured))
 
     async with AsyncExitStack() as opened:
         vault, no_vault = await in_thread(lambda: _vault(loaded))

@@ -46,8 +46,9 @@ from tillbridge.daemon.store_services import StoreServices
 from tillbridge.daemon.watchdog import ServiceManager, on_end, on_hangup, watchdog_of
 from tillbridge.fleet import StatusSender
 from tillbridge.ledger.community import key_of
-from tillbridge.ledger.facts import BRIDGES, note_addresses, put_fact
+from tillbridge.ledger.facts import note_addresses, put_fact
 from tillbridge.ledger.ledger import Storage
+from tillbridge.ledger.reading import BRIDGES
 from tillbridge.ledger.snapshot import FailedStart, forget_failed_start, note_failed_start
 from tillbridge.menu.lane import unfreeze
 from tillbridge.operations.bridge import Bridge, Mode

@@ -17,6 +17,7 @@ from sqlalchemy import Connection
 from sqlalchemy.exc import SQLAlchemyError
 
 from tillbridge.config import LoadedSettings
+from tillbridge.core.errors import BridgeError
 from tillbridge.core.i18n import _
 from tillbridge.core.log import LOG_FOLDER
 from tillbridge.core.redaction import HARMLESS_OPTION
@@ -30,11 +31,11 @@ from tillbridge.diagnostics.known import (
 )
 from tillbridge.diagnostics.log_lines import LogFilter, latest
 from tillbridge.ledger import audit
-from tillbridge.ledger.database import LEDGER_FILE
+from tillbridge.ledger.backend import connected
 from tillbridge.ledger.models import AuditEntry
 from tillbridge.ledger.problems import past_problems
 from tillbridge.ledger.prune import payloads, row_counts, schema_version, table_codes
-from tillbridge.ledger.sqlite import reader_engine
+from tillbridge.ledger.reading import place_in
 from tillbridge.model.instant import to_iso
 from tillbridge.pos.loader import GROUP
 
@@ -123,7 +124,7 @@ def gather(loaded: LoadedSettings, status: Answer, doctor: Answer, *, now_ms: in
     Reads files and the ledger, of a bridge that runs too, and changes none. What cannot be read is
     told as such in its place.
     """
-    ledger = _ledger(loaded.data_dir / LEDGER_FILE, now_ms)
+    ledger = _ledger(loaded, now_ms)
     documents: list[tuple[str, object]] = [
         ("versions.json", _versions(now_ms)),
         ("configuration.json", _configuration(loaded)),
@@ -207,21 +208,15 @@ def _adapters(loaded: LoadedSettings, doctor: Answer) -> Answer:
     }
 
 
-def _ledger(path: Path, now_ms: int) -> _Ledger:
+def _ledger(loaded: LoadedSettings, now_ms: int) -> _Ledger:
     found = _Ledger()
-    if not path.exists():  # opening would make one
-        found.facts = {"error": _("There is no database at {path}.").format(path=path)}
-        return found
-    engine = reader_engine(path)
     try:
-        with engine.connect() as connection:
+        with connected(place_in(loaded)) as connection:
             _read(connection, found, now_ms)
-    except SQLAlchemyError as failure:
+    except (BridgeError, SQLAlchemyError) as failure:
         found.facts = {"error": f"{type(failure).__name__}: {failure}"}
         # Without knowing whose data it holds, none of it may go in.
         found.audit, found.past = {}, []
-    finally:
-        engine.dispose()
     return found
 
 

@@ -3,12 +3,14 @@
 The other one is in `postgresql.py`.
 """
 
+import contextlib
 import os
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Protocol
 
 from sqlalchemy import Connection, Engine
+from sqlalchemy.exc import DBAPIError
 
 from tillbridge.core.errors import LedgerError, LedgerUnwritable
 from tillbridge.core.i18n import _
@@ -16,6 +18,7 @@ from tillbridge.ledger import sqlite
 from tillbridge.ledger.backup import bring_up_to_date
 from tillbridge.ledger.database import LEDGER_FILE, as_the_folder_is
 from tillbridge.ledger.models import Delivery
+from tillbridge.ledger.reading import Place, refuse_missing
 from tillbridge.ledger.recover import rebuild_if_damaged
 from tillbridge.ledger.sqlite import driver_error
 from tillbridge.ledger.vault import Vault
@@ -188,3 +191,37 @@ class SQLite:
             as_the_folder_is(self._data_dir, file)
         finally:
             os.close(file)
+
+
+# -- without a daemon
+
+
+@contextlib.contextmanager
+def connected(place: Place) -> Iterator[Connection]:
+    """Connect to a ledger to read it. Raises the same as `reading`."""
+    if place.url is None:
+        refuse_missing(place.path)
+        engine = sqlite.reader_engine(place.path)
+    else:
+        from tillbridge.ledger import postgresql  # noqa: PLC0415 -- if a URL is configured
+
+        engine = postgresql.engine_of(place.url, own=place.own)
+    try:
+        with engine.connect() as connection:
+            yield connection
+    except DBAPIError as failure:
+        if place.url is not None:
+            from tillbridge.ledger.server import name_of, refusal_of  # noqa: PLC0415 -- (as above)
+
+            raise refusal_of(failure.orig or failure, name_of(place.url)) from failure
+        raise LedgerError(
+            _("The database {path} cannot be read: {detail}.").format(
+                path=place.path, detail=failure.orig
+            ),
+            fix=_(
+                "Run the command as the bridge's user. If the database is damaged, restart the "
+                "bridge: it repairs it."
+            ),
+        ) from failure
+    finally:
+        engine.dispose()

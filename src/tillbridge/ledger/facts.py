@@ -23,8 +23,6 @@ _FACT = select(col(Fact.value)).where(*_IS_IT)
 _DROPPED = delete(Fact).where(*_IS_IT)
 
 
-BRIDGES = "bridges/"  # prefix of where each of several bridges has its own rows
-
 # Facts that all bridges on one ledger share; others of store "" are each bridge's own.
 _SHARED = frozenset({"audit_head", "orders_seen", "problems_acknowledged"})
 

@@ -1,27 +1,26 @@
 """Figures about orders: how fast and how well they went, and what an owner wants to know today.
 
-The same SQL with and without a daemon, using only sqlite3, like `ledger.snapshot`. Instants are ms
+The same SQL with and without a daemon, light to import, like `ledger.snapshot`. Instants are ms
 since the epoch, money is minor units. A day is the store's own, in its time zone.
 """
 
-import contextlib
 import json
-import sqlite3
 from bisect import bisect_left
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime, time, timedelta, tzinfo
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, TypedDict
 
+from tillbridge.ledger.reading import Query, reading
 from tillbridge.model.instant import to_iso
+from tillbridge.model.numbers import whole
 
 if TYPE_CHECKING:
     from sqlalchemy import Connection  # takes a third of a second, only for a type
 
-_Query = Callable[..., Iterable[Any]]
 Zones = Mapping[str, tzinfo | None]  # by store; None is this machine's
 NO_ZONES: Zones = MappingProxyType({})
 
@@ -332,11 +331,12 @@ def store_zone(timezone: object, facts: Mapping[str, Any]) -> tzinfo | None:
         return None
 
 
-def read_figures(path: Path, now_ms: int, zones: Zones = NO_ZONES) -> dict[str, StoreFigures]:
-    """Read them from `ledger.db` without a daemon. Raises sqlite3.Error."""
-    uri = f"{path.absolute().as_uri()}?mode=ro"
-    with contextlib.closing(sqlite3.connect(uri, uri=True, timeout=1)) as connection:
-        return _read(connection.execute, now_ms, zones)
+def read_figures(
+    path: Path, now_ms: int, zones: Zones = NO_ZONES, *, url: str | None = None
+) -> dict[str, StoreFigures]:
+    """Read them without a daemon. Raises the same as `reading`."""
+    with reading(path, url) as query:
+        return _read(query, now_ms, zones)
 
 
 def take_figures(
@@ -354,7 +354,7 @@ def take_figures(
     return _read(query, now_ms, zones)
 
 
-def _read(query: _Query, now_ms: int, zones: Zones) -> dict[str, StoreFigures]:
+def _read(query: Query, now_ms: int, zones: Zones) -> dict[str, StoreFigures]:
     after = (now_ms - _READ_MS,)
     first = next((at for (at,) in query(_FIRST)), None)
     off_sale = dict(query(_OFF_SALE, (now_ms, now_ms)))
@@ -396,11 +396,6 @@ def _read(query: _Query, now_ms: int, zones: Zones) -> dict[str, StoreFigures]:
         )
         for store, all_ in by_store.items()
     }
-
-
-def whole(amount: object) -> int | None:
-    """Return a whole number that a query found in JSON; None for none, or one beyond 64 bits."""
-    return int(amount) if isinstance(amount, int | str) else None
 
 
 def _apply(course: OrderCourse, at: int, event: str, detail: str) -> None:

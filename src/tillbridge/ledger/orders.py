@@ -25,8 +25,8 @@ from sqlalchemy.sql import ColumnElement
 from sqlmodel import col
 
 from tillbridge.ledger.database import all_rows, among, first_row
-from tillbridge.ledger.figures import whole
 from tillbridge.ledger.models import Delivery, LogEntry, OrderRow, TicketState
+from tillbridge.model.numbers import whole
 from tillbridge.model.order import OrderState
 
 # -- deliveries

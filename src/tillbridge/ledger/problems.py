@@ -21,9 +21,10 @@ from tillbridge.core.i18n import from_plain
 from tillbridge.core.log import get_logger
 from tillbridge.core.problems import PROBLEMS, Found, OpenProblem, Scope
 from tillbridge.ledger.database import all_rows, json_text, upsert
-from tillbridge.ledger.facts import BRIDGES, get_fact, own_key, put_fact
+from tillbridge.ledger.facts import get_fact, own_key, put_fact
 from tillbridge.ledger.ledger import Ledger, Storage, published
 from tillbridge.ledger.models import PastProblem, ProblemRow
+from tillbridge.ledger.reading import BRIDGES
 from tillbridge.ledger.snapshot import ACKNOWLEDGED, by_problem, row_of
 from tillbridge.model.numbers import is_storable, printable
 

@@ -1,20 +1,19 @@
 """What `status` and the page read from the ledger: the same SQL with and without a daemon.
 
-Needs only sqlite3, so that `tillbridge status` answers immediately while the daemon is down. Also
+Light to import, so that `tillbridge status` answers immediately while the daemon is down. Also
 contains acknowledgements and the last failed start.
 """
 
 import contextlib
 import json
-import sqlite3
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from tillbridge.core.errors import LedgerError
-from tillbridge.core.i18n import _, from_plain, to_plain
+from tillbridge.core.i18n import from_plain, to_plain
 from tillbridge.core.problems import PROBLEMS, OpenProblem
+from tillbridge.ledger.reading import Query, reading
 
 if TYPE_CHECKING:
     from sqlalchemy import Connection  # takes a third of a second, only for a type
@@ -73,8 +72,6 @@ _PROBLEMS = "SELECT code, store, subject, since, detail FROM problems ORDER BY s
 _LAST_DELIVERY = "SELECT received_at FROM inbox ORDER BY id DESC LIMIT 1"
 _FACTS = "SELECT store, name, value FROM facts"
 
-_Query = Callable[..., Iterable[Any]]
-
 
 @dataclass(frozen=True, slots=True)
 class Held:
@@ -124,32 +121,13 @@ class Snapshot:
         return self.stores.get(name) or StoreSnapshot()
 
 
-def read_snapshot(path: Path) -> Snapshot:
-    """Read `ledger.db` without a daemon, without changing it.
+def read_snapshot(path: Path, url: str | None = None, own: str = "") -> Snapshot:
+    """Read a ledger without a daemon, without changing it; the parameters are those of `Place`.
 
-    Raises LedgerError if there is none yet, or if it cannot be read.
+    Raises LedgerError if there is none yet, or if it cannot be read; ConfigError for a wrong URL.
     """
-    if not path.exists():
-        raise LedgerError(
-            _("There is no database at {path}.").format(path=path),
-            fix=_(
-                "Check data_dir in [bridge]. The bridge creates the database at its first start."
-            ),
-        )
-    failure: sqlite3.Error | None = None
-    # Without permission to create a -shm file SQLite cannot read the WAL: use the file alone then.
-    for how in ("mode=ro", "immutable=1"):
-        try:
-            uri = f"{path.absolute().as_uri()}?{how}"
-            with contextlib.closing(sqlite3.connect(uri, uri=True, timeout=1)) as connection:
-                connection.execute("BEGIN")
-                return _snapshot(connection.execute)
-        except sqlite3.Error as refused:
-            failure = refused
-    raise LedgerError(
-        _("The database {path} cannot be read: {detail}.").format(path=path, detail=failure),
-        fix=_("Start the bridge: it repairs a damaged database when it starts."),
-    ) from failure
+    with reading(path, url) as query:
+        return _snapshot(query, own)
 
 
 def take_snapshot(connection: "Connection") -> Snapshot:
@@ -160,7 +138,7 @@ def take_snapshot(connection: "Connection") -> Snapshot:
     return _snapshot(plain_query(connection), own_key(connection))
 
 
-def _snapshot(query: _Query, own: str = "") -> Snapshot:
+def _snapshot(query: Query, own: str = "") -> Snapshot:
     stores: dict[str, StoreSnapshot] = {}
 
     def of(name: str) -> StoreSnapshot:

@@ -88,3 +88,8 @@ def is_storable(text: str) -> bool:
     except UnicodeEncodeError:
         return False
     return True
+
+
+def whole(found: object) -> int | None:
+    """Return the integer that a query found in JSON; None for none, or one beyond 64 bits."""
+    return int(found) if isinstance(found, int | str) else None

@@ -1,23 +1,28 @@
 """The status of a bridge that does not answer: what its ledger knows. Light to import."""
 
-import sqlite3
 import time
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import tillbridge
+from tillbridge.core.errors import LedgerError
 from tillbridge.ledger.figures import StoreFigures, Zones, read_figures, store_zone
+from tillbridge.ledger.reading import Place, place_of
 from tillbridge.ledger.snapshot import Snapshot, failed_start, read_snapshot
 from tillbridge.status.document import BridgeFacts, document
 from tillbridge.status.views import StatusDocument
 
 
-def status_from_ledger(data_dir: Path, configured: Mapping[str, Any]) -> StatusDocument:
-    """Return the status document of a bridge that does not answer."""
+def status_from_ledger(file: Path, data_dir: Path, configured: Mapping[str, Any]) -> StatusDocument:
+    """Return the status document of a bridge that does not answer. Raises LedgerError, ConfigError.
+
+    `configured` is the content of the configuration's `file`.
+    """
     now_ms = time.time_ns() // 1_000_000
-    path = data_dir / "ledger.db"
-    snapshot = read_snapshot(path) if path.exists() else Snapshot({}, (), {})
+    place = place_of(file, data_dir, configured)
+    is_new = place.url is None and not place.path.exists()
+    snapshot = Snapshot({}, (), {}) if is_new else read_snapshot(*place)
     running = snapshot.facts.get("running")
     stopped = running.get("stopped_at") if isinstance(running, dict) else None
     facts = BridgeFacts(
@@ -30,16 +35,16 @@ def status_from_ledger(data_dir: Path, configured: Mapping[str, Any]) -> StatusD
         facts=snapshot.facts,
         last_delivery_at=snapshot.last_delivery_at,
         failed_start=failed_start(data_dir),
-        figures=_figures(path, now_ms, _zones(configured, snapshot)),
+        figures=_figures(place, now_ms, _zones(configured, snapshot)),
         communities=_communities(configured),
     )
     return document(facts, now_ms)
 
 
-def _figures(path: Path, now_ms: int, zones: Zones) -> dict[str, StoreFigures]:
+def _figures(place: Place, now_ms: int, zones: Zones) -> dict[str, StoreFigures]:
     try:
-        return read_figures(path, now_ms, zones)
-    except sqlite3.Error:  # as from a folder this user may not write to: the rest is shown
+        return read_figures(place.path, now_ms, zones, url=place.url)
+    except LedgerError:  # as from a folder this user may not write to: the rest is shown
         return {}
 
 
