@@ -23,9 +23,8 @@ async def together(tmp_path: Path) -> AsyncIterator[SeveralBridges]:
 
 
 async def connect(together: SeveralBridges) -> None:
-    """Connect the store main, at the bridge that serves it."""
-    owner = await together.owner("main")
-    together.world.bridge = owner.process
+    """Connect the store main, by a command at a bridge that does not serve it."""
+    together.world.bridge = together.others(await together.owner("main"))[0].process
     code, out, err = await together.world.connect()
     assert code == 0, out + err
     await together.world.menu_is_on_sale(within_s=40)

@@ -154,10 +154,6 @@ class Dispatcher:
     def __init__(self, bridge: "Bridge", trail: "AuditTrail") -> None:
         self._bridge = bridge
         self.trail = trail
-        # Lets another bridge perform what concerns a store that it serves.
-        self.ask: (
-            Callable[[ServedElsewhere, str, Mapping[str, Any], Actor], Awaitable[Answer]] | None
-        ) = None
 
     def zone(self, store: str = "") -> tzinfo | None:
         """Return the time zone of a store, else the one that all have; None is this machine's."""
@@ -171,9 +167,9 @@ class Dispatcher:
         try:
             return await self.perform_here(name, given, actor)
         except ServedElsewhere as elsewhere:
-            if self.ask is None:
+            if self._bridge.ask is None:
                 raise
-            return await self.ask(elsewhere, name, given, actor)
+            return await self._bridge.ask(elsewhere, name, given, actor)
 
     async def perform_here(self, name: str, given: Mapping[str, Any], actor: Actor) -> Any:  # noqa: ANN401 -- as declared
         """Do what `actor` asks for, and return the operation's answer.

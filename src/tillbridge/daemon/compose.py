@@ -121,6 +121,7 @@ async def compose_exclusive(
         keys: Sequence[str] = keys_of(bridge) if only is None else [only]
         if bridge.ledger.is_shared:
             await bridge.ledger.write(leases.bury, DEAD_AFTER_MS)
+            bridge.ask = partial(ask_alone, bridge.ledger)
             bridge.cluster = cluster = await bridge.ledger.read(leases.read_cluster)
             keys = [key for key in keys if cluster.server_of(key) is None]
         try:
@@ -375,10 +376,7 @@ async def _examine(
 
 def dispatcher_of(bridge: Bridge) -> Dispatcher:
     """Return what performs operations on this bridge."""
-    dispatcher = Dispatcher(bridge, AuditTrail(bridge.ledger, bridge.clock))
-    if bridge.ledger.is_shared and not bridge.is_running:
-        dispatcher.ask = partial(ask_alone, bridge.ledger)
-    return dispatcher
+    return Dispatcher(bridge, AuditTrail(bridge.ledger, bridge.clock))
 
 
 def _actor(user: str) -> Actor:

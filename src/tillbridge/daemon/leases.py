@@ -135,6 +135,7 @@ class Leases:
                 await asyncio.sleep(_LOOK_AGAIN_S)
             else:
                 self._joined_at = now_s()
+                self._bridge.consents.state_prefix = f"{self._me.holder}."
                 log.info("leases.joined", name=self._me.name, holder=self._me.holder)
                 return
 

@@ -238,7 +238,7 @@ class _Daemon:
         self._peers = peers = Peers(
             bridge, leases, self.served, self._dispatcher, self._secrets_changed
         )
-        self._dispatcher.ask = peers.ask
+        bridge.ask = peers.ask
         supervisor = Supervisor("", bridge.problems)
         notifications = Notifications(url, peers.on_word, supervisor, bridge.clock)
         self._notifications = notifications.worker

@@ -11,13 +11,16 @@ from tillbridge.core.errors import BridgeError, ConfigError, ServedElsewhere
 from tillbridge.core.i18n import _
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Awaitable, Callable, Mapping
+    from typing import Any
 
     from tillbridge.communities.flow import CommunityFlow
     from tillbridge.config import LoadedSettings, Settings
     from tillbridge.config.secrets import VaultOfSettings
+    from tillbridge.core.actor import Actor
     from tillbridge.core.clock import Clock
     from tillbridge.core.context import BridgeContext
+    from tillbridge.core.operation import Answer
     from tillbridge.daemon.store_services import StoreServices
     from tillbridge.ledger.leases import Cluster
     from tillbridge.ledger.ledger import Ledger
@@ -30,6 +33,10 @@ if TYPE_CHECKING:
     from tillbridge.service.client import ServiceLink
     from tillbridge.stores.consent import ConsentFlow
     from tillbridge.stores.link import ServiceReach
+
+
+if TYPE_CHECKING:
+    Ask = Callable[[ServedElsewhere, str, Mapping[str, Any], Actor], Awaitable[Answer]]
 
 
 class Mode(Enum):
@@ -60,6 +67,8 @@ class Bridge:
     diagnostics: "Diagnostics | None" = None
     # Whether this bridge may act for a store now, where several share a ledger; from any thread.
     may_act: "Callable[[str], bool]" = lambda _key: True
+    # Lets another bridge perform what concerns a store that it serves.
+    ask: "Ask | None" = None
     cluster: "Cluster | None" = None  # the bridges on this ledger, as they were last read
 
     @property
@@ -125,6 +134,20 @@ class Bridge:
             _("The store {store} is being started.").format(store=key),
             fix=_("Try again in a moment."),
         )
+
+    def begun_elsewhere(self, state: str) -> ServedElsewhere | None:
+        """Return which other bridge has begun this sign-in, by its state; None: this one, or none.
+
+        The merchant may come back to any of those behind one address.
+        """
+        holder = state.partition(".")[0]
+        if self.cluster is None or holder == self.cluster.holder:
+            return None
+        for each in self.cluster.bridges:
+            if each.holder and each.holder == holder:
+                text = _("The bridge {bridge} has begun this sign-in.").format(bridge=each.name)
+                return ServedElsewhere(text, holder=holder, fix=_("Ask there."))
+        return None
 
     def zone(self, store: str = "") -> tzinfo | None:
         """Return the time zone of a store; else the one that all have. None is this machine's."""

@@ -4,7 +4,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Annotated
 
-from tillbridge.core.actor import Role
+from tillbridge.core.actor import Actor, Role
 from tillbridge.core.errors import BridgeError, ConfigError
 from tillbridge.core.i18n import _
 from tillbridge.core.operation import Answer, Argument, operation
@@ -78,7 +78,17 @@ async def result(bridge: "Bridge", state: str) -> Answer:
 
     If the merchant has several stores and none was named, the answer holds `choose`.
     """
+    if (elsewhere := bridge.begun_elsewhere(state)) is not None:
+        raise elsewhere
     return _connections(bridge).result(state)
+
+
+@operation("connect.returned", role=Role.TECHNICIAN, reads=True)
+async def returned(bridge: "Bridge", *, query: dict[str, str]) -> Answer:
+    """Take the merchant's return from the service, which came to another bridge."""
+    from dataclasses import asdict
+
+    return asdict(await _connections(bridge).returned(query))
 
 
 @operation("connect.choose", role=Role.TECHNICIAN)
@@ -142,7 +152,18 @@ class Connections:
 
         from tillbridge.stores.consent import CallbackAnswer, answer_callback
 
-        known = self._begun.get(query.get("state", ""))
+        state = query.get("state", "")
+        ask, elsewhere = self._bridge.ask, self._bridge.begun_elsewhere(state)
+        if ask is not None and elsewhere is not None:
+            try:
+                given = {"query": dict(query)}
+                answer = await ask(
+                    elsewhere, "connect.returned", given, Actor(role=Role.TECHNICIAN)
+                )
+            except BridgeError as trouble:
+                return CallbackAnswer(ok=False, text=trouble.text, fix=trouble.fix, to="/")
+            return CallbackAnswer(**answer)
+        known = self._begun.get(state)
         returned = await answer_callback(self._bridge.consents, query)
         if returned.store is None:
             failure = returned.failure or BridgeError(_("That did not work."))

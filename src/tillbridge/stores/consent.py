@@ -83,6 +83,8 @@ class ConsentFlow:
         self._ledger = ledger
         self._clock = clock
         self._pending: dict[str, _Pending] = {}
+        # Begins each state: where several bridges share a ledger, it says whose it is.
+        self.state_prefix = ""
 
     def begin(self, store: str, *, email: str | None = None) -> ConsentRequest:
         """Return the link for the merchant. An earlier link for the store becomes invalid."""
@@ -108,7 +110,7 @@ class ConsentFlow:
         return ConsentRequest(store, begun.url, state, as_login=begun.as_login)
 
     def _open(self, store: str, lifetime_s: float) -> str:
-        state = new_state()
+        state = self.state_prefix + new_state()
         self._pending[store] = _Pending(state, self._clock.monotonic() + lifetime_s)
         return state
 
