@@ -1,0 +1,289 @@
+"""Leases, and the fence of each table, on a real PostgreSQL: what a stale bridge is refused."""
+
+from base64 import urlsafe_b64encode
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from pathlib import Path
+from typing import Any
+
+import psycopg
+import pytest
+from sqlalchemy import Connection, create_engine, insert, inspect, text
+
+from tests.support.postgresql import new_database, on_postgresql
+from tillbridge.core.clock import Clock
+from tillbridge.core.errors import LeaseLost
+from tillbridge.core.problems import Found, Scope
+from tillbridge.daemon.lease_plan import DEAD_AFTER_MS
+from tillbridge.ledger import leases
+from tillbridge.ledger.facts import get_fact, put_fact
+from tillbridge.ledger.leases import Cluster, NameTaken
+from tillbridge.ledger.ledger import Ledger
+from tillbridge.ledger.models import BridgeRow, Delivery, metadata
+from tillbridge.ledger.problems import open_problems, report
+from tillbridge.ledger.prune import CutOffs, prune
+
+pytestmark = on_postgresql()
+
+KEYS = ("main", "bar")
+_KEY = urlsafe_b64encode(bytes(32)).decode()
+
+
+@pytest.fixture
+def url() -> str:
+    return new_database()
+
+
+@asynccontextmanager
+async def opened(url: str, folder: Path, name: str) -> AsyncIterator[Ledger]:
+    ledger = await Ledger.open(folder / name, clock=Clock(), url=url, key=_KEY, name=name)
+    try:
+        yield ledger
+    finally:
+        await ledger.close()
+
+
+def row(name: str, holder: str = "", **detail: Any) -> BridgeRow:  # noqa: ANN401 -- any JSON value
+    return BridgeRow(name=name, holder=holder, started_at=1, seen_at=0, detail=detail)
+
+
+def everything(_cluster: Cluster) -> tuple[str, ...]:
+    return KEYS
+
+
+def nothing(_cluster: Cluster) -> tuple[str, ...]:
+    return ()
+
+
+async def joined(ledger: Ledger, name: str, take: leases.Decide = everything) -> BridgeRow:
+    """Join, and take what `take` says."""
+    me = row(name, await ledger.write(leases.join, row(name), KEYS, DEAD_AFTER_MS))
+    await ledger.write(leases.beat, me, take, dead_ms=None)
+    return me
+
+
+def run_sql(connection: Connection, sql: str) -> None:
+    connection.execute(text(sql))
+
+
+async def was_not_seen(ledger: Ledger, name: str) -> None:
+    """Let it look as if a bridge had not been seen for long."""
+    await ledger.write(run_sql, f"UPDATE bridges SET seen_at = 1 WHERE name = '{name}'")
+
+
+async def test_only_one_bridge_takes_a_store_and_others_take_it_from_the_dead_alone(
+    url: str, tmp_path: Path
+) -> None:
+    async with opened(url, tmp_path, "a") as of_a, opened(url, tmp_path, "b") as of_b:
+        a, b = await joined(of_a, "a"), await joined(of_b, "b")
+        seen = await of_b.write(leases.beat, b, everything, dead_ms=DEAD_AFTER_MS)
+        assert seen is not None
+        assert not seen.held
+        assert seen.server_of("main") == seen.bridges[0]
+        await was_not_seen(of_b, "a")
+        seen = await of_b.write(leases.beat, b, everything, dead_ms=None)
+        assert seen is not None
+        assert not seen.held, "nobody has declared it dead"
+        seen = await of_b.write(leases.beat, b, everything, dead_ms=DEAD_AFTER_MS)
+        assert seen is not None
+        assert seen.held == set(KEYS)
+        assert seen.died == ("a",)
+        assert {each.token for each in seen.leases} == {2}
+        assert await of_a.write(leases.beat, a, everything, dead_ms=None) is None, "it is told"
+        again = await joined(of_a, "a")
+        assert again.holder != a.holder
+        await of_b.write(leases.release, b.holder, ["bar"])
+        seen = await of_a.write(leases.beat, again, everything, dead_ms=None)
+        assert seen is not None
+        assert seen.held == {"bar"}
+
+
+async def test_a_name_is_one_bridge_s_until_it_is_gone(url: str, tmp_path: Path) -> None:
+    async with opened(url, tmp_path, "a") as of_a, opened(url, tmp_path, "b") as of_b:
+        a = await joined(of_a, "a")
+        with pytest.raises(NameTaken):
+            await of_b.write(leases.join, row("a"), KEYS, DEAD_AFTER_MS)
+        await of_a.write(leases.leave, "a", a.holder)
+        assert await of_b.write(leases.join, row("a"), KEYS, DEAD_AFTER_MS) != a.holder
+
+
+def _inserts(store: str) -> Iterator[tuple[str, Callable[[Connection], object]]]:
+    """Yield, for each table with a store, what writes a row into it."""
+    for table in metadata.sorted_tables:
+        names = {each.name for each in table.columns}
+        if not names & {"store", "community"} or table.name in {"audit", "inbox", "leases"}:
+            continue
+        values: dict[str, Any] = {}
+        for column in table.columns:
+            if column.name in {"store", "community"}:
+                values[column.key] = store
+            elif column.nullable or column.server_default is not None or column.name == "id":
+                continue
+            elif column.type.python_type is int:
+                values[column.key] = 1
+            elif column.type.python_type is bool:
+                values[column.key] = True
+            else:
+                values[column.key] = next(iter(getattr(column.type, "kind", ["x"])))
+
+        def write(connection: Connection, table: Any = table, values: Any = values) -> object:  # noqa: ANN401 -- of any table
+            return connection.execute(insert(table).values(values))
+
+        yield table.name, write
+
+
+async def test_the_fence_of_every_table_refuses_a_bridge_that_does_not_serve_the_store(
+    url: str, tmp_path: Path
+) -> None:
+    async with opened(url, tmp_path, "a") as of_a, opened(url, tmp_path, "b") as of_b:
+        await joined(of_a, "a")
+        await joined(of_b, "b", nothing)
+        tables = 0
+        for name, write in _inserts("main"):
+            with pytest.raises(LeaseLost):
+                await of_b.write(write)
+            await of_a.write(write)
+            for change in (f'UPDATE "{name}" SET {_any(name)}', f'DELETE FROM "{name}"'):
+                with pytest.raises(LeaseLost):
+                    await of_b.write(run_sql, change)
+            await of_a.write(run_sql, f'DELETE FROM "{name}"')
+            tables += 1
+        assert tables >= 18
+        # Any bridge receives any store's deliveries; who serves it handles them.
+        delivery = Delivery(
+            store="main", delivery_id="d", event_id="e", event_type="x", received_at=1, body=b"{}"
+        )
+        assert await of_b.write(delivery)
+        with pytest.raises(LeaseLost):
+            await of_b.write(run_sql, "UPDATE inbox SET handled_at = 1")
+        await of_a.write(run_sql, "UPDATE inbox SET handled_at = 1")
+
+
+def _any(table: str) -> str:
+    """Return an assignment that changes nothing."""
+    column = next(each.name for each in metadata.tables[table].columns)
+    return f'"{column}" = "{column}"'
+
+
+async def test_a_refused_write_takes_no_other_one_with_it(url: str, tmp_path: Path) -> None:
+    lost: list[str] = []
+    async with opened(url, tmp_path, "a") as of_a, opened(url, tmp_path, "b") as of_b:
+        await joined(of_a, "a", lambda _cluster: ["main"])
+        await joined(of_b, "b", lambda _cluster: ["bar"])
+        of_b.on_lease_lost = lambda: lost.append("lost")
+        waiters = [
+            of_b.write(put_fact, "bar", "one", 1, at=1),
+            of_b.write(put_fact, "main", "two", 2, at=1),
+            of_b.write(put_fact, "bar", "three", 3, at=1),
+        ]
+        await waiters[0]
+        with pytest.raises(LeaseLost, match="another bridge serves main"):
+            await waiters[1]
+        await waiters[2]
+        assert await of_a.get_fact("bar", "three") == 3
+        assert lost
+        assert of_b.writable, "it is not the disk's fault"
+
+
+@contextmanager
+def session(url: str, holder: str = "") -> Iterator[Connection]:
+    """A session of no ledger, which declares this holder."""
+    with create_engine(url).connect() as connection:
+        connection.execute(text("SELECT set_config('tillbridge.holder', :h, false)"), {"h": holder})
+        connection.commit()
+        yield connection
+
+
+async def test_a_write_under_way_keeps_others_from_taking_its_store(
+    url: str, tmp_path: Path
+) -> None:
+    async with opened(url, tmp_path, "a") as of_a, opened(url, tmp_path, "b") as of_b:
+        a, b = await joined(of_a, "a"), await joined(of_b, "b", nothing)
+        with session(url, a.holder) as frozen:
+            put_fact(frozen, "main", "one", 1, at=1)  # and here it is frozen
+            await was_not_seen(of_b, "a")
+            seen = await of_b.write(leases.beat, b, everything, dead_ms=DEAD_AFTER_MS)
+            assert seen is not None
+            assert seen.held == {"bar"}
+            frozen.rollback()
+            seen = await of_b.write(leases.beat, b, everything, dead_ms=DEAD_AFTER_MS)
+            assert seen is not None
+            assert seen.held == set(KEYS)
+            with pytest.raises(Exception, match="another bridge serves main") as refused:
+                put_fact(frozen, "main", "one", 1, at=1)
+            assert isinstance(refused.value.__cause__, psycopg.Error)
+            assert refused.value.__cause__.sqlstate == "TB001"
+
+
+async def test_a_command_may_write_for_a_store_that_nobody_serves(url: str, tmp_path: Path) -> None:
+    async with opened(url, tmp_path, "a") as of_a, opened(url, tmp_path, "b") as of_b:
+        a = await joined(of_a, "a", lambda _cluster: ["main"])
+        await of_b.write(put_fact, "bar", "one", 1, at=1)
+        await of_b.write(put_fact, "new", "one", 1, at=1)
+        with pytest.raises(LeaseLost):
+            await of_b.write(put_fact, "main", "one", 1, at=1)
+        await was_not_seen(of_b, "a")
+        await of_b.write(leases.bury, DEAD_AFTER_MS)
+        await of_b.write(put_fact, "main", "one", 1, at=1)
+        with pytest.raises(LeaseLost):
+            await of_a.write(put_fact, "main", "one", 1, at=1)
+        assert await of_a.write(leases.beat, a, nothing, dead_ms=None) is None
+
+
+async def test_each_bridge_has_facts_and_problems_of_its_own(url: str, tmp_path: Path) -> None:
+    async with opened(url, tmp_path, "a") as of_a, opened(url, tmp_path, "b") as of_b:
+        for number, ledger in enumerate((of_a, of_b)):
+            await ledger.put_fact("", "running", number, at=1)
+            await ledger.put_fact("", "orders_seen", number, at=1)
+            found = [Found("disk.low", detail={"n": number})]
+            await ledger.write(report, Scope("", frozenset({"disk.low"})), found, 1)
+        assert (await of_a.get_fact("", "running"), await of_b.get_fact("", "running")) == (0, 1)
+        assert await of_a.get_fact("", "orders_seen") == 1, "people look at all bridges"
+        for number, ledger in enumerate((of_a, of_b)):
+            (problem,) = await ledger.read(open_problems)
+            assert (problem.store, problem.detail) == ("", {"n": number})
+        await of_a.write(report, Scope("", frozenset({"disk.low"})), (), 2)
+        assert not await of_a.read(open_problems)
+        assert len(await of_b.read(open_problems)) == 1
+
+
+async def test_history_is_removed_by_the_bridge_that_serves_the_store(
+    url: str, tmp_path: Path
+) -> None:
+    async with opened(url, tmp_path, "a") as of_a, opened(url, tmp_path, "b") as of_b:
+        await joined(of_a, "a", lambda _cluster: ["main"])
+        await joined(of_b, "b", lambda _cluster: ["bar"])
+        for store, ledger in (("main", of_a), ("bar", of_b)):
+            delivery = Delivery(
+                store=store, delivery_id="", event_id="e", event_type="x", received_at=1, body=b"{}"
+            )
+            await ledger.write(delivery)
+            await ledger.write(run_sql, f"UPDATE inbox SET handled_at = 1 WHERE store = '{store}'")
+        before = CutOffs(personal_data=10, history=10)
+        with pytest.raises(LeaseLost):
+            await of_b.write(prune, before)
+        assert (await of_b.write(prune, before, only=["bar"])).forgotten == 1
+        left = await of_b.read(lambda c: list(c.scalars(text("SELECT store FROM inbox"))))
+        assert left == ["main"]
+
+
+async def test_every_table_of_a_store_has_its_fence(url: str, tmp_path: Path) -> None:
+    async with opened(url, tmp_path, "a") as ledger:
+        fenced = await ledger.read(
+            lambda c: set(
+                c.scalars(
+                    text("SELECT DISTINCT event_object_table FROM information_schema.triggers")
+                )
+            )
+        )
+        tables = await ledger.read(lambda c: set(inspect(c).get_table_names()))
+    free = {"alembic_version", "audit", "bridges", "leases", "requests", "secrets"}
+    assert fenced == tables - free
+
+
+async def test_facts_are_read_whoever_serves_the_store(url: str, tmp_path: Path) -> None:
+    async with opened(url, tmp_path, "a") as of_a, opened(url, tmp_path, "b") as of_b:
+        await joined(of_a, "a")
+        await of_a.put_fact("main", "service_store_id", "st_1", at=1)
+        assert await of_b.read(get_fact, "main", "service_store_id", str) == "st_1"
+        assert (await of_b.read(leases.read_cluster)).store_ids == {"main": "st_1"}
