@@ -9,6 +9,7 @@ after eight seconds at the earliest.
 import asyncio
 import time
 from collections.abc import Callable, Collection
+from functools import partial
 
 import tillbridge
 from tillbridge.core.errors import ConfigError, LedgerError
@@ -73,6 +74,7 @@ class Leases:
         )
         self._right = Right()
         self._joined_at = now_s()
+        self._releasing: set[str] = set()  # given back, by a write that is under way
         self._alarm: asyncio.TimerHandle | None = None
         self._failing = False
         self.on_renewed: Callable[[Cluster], None] = lambda _cluster: None
@@ -168,7 +170,8 @@ class Leases:
         cluster = await self._bridge.ledger.write(
             leases.beat, self._me, self._to_take, dead_ms=DEAD_AFTER_MS if is_steady else None
         )
-        held = frozenset() if cluster is None else cluster.held
+        # What was read before a release that follows it is this bridge's no more.
+        held = frozenset() if cluster is None else cluster.held - self._releasing
         before, self._right = self._right, Right(held, began)
         if lost := before.keys - held:
             log.warning("leases.lost", stores=sorted(lost))
@@ -204,10 +207,16 @@ class Leases:
         """Give back what does not run and is not to."""
         if self._served.is_idle(key) and key in self._right.keys:
             self._right = Right(self._right.keys - {key}, self._right.renewed_at)
+            self._releasing.add(key)
             giving = self._bridge.ledger.write(leases.release, self._me.holder, [key])
-            # If it fails, it is given back with the next renewal, or is not renewed.
-            giving.add_done_callback(lambda done: done.cancelled() or done.exception())
+            giving.add_done_callback(partial(self._released, key))
             log.info("leases.given_back", store=key)
+
+    def _released(self, key: str, done: asyncio.Future[None]) -> None:
+        """Take note that it is given back; if that failed, it is with the next renewal, or held."""
+        self._releasing.discard(key)
+        if not done.cancelled() and done.exception() is not None:
+            log.warning("leases.not_given_back", store=key)
 
     def _to_take(self, cluster: Cluster) -> Collection[str]:
         """Return what to take; called in the ledger's thread."""
