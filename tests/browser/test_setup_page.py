@@ -124,7 +124,7 @@ async def save_and_order(page: Page) -> None:
     for name in ("service", "sign_in", "store", "adapter", "address", "save"):
         await step(page, name, "done")
     await page.get_by_role("button", name="Place a test order").click()
-    await expect(page.locator("#arrived")).to_contain_text("written into the till")
+    await expect(page.locator("#arrived")).to_contain_text("Accepted")
     await expect(page.locator("#arrived")).not_to_contain_text(".json")
     await step(page, "order", "done")
     await expect(page.locator("main")).to_contain_text("What next")

@@ -93,7 +93,7 @@ async def _fill(visit: Visit) -> Filled:
             {
                 "day": day,
                 "called": _called(date.fromisoformat(day), today),
-                "orders": [{**each, **_worded(each), "time": _clock(each)} for each in orders],
+                "orders": [{**each, **worded(each), "time": _clock(each)} for each in orders],
                 "totals": totals.get(day),
             }
             for day, orders in _by_day(found["orders"])
@@ -184,7 +184,7 @@ def _row(order: ListedOrder) -> tuple[Cell, ...]:
         kind_text(order["kind"]),
         order["table"],
         *(_second(order[name]) for name in ("placed_at", "received_at", "written_at", "closed_at")),
-        _worded(order)["words"],
+        worded(order)["words"],
         order["state"],
         order["ticket"],
         order["ticket_reference"],
@@ -217,7 +217,7 @@ async def _fill_one(visit: Visit) -> Filled:
     may_read = visit.visitor.role >= Role.STAFF
     ordered = order["ordered"]
     return {
-        "order": {**order, **_worded(order)},
+        "order": {**order, **worded(order)},
         "name": order["order_number"] or order["id"],
         "store_name": await visit.store_name(order["store"]),
         "then": _then,
@@ -380,7 +380,7 @@ async def _done(visit: Visit) -> Done:
     return Done.of(await visit.perform("order.done", order=visit.params["order"], how=how))
 
 
-def _worded(order: OrderView) -> Filled:
+def worded(order: OrderView) -> Filled:
     """Return an order's status, in words and as a kind of badge."""
     state, wanted, ticket = order["state"], order["wanted"], order["ticket"]
     code = order["reason_code"] or ""

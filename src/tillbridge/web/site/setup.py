@@ -26,6 +26,7 @@ from tillbridge.web.site.book import (
     performs,
     subject,
 )
+from tillbridge.web.site.orders import worded
 from tillbridge.web.site.settings import what_next
 
 TITLES: Mapping[str, str] = {
@@ -72,7 +73,8 @@ async def _fill(visit: Visit) -> Filled:
     answer = await visit.perform("setup.show", adapter=adapter)
     arrived: list[Mapping[str, Any]] = []  # the latest orders of the store, the newest first
     if answer["running"]:
-        arrived = (await visit.perform("orders.list", store=answer["store"]))["orders"][:3]
+        orders = (await visit.perform("orders.list", store=answer["store"]))["orders"][:3]
+        arrived = [{**order, **worded(order)} for order in orders]
     steps = await what_next(visit) if answer["running"] and not answer["next"] else ()
     return {
         "setup": answer,
