@@ -141,6 +141,16 @@ def test_an_ended_consent_has_no_days_left() -> None:
     assert told["service"]["consent_days_left"] == 0
 
 
+def test_a_store_is_connected_only_to_the_service_that_has_let_the_bridge_in() -> None:
+    known = {"consent": {"expires_at": NOW + 5 * DAY}, "integration": {"status": "active"}}
+    stores = {"main": StoreSnapshot(facts=known)}
+    assert document(facts(stores=stores), NOW)["stores"]["main"]["service"]["integrated"]
+    moved = OpenProblem("consent.missing", "main", "", NOW, {})  # another address of the service
+    told = document(facts(moved, stores=stores), NOW)["stores"]["main"]["service"]
+    assert (told["integrated"], told["consent"]) == (False, "none")
+    assert (told["consent_days_left"], told["consent_expires_at"]) == (None, None)
+
+
 def test_spans_are_told_in_their_largest_unit() -> None:
     told = [span(seconds) for seconds in (-1, 1, 59, 61, 119 * 60, 7200, 2 * 86_400)]
     assert told == [

@@ -397,7 +397,7 @@ def _service(
     integration = _mapping(facts.get("integration"))
     closure = _closure_in(facts)
     contact = _mapping(facts.get("service_contact"))
-    expires = consent.get("expires_at")
+    expires = None if "consent.missing" in codes else consent.get("expires_at")
     left = round(max(0, expires - now_ms) / _DAY_MS, 1) if isinstance(expires, int) else None
     consent_is = _consent(left, codes)
     removed = _mapping(facts.get("integration_removed"))
@@ -411,7 +411,8 @@ def _service(
     return {
         "store_id": facts.get("service_store_id"),
         "store_name": facts.get("service_store_name"),
-        "integrated": bool(integration) and status not in _NOT_INTEGRATED,
+        # What the ledger knows may be of the service before: none has let the bridge in here.
+        "integrated": bool(integration) and status not in _NOT_INTEGRATED and consent_is != "none",
         "integration_status": status,
         "menu_sync_direction": has.get("menu_sync_direction"),
         "webhook_url": has.get("webhook_url"),
