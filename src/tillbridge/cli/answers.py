@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 from tillbridge.cli import say
 from tillbridge.cli.say import Arguments, Lines, Show
 from tillbridge.core.formats import price
-from tillbridge.core.i18n import _, ngettext
+from tillbridge.core.i18n import _, joined, ngettext
 from tillbridge.core.operation import Answer
 from tillbridge.operations import items
 
@@ -227,7 +227,7 @@ def closure_line(answer: Mapping[str, Any]) -> tuple[str, str]:
 
     busy = busy_text(answer)
     if answer["status"] == "active":
-        return " ".join(filter(None, (_("The store takes orders."), busy))), "ok"
+        return joined(" ", filter(None, (_("The store takes orders."), busy))), "ok"
     parts = [
         _("The store takes no orders."),
         why_closed(answer),
@@ -235,7 +235,7 @@ def closure_line(answer: Mapping[str, Any]) -> tuple[str, str]:
     ]
     if answer["until"]:
         parts.append(_("It reopens at {time}.").format(time=say.local_time(answer["until"])))
-    return " ".join(filter(None, [*parts, busy])), "warning"
+    return joined(" ", filter(None, [*parts, busy])), "warning"
 
 
 def _store_tax(answer: Answer, _given: Arguments) -> Lines:
@@ -246,9 +246,12 @@ def _store_tax(answer: Answer, _given: Arguments) -> Lines:
         text = _("The ordering service taxes by {level}; {mode}:")
         yield text.format(level=config["level"] or "?", mode=mode)
         for each in config["taxes"]:
-            parts = ", ".join(
-                f"{agency} {rate} %" + (_(" on top of the others") if compound else "")
-                for rate, compound, agency in each["components"]
+            parts = joined(
+                ", ",
+                [
+                    f"{agency} {rate} %" + (_(" on top of the others") if compound else "")
+                    for rate, compound, agency in each["components"]
+                ],
             )
             yield f"  {each['name'] or each['tax_id']}: {parts or '0 %'}"
     else:

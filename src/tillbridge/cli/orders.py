@@ -7,7 +7,7 @@ from tillbridge.cli import say
 from tillbridge.cli.commands import command, show_zone_of
 from tillbridge.cli.say import Arguments, Lines
 from tillbridge.core.errors import ConfigError
-from tillbridge.core.i18n import _, reader
+from tillbridge.core.i18n import _, joined, reader
 from tillbridge.core.operation import Argument
 from tillbridge.operations.orders import OrderId, day_of_orders, span_of_day
 
@@ -45,8 +45,10 @@ def order_id_called(loaded: "LoadedSettings", name: str) -> str:
 
 
 def _reported(order: "OrderView") -> str:
-    state, wanted = order["state"], order["wanted"]
-    return state if state == wanted else f"{state} -> {wanted}"
+    from tillbridge.orders.sentences import reported_text
+
+    state, wanted = reported_text(order["state"]), reported_text(order["wanted"])
+    return f"{state}" if state == wanted else f"{state} -> {wanted}"
 
 
 def _note(order: "OrderView") -> str:
@@ -66,10 +68,12 @@ def _way(order: Mapping[str, Any]) -> str:
     """Return how an order leaves the restaurant, with its table."""
     from tillbridge.orders.sentences import kind_text
 
-    return " ".join(filter(None, (kind_text(order["kind"]), order["table"])))
+    return joined(" ", filter(None, (kind_text(order["kind"]), order["table"])))
 
 
 def _show_list(orders: "Sequence[BriefOrder]", given: Arguments) -> Lines:
+    from tillbridge.orders.sentences import ticket_text
+
     if not orders:
         yield _("No orders match.") if given["search"] or given["day"] else _("No orders yet.")
         return
@@ -79,7 +83,7 @@ def _show_list(orders: "Sequence[BriefOrder]", given: Arguments) -> Lines:
         (_("RECEIVED"), lambda each: say.local_time(each["received_at"])),
         (_("TYPE"), _way),
         (_("TOTAL"), lambda each: _amount(each["total"], each["currency"])),
-        (_("TICKET"), "ticket"),
+        (_("TICKET"), lambda each: ticket_text(each["ticket"])),
         (_("REPORTED"), _reported),
         (_("NOTE"), _note),
     ]
@@ -139,17 +143,28 @@ def _span(typed: str) -> tuple[int, int]:
 
 
 def _show_order(order: "OrderDetails", _given: Arguments) -> Lines:
-    from tillbridge.orders.sentences import failure_text, reason_text
+    from tillbridge.orders.sentences import (
+        failure_text,
+        is_ticket_number,
+        reason_text,
+        reported_text,
+        ticket_text,
+    )
 
+    reference = order["ticket_reference"]
+    ticket = ticket_text(order["ticket"])
     parent, handled, ordered = order["community_order"], order["handled"], order["ordered"]
     facts = (
         (_("order"), order["order_number"] or order["id"]),
         (_("store"), order["store"]),
         (_("received"), say.local_time(order["received_at"])),
         (_("type"), ordered and _way(ordered)),
-        (_("ticket"), f"{order['ticket']} {order['ticket_reference']}".strip()),
-        (_("reported"), order["state"]),
-        (_("to be reported"), "" if order["wanted"] == order["state"] else order["wanted"]),
+        (_("ticket"), f"{ticket} {reference}" if is_ticket_number(reference) else ticket),
+        (_("reported"), reported_text(order["state"])),
+        (
+            _("to be reported"),
+            "" if order["wanted"] == order["state"] else reported_text(order["wanted"]),
+        ),
         (_("reason"), reason_text(order["reason_code"])),
         (_("message"), order["message"]),
         (_("guest was informed"), order["guest_text"]),
@@ -162,9 +177,7 @@ def _show_order(order: "OrderDetails", _given: Arguments) -> Lines:
         (_("handled"), handled and _("by {who}").format(who=handled["by"])),
         (_("id"), order["id"] if order["order_number"] else ""),
     )
-    for name, text in facts:
-        if text not in {None, ""}:
-            yield f"{name:<18}{text}"
+    yield from say.pairs([each for each in facts if each[1] not in {None, ""}], least=18)
     for other in order["same_number"]:
         yield _("Another order {number}: {time}, {store}, {id}").format(
             number=order["order_number"],
@@ -194,8 +207,8 @@ def _lines_of(ordered: "Ordered") -> Lines:
             yield f"      {option['quantity']} x {option['name']}  {extra}".rstrip()
     if ordered["instructions"]:
         yield f"! {ordered['instructions']}"
-    for name, amount in bill_lines(ordered["bill"]):
-        yield f"{name:<18}{_amount(amount, currency)}"
+    bill = bill_lines(ordered["bill"])
+    yield from say.pairs([(name, _amount(each, currency)) for name, each in bill], least=18)
 
 
 def _amount(amount: int | None, currency: str) -> str:

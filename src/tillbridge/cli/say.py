@@ -96,6 +96,14 @@ def rows(columns: Sequence[Column], items: Iterable[Mapping[str, Any]]) -> Lines
     )
 
 
+def pairs(texts: Iterable[tuple[str, object]], *, least: int, indent: str = "") -> Lines:
+    """Return names and texts, a line each; the texts stand below each other, from `least` on."""
+    found = [(str(name), str(text)) for name, text in texts]
+    width = max([least, *(len(name) + 1 for name, _text in found)])
+    for name, text in found:
+        yield f"{indent}{name.ljust(width)}{text}"
+
+
 def sentence(answer: Mapping[str, Any], _given: Arguments) -> Lines:
     """Return what an act answered: its sentence, and what to do next."""
     yield answer.get("text") or _("Done.")

@@ -16,7 +16,7 @@ from tillbridge.cli.exits import CommandFailed
 from tillbridge.cli.say import Arguments, Lines
 from tillbridge.core.clock import Clock
 from tillbridge.core.errors import LedgerError
-from tillbridge.core.i18n import _, ngettext
+from tillbridge.core.i18n import _, joined, ngettext
 from tillbridge.core.operation import Answer, Argument
 from tillbridge.operations.communities import CommunityName
 
@@ -52,16 +52,14 @@ def show_status(status: "StatusDocument", _given: Arguments) -> Lines:
         yield ""
         called = store["service"]["store_name"]
         yield f"{called} ({name})" if called else name
-        for head, text in _store_lines(store):
-            yield f"  {head:<10}{text}"
+        yield from say.pairs(_store_lines(store), least=10, indent="  ")
     for name, community in status.get("communities", {}).items():
         yield ""
         yield _("community {name}").format(name=name)
         count = community["catalogue"]["items"]
         items = ngettext("{n} item", "{n} items", count).format(n=count)
-        catalogue, orders = _("catalogue"), _("orders")
-        yield f"  {catalogue:<10}{items}"
-        yield f"  {orders:<10}{_by_status(community)}"
+        rows = [(_("catalogue"), items), (_("orders"), _by_status(community))]
+        yield from say.pairs(rows, least=10, indent="  ")
     yield from _member_lines(status.get("bridges", {}))
 
 
@@ -127,8 +125,8 @@ def _store_lines(store: "StoreView") -> Iterator[tuple[str, str]]:
     yield from _today_lines(store)
     yield _("service"), _answered(service["last_contact_at"]) or _("not contacted yet")
     online = {True: _("online"), False: _("offline"), None: _("not checked yet")}[pos["online"]]
-    till = ": ".join(filter(None, [online, pos["detail"]]))
-    yield _("till"), ", ".join(filter(None, [till, _answered(pos["last_seen_at"])]))
+    # Why it is offline stands with its problem, above.
+    yield _("till"), joined(", ", filter(None, [online, _answered(pos["last_seen_at"])]))
     yield _("menu"), _menu(menu)
     if menu["off_sale"]:
         yield (
@@ -198,7 +196,7 @@ def _show_community(answer: "ShownCommunity", _given: Arguments) -> Lines:
     catalogue, hook = answer["catalogue"], answer["webhook"]
     read_at = say.local_time(catalogue["read_at"]) or _("never")
     checked_at = say.local_time(hook["checked_at"]) or _("never")
-    for head, text in (
+    facts = (
         (_("community"), answer["community_id"]),
         (
             _("catalogue"),
@@ -209,8 +207,8 @@ def _show_community(answer: "ShownCommunity", _given: Arguments) -> Lines:
             _("{id}, checked {when}").format(id=hook["webhook_id"] or _("none"), when=checked_at),
         ),
         (_("orders"), _by_status(answer)),
-    ):
-        yield f"{head:<10}{text}"
+    )
+    yield from say.pairs(facts, least=10)
     for problem in answer["problems"]:
         yield problem["text"], problem["severity"]
         yield f"  {problem['fix']}"

@@ -7,7 +7,7 @@ from typing import TypedDict
 import xxhash
 
 from tillbridge.adapter import BadRow, TablesReading
-from tillbridge.core.i18n import _
+from tillbridge.core.i18n import _, joined
 from tillbridge.menu.describe import BadRowView, bad_row_json, listed
 from tillbridge.model.restaurant import Table
 
@@ -205,7 +205,7 @@ def _fields(table: Table) -> TableFields:
 
 def _described(table: Table) -> str:
     seats = "" if table.seats is None else _("{seats} seats").format(seats=table.seats)
-    return ", ".join(filter(None, [table.name, seats, table.zone]))
+    return joined(", ", filter(None, [table.name, seats, table.zone]))
 
 
 def _digest(wanted: Sequence[Table], changes: TableChanges) -> str:

@@ -4,7 +4,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from tillbridge.core.errors import BridgeError, ConfigError
-from tillbridge.core.i18n import _
+from tillbridge.core.i18n import _, joined
 from tillbridge.core.operation import Answer
 from tillbridge.operations.arguments import StoreName
 from tillbridge.operations.connect import StoreId
@@ -261,7 +261,7 @@ async def write(work: Work, digest: str = "") -> Answer:
             fix=_("Check what is saved, then save it again."),
         )
     if proposal.faults:
-        raise ConfigError("\n".join(proposal.faults), fix=_("Correct it in the steps above."))
+        raise ConfigError(joined("\n", proposal.faults), fix=_("Correct it in the steps above."))
     copy = await asyncio.to_thread(replace_file, place.path, proposal.new)
     undo = partial(restore_file, place.path, copy)
     restart_with_file(place, undo, connect=_to_connect(work))

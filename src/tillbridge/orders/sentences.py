@@ -19,6 +19,21 @@ REASONS: Mapping[ReasonCode, str] = {
     ReasonCode.PRICE_MISMATCH: N_("A price is not right"),
     ReasonCode.OTHER: N_("Another reason"),
 }
+TICKETS: Mapping[str, str] = {
+    "waiting": N_("Not yet"),
+    "writing": N_("Being written"),
+    "written": N_("In the till"),
+    "refused": N_("No ticket"),
+    "withdrawn": N_("Removed"),
+}
+ORDER_STATES: Mapping[str, str] = {
+    "created": N_("In the till, not accepted yet"),
+    "accepted": N_("Accepted"),
+    "preparing": N_("Being prepared"),
+    "ready": N_("Ready"),
+    "completed": N_("Completed"),
+    "cancelled": N_("Cancelled"),
+}
 _PLAIN: Mapping[str, str] = {
     "order.completed": N_("The ordering service says the order is completed."),
     "order.not_written": N_("Not written to the till: {why}."),
@@ -136,6 +151,16 @@ def failure_text(note: str) -> str:
     return (words or _of(_FAILURES, kind)) if kind in _FAILURES else note
 
 
+def ticket_text(ticket: str) -> str:
+    """Return how far an order's ticket is."""
+    return _of(TICKETS, ticket)
+
+
+def reported_text(state: str) -> str:
+    """Return what the ordering service knows of an order."""
+    return _("Not yet") if state == "created" else _of(ORDER_STATES, state)
+
+
 def is_ticket_number(reference: str) -> bool:
     """Whether a ticket's reference is one that people use: no file name, and no id."""
     return 0 < len(reference) <= _LONGEST_NUMBER and "ord_" not in reference
@@ -162,7 +187,7 @@ class _Fields(dict[str, Any]):
         if name == "by":
             return by_whom(value)
         if name == "reason" and isinstance(value, str):
-            return failure_text(value) or "?"
+            return failure_text(value.removesuffix(".")) or "?"
         if name == "code" and isinstance(value, str):
             return reason_text(value) or "?"
         return "?" if value in (None, "") else value

@@ -15,7 +15,7 @@ from tillbridge.adapter.registration import closing
 from tillbridge.core.daemon_threads import in_thread
 from tillbridge.core.errors import ConfigError
 from tillbridge.core.files import is_own
-from tillbridge.core.i18n import _, ngettext
+from tillbridge.core.i18n import _, joined, ngettext
 from tillbridge.core.log import learn_secret
 from tillbridge.ledger.database import write_durably
 from tillbridge.model.money import to_major
@@ -273,7 +273,7 @@ def shown(
         "tables": len(tables),
         "table_names": [table["name"] for table in tables[:_NAMES]],
         "bad_rows": [
-            " ".join(filter(None, (row["place"], row["text"], row["fix"])))
+            joined(" ", filter(None, (row["place"], row["text"], row["fix"])))
             for row in bad[:_BAD_ROWS]
         ],
         "bad_count": len(bad),

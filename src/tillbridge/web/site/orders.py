@@ -19,7 +19,9 @@ from tillbridge.model.order import ReasonCode
 from tillbridge.orders.bill import KINDS
 from tillbridge.orders.lists import ListedOrder, OrdersPage
 from tillbridge.orders.sentences import (
+    ORDER_STATES,
     REASONS,
+    TICKETS,
     bill_lines,
     failure_text,
     is_ticket_number,
@@ -226,6 +228,7 @@ async def _fill_one(visit: Visit) -> Filled:
         "menu_known": any(line["menu"] for line in (ordered["lines"] if ordered else ()))
         or any(each["event"] == "order.check_found" for each in order["life"]),
         "is_ticket_number": is_ticket_number,
+        "tickets": TICKETS,
         "may_read": may_read,
         "reason": reason_text(order["reason_code"]),
         "kind": kind_text(ordered["kind"]) if ordered else "",
@@ -384,7 +387,7 @@ def worded(order: OrderView) -> Filled:
     """Return an order's status, in words and as a kind of badge."""
     state, wanted, ticket = order["state"], order["wanted"], order["ticket"]
     code = order["reason_code"] or ""
-    label = _(_STATES.get(state, state))
+    label = _(ORDER_STATES.get(state, state))
     if order["handled"]:
         text, kind = _("Handled by {who}").format(who=order["handled"]["by"]), "warn"
     elif wanted == "cancelled" or state == "cancelled":
@@ -403,18 +406,8 @@ def worded(order: OrderView) -> Filled:
         "failure": failure_text(order["last_failure"]) if order["closed_at"] is None else "",
         "cause": _(CAUSES[code]) if state == "cancelled" and code in CAUSES else "",
         "reported": _("Not yet") if state == "created" else label,
-        "to_report": _(_STATES.get(wanted, wanted)) if wanted != state else "",
+        "to_report": _(ORDER_STATES.get(wanted, wanted)) if wanted != state else "",
     }
-
-
-_STATES: Mapping[str, str] = {
-    "created": N_("In the till, not accepted yet"),
-    "accepted": N_("Accepted"),
-    "preparing": N_("Being prepared"),
-    "ready": N_("Ready"),
-    "completed": N_("Completed"),
-    "cancelled": N_("Cancelled"),
-}
 
 
 def _size_of(line: OrderedLine) -> str:
