@@ -614,9 +614,9 @@ def fill_fleet(control: FakeControl, text: str = PLANT) -> None:
     control.fleet.is_set_up = True
     control.fleet.rows = [
         {**usual, "bridge": text, "level": "down", "problems": (text, text), "waiting": 3},
-        {**usual, **silent, "bridge": "harbour", "level": "untrusted"},
-        {**usual, **silent, "bridge": "airport", "level": "silent"},
-        {**usual, "bridge": "corner", "level": "ok"},
+        {**usual, **silent, "bridge": "main", "level": "untrusted"},
+        {**usual, **silent, "bridge": "hall", "level": "silent"},
+        {**usual, "bridge": text, "level": "ok"},
     ]
 
 
