@@ -146,13 +146,21 @@ def _schema_on_disk(context: typer.Context) -> str | None:
     import sqlite3
 
     try:
-        _path, data_dir, _configured = read_config(context)
+        file, data_dir, configured = read_config(context)
+        if "url" in configured.get("ledger", {}):
+            from tillbridge.config.secrets import ledger_url_of
+            from tillbridge.ledger.reading import need_driver
+
+            need_driver()
+            from tillbridge.ledger.server import look_at
+
+            return look_at(ledger_url_of(file, configured) or "").schema or None
         path = data_dir / "ledger.db"
         if not path.is_file():
             return None
         with contextlib.closing(sqlite3.connect(f"{path.as_uri()}?mode=ro", uri=True)) as ledger:
             return str(ledger.execute("SELECT version_num FROM alembic_version").fetchone()[0])
-    except (ConfigError, OSError, sqlite3.Error, TypeError):
+    except (BridgeError, OSError, sqlite3.Error, TypeError):
         return None
 
 

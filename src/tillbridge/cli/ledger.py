@@ -148,8 +148,10 @@ def migrate(
     from tillbridge.ledger.backup import bring_up_to_date
     from tillbridge.ledger.database import LEDGER_FILE, LedgerLock
 
-    folder = loaded.data_dir
-    if not (folder / LEDGER_FILE).exists():
+    folder, url = loaded.data_dir, loaded.ledger_url()
+    if url is not None:
+        text = _migrated_on_server(url, dry_run=dry_run)
+    elif not (folder / LEDGER_FILE).exists():
         text = _("There is no database in {folder} yet: nothing to do.").format(folder=folder)
     elif dry_run:
         _try_on_copy(folder)
@@ -159,6 +161,19 @@ def migrate(
             bring_up_to_date(folder, at=Clock().now_ms())
         text = _("The database matches this version.")
     return {"ok": True, "dry_run": dry_run, "text": text}
+
+
+def _migrated_on_server(url: str, *, dry_run: bool) -> str:
+    """Update the schema on a server, or do so and roll it back; return what that means."""
+    from tillbridge.ledger.reading import need_driver
+
+    need_driver()
+    from tillbridge.ledger.postgresql import prepare_schema
+
+    prepare_schema(url, dry_run=dry_run)
+    if dry_run:
+        return _("The database can be updated to this version.")
+    return _("The database matches this version.")
 
 
 def _try_on_copy(folder: Path) -> None:
@@ -293,8 +308,11 @@ def _side(
     loaded: "LoadedSettings", url: str | None, now: int, *, new: bool = False
 ) -> "AbstractContextManager[Side]":
     from tillbridge.ledger import copy_sides
+    from tillbridge.ledger.reading import need_driver
 
     folder, key = loaded.data_dir, loaded.ledger_key()
     if url is None:
         return (copy_sides.new_file if new else copy_sides.present_file)(folder, key, at=now)
-    return (copy_sides.new_on_server if new else copy_sides.present_server)(url, folder, key)
+    need_driver()
+    on_server = copy_sides.new_on_server if new else copy_sides.present_server
+    return on_server(url, folder, key, name=loaded.settings.bridge.known_as)

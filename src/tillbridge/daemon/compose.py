@@ -36,6 +36,7 @@ from tillbridge.diagnostics.check import StoreSubject, Subject
 from tillbridge.diagnostics.checks import examination
 from tillbridge.ledger import leases
 from tillbridge.ledger.audit import AuditTrail
+from tillbridge.ledger.backend import stored_secrets
 from tillbridge.ledger.ledger import Ledger
 from tillbridge.ledger.problems import ProblemTracker
 from tillbridge.ledger.reading import place_in
@@ -242,7 +243,7 @@ async def compose_read_only(loaded: LoadedSettings, *, hung: bool) -> AsyncItera
 
 def _vault(loaded: LoadedSettings) -> tuple[Vault | None, str]:
     try:
-        return Vault.existing(loaded.data_dir, key=loaded.ledger_key()), ""
+        return stored_secrets(loaded.data_dir, loaded.ledger_url(), loaded.ledger_key()), ""
     except (ConfigError, LedgerError) as failure:
         return None, str(failure)
 
@@ -266,7 +267,7 @@ def _link_to_read(
 async def _store_ids(snapshot: Callable[[], Coroutine[Any, Any, Snapshot]]) -> Mapping[str, str]:
     try:
         seen = await snapshot()
-    except LedgerError:
+    except (ConfigError, LedgerError):
         return {}
     found = {name: store.facts.get("service_store_id") for name, store in seen.stores.items()}
     return {name: value for name, value in found.items() if isinstance(value, str)}

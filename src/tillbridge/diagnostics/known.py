@@ -34,7 +34,7 @@ from tillbridge.core.redaction import (
     url_safe,
     userinfo_of,
 )
-from tillbridge.ledger.vault import Vault
+from tillbridge.ledger.backend import stored_secrets
 
 _PERSONAL_NAME = re.compile(
     r"customer|guest|contact|recipient|delivery_address|^address$|billing|payer|person|"
@@ -180,7 +180,7 @@ def _files(data_dir: Path) -> Iterator[str]:
 
 def _vaulted(loaded: LoadedSettings) -> Iterator[str]:
     try:
-        vault = Vault.existing(loaded.data_dir, key=loaded.ledger_key())
+        vault = stored_secrets(loaded.data_dir, loaded.ledger_url(), loaded.ledger_key())
     except (ConfigError, LedgerError):
         return
     if vault is None:

@@ -18,7 +18,7 @@ from tillbridge.ledger import sqlite
 from tillbridge.ledger.backup import bring_up_to_date
 from tillbridge.ledger.database import LEDGER_FILE, as_the_folder_is
 from tillbridge.ledger.models import Delivery
-from tillbridge.ledger.reading import Place, refuse_missing
+from tillbridge.ledger.reading import Place, need_driver, refuse_missing
 from tillbridge.ledger.recover import rebuild_if_damaged
 from tillbridge.ledger.sqlite import driver_error
 from tillbridge.ledger.vault import Vault
@@ -203,6 +203,7 @@ def connected(place: Place) -> Iterator[Connection]:
         refuse_missing(place.path)
         engine = sqlite.reader_engine(place.path)
     else:
+        need_driver()
         from tillbridge.ledger import postgresql  # noqa: PLC0415 -- if a URL is configured
 
         engine = postgresql.engine_of(place.url, own=place.own)
@@ -225,3 +226,13 @@ def connected(place: Place) -> Iterator[Connection]:
         ) from failure
     finally:
         engine.dispose()
+
+
+def stored_secrets(data_dir: Path, url: str | None, key: str | None) -> Vault | None:
+    """Return the secrets, None where none were ever stored. Raises ConfigError, LedgerError."""
+    if url is None:
+        return Vault.existing(data_dir, key=key)
+    need_driver()
+    from tillbridge.ledger.postgresql import engine_of  # noqa: PLC0415 -- if a URL is configured
+
+    return Vault.existing(data_dir, key=key, database=engine_of(url))

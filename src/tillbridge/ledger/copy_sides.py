@@ -20,6 +20,7 @@ from tillbridge.ledger.copying import Side
 from tillbridge.ledger.database import LEDGER_FILE, as_the_folder_is
 from tillbridge.ledger.models import metadata
 from tillbridge.ledger.moved import mark_of
+from tillbridge.ledger.reading import BRIDGES
 from tillbridge.ledger.recover import find_damage, put_aside
 from tillbridge.ledger.sqlite import writer_engine
 from tillbridge.ledger.vault import Vault
@@ -91,8 +92,11 @@ def _opened_file(path: Path) -> Iterator[Connection]:
 
 
 @contextlib.contextmanager
-def present_server(url: str, data_dir: Path, key: str | None) -> Iterator[Side]:
-    """Open the ledger on a server, to be copied. Raises ConfigError, LedgerError."""
+def present_server(url: str, data_dir: Path, key: str | None, *, name: str = "") -> Iterator[Side]:
+    """Open the ledger on a server, to be copied; `name` is the bridge's, whose own rows count.
+
+    Raises ConfigError, LedgerError.
+    """
     from tillbridge.ledger.server import look_at, refuse_unfit  # noqa: PLC0415 -- needs the driver
 
     server = look_at(url)
@@ -102,22 +106,23 @@ def present_server(url: str, data_dir: Path, key: str | None) -> Iterator[Side]:
             _("The database {name} has no ledger of this version.").format(name=server.name),
             fix=_("Start the bridge with it once, or run: tillbridge migrate"),
         )
-    with _alone(url, data_dir, key) as side:
+    with _alone(url, data_dir, key, name) as side:
         yield side
 
 
 @contextlib.contextmanager
-def new_on_server(url: str, data_dir: Path, key: str | None) -> Iterator[Side]:
+def new_on_server(url: str, data_dir: Path, key: str | None, *, name: str = "") -> Iterator[Side]:
     """Make a ledger on a server, or go on with one that is half a copy.
 
-    One that was copied elsewhere before is replaced. Raises ConfigError for any other.
+    One that was copied elsewhere before is replaced. `name` is the bridge's, under which it has its
+    own rows. Raises ConfigError for any other ledger.
     """
-    from tillbridge.ledger.postgresql import PostgreSQL  # noqa: PLC0415 -- needs the driver
+    from tillbridge.ledger.postgresql import prepare_schema  # noqa: PLC0415 -- needs the driver
     from tillbridge.ledger.server import look_at, refuse_unfit  # noqa: PLC0415 -- (as above)
 
     server = look_at(url)
     refuse_unfit(server)
-    with _alone(url, data_dir, key) as side:
+    with _alone(url, data_dir, key, name) as side:
         if server.schema:
             mark = mark_of(side.connection)
             if not mark:
@@ -127,14 +132,12 @@ def new_on_server(url: str, data_dir: Path, key: str | None) -> Iterator[Side]:
                 )
             if "moved_to" in mark:
                 _empty(side)
-        backend = PostgreSQL(data_dir, url)
-        backend.prepare(key, 0)
-        backend.readers().dispose()
+        prepare_schema(url)
         yield side
 
 
 @contextlib.contextmanager
-def _alone(url: str, data_dir: Path, key: str | None) -> Iterator[Side]:
+def _alone(url: str, data_dir: Path, key: str | None, name: str) -> Iterator[Side]:
     """Connect while no bridge is connected. Raises LedgerLocked."""
     from tillbridge.ledger.postgresql import driver_of, engine_of  # noqa: PLC0415 -- (as above)
     from tillbridge.ledger.server import name_of, take_alone  # noqa: PLC0415 -- (as above)
@@ -154,6 +157,7 @@ def _alone(url: str, data_dir: Path, key: str | None) -> Iterator[Side]:
                 connection,
                 "BEGIN",
                 lambda: Vault(data_dir, key=key, database=engine),
+                own=f"{BRIDGES}{name}" if name else "",
                 as_stored=_as_stored,
             )
     finally:

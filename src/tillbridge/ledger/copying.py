@@ -32,6 +32,7 @@ from sqlalchemy.sql.expression import TableClause
 from tillbridge.core.errors import ConfigError, LedgerError
 from tillbridge.core.i18n import _
 from tillbridge.core.log import get_logger
+from tillbridge.ledger.facts import SHARED_FACTS
 from tillbridge.ledger.models import metadata
 from tillbridge.ledger.moved import PLACE, mark_of, put_mark
 from tillbridge.ledger.vault import Vault
@@ -40,6 +41,8 @@ log = get_logger()
 
 # Of the bridges that run, and of their secrets, which the vault copies.
 _NOT_COPIED = {"bridges", "leases", "requests", "secrets"}
+# Where one of several bridges has rows of its own; the audit trail is one chain for all.
+_OWN_ROWS = {"facts", "problems", "problem_history"}
 _PORTION = 500  # rows; some have an order's whole text
 
 Report = Callable[[str, int, int], None]
@@ -53,14 +56,16 @@ class Side:
     """A ledger that nobody else uses. `place` names it for people.
 
     `begin` is SQL that begins a transaction on `connection`, which begins none by itself. `vault`
-    opens its secrets, and makes them if there are none. `as_stored` returns a text as this database
-    can store it. `finish` makes a copy usable after its last transaction.
+    opens its secrets, and makes them if there are none. `own` is the store of the bridge's own rows
+    (`facts.own_key`). `as_stored` returns a text as this database can store it. `finish` makes a
+    copy usable after its last transaction.
     """
 
     place: str
     connection: Connection
     begin: str
     vault: Callable[[], Vault]
+    own: str = ""
     as_stored: Callable[[str], str] = str
     finish: Callable[[], None] = lambda: None
 
@@ -177,6 +182,7 @@ def _portions(
     keys = _keys(of, plain)
     places = [list(of.columns).index(each) for each in of.primary_key.columns]
     query = select(plain).order_by(*keys).limit(_PORTION)
+    adopt = _adopter(of, side.own, stored_by.own)
     convert = [_converter(each.type, stored_by) for each in of.columns]
     while True:
         further = query if after is None else query.where(tuple_(*keys) > tuple(after))
@@ -185,11 +191,27 @@ def _portions(
             return
         after = [read[-1][place] for place in places]
         rows = [tuple(f(value) for f, value in zip(convert, row, strict=True)) for row in read]
-        yield [row for row in rows if not _is_mark(of, row)], list(after)
+        yield [adopt(row) for row in rows if not _is_mark(of, row)], list(after)
 
 
 def _is_mark(of: Table, row: _Row) -> bool:
     return of.name == "facts" and row[:2] == PLACE
+
+
+def _adopter(of: Table, own: str, new_own: str) -> Callable[[_Row], _Row]:
+    """Return what changes whose a row is, where it is the bridge's own."""
+    if own == new_own or of.name not in _OWN_ROWS:
+        return lambda row: row
+    names = [each.name for each in of.columns]
+    place, name = names.index("store"), names.index("name") if "name" in names else None
+
+    def adopted(row: _Row) -> _Row:
+        is_shared = name is not None and row[name] in SHARED_FACTS
+        if row[place] != own or is_shared:
+            return row
+        return (*row[:place], new_own, *row[place + 1 :])
+
+    return adopted
 
 
 def _converter(kind: Any, target: Side) -> Callable[[Any], Any]:  # noqa: ANN401 -- any column type, any value

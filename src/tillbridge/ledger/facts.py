@@ -24,7 +24,7 @@ _DROPPED = delete(Fact).where(*_IS_IT)
 
 
 # Facts that all bridges on one ledger share; others of store "" are each bridge's own.
-_SHARED = frozenset({"audit_head", "orders_seen", "problems_acknowledged"})
+SHARED_FACTS = frozenset({"audit_head", "orders_seen", "problems_acknowledged"})
 
 
 def own_key(connection: Connection) -> str:
@@ -33,7 +33,7 @@ def own_key(connection: Connection) -> str:
 
 
 def _place(connection: Connection, store: str, name: str) -> str:
-    return store if store or name in _SHARED else own_key(connection)
+    return store if store or name in SHARED_FACTS else own_key(connection)
 
 
 @overload

@@ -30,7 +30,7 @@ from tillbridge.ledger.backend import Backend, SQLite
 from tillbridge.ledger.database import LEDGER_FILE, VAULT_FILE, LedgerLock, close_to_others
 from tillbridge.ledger.models import Delivery
 from tillbridge.ledger.moved import refuse_marked
-from tillbridge.ledger.reading import BRIDGES
+from tillbridge.ledger.reading import BRIDGES, need_driver
 from tillbridge.ledger.vault import Vault
 
 log = get_logger()
@@ -504,15 +504,9 @@ def _backend_of(data_dir: Path, url: str | None, own: str) -> Backend:
     """Return the database: SQLite in the directory, or what the URL says. Raises LedgerError."""
     if url is None:
         return SQLite(data_dir)
-    try:
-        from tillbridge.ledger.postgresql import PostgreSQL  # noqa: PLC0415 -- most do without it
-    except ImportError as failure:
-        raise LedgerError(
-            _("A database server needs psycopg, which cannot be imported: {detail}.").format(
-                detail=failure
-            ),
-            fix=_("Install it: pip install 'tillbridge[postgresql]'"),
-        ) from failure
+    need_driver()
+    from tillbridge.ledger.postgresql import PostgreSQL  # noqa: PLC0415 -- most do without it
+
     return PostgreSQL(data_dir, url, own)
 
 

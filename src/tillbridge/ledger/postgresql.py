@@ -64,6 +64,35 @@ def driver_of(connection: Connection) -> psycopg.Connection[Any]:
     return cast("psycopg.Connection[Any]", connection.connection.driver_connection)
 
 
+def prepare_schema(url: str, *, dry_run: bool = False) -> None:
+    """Look whether the ledger may be there; create and migrate it, one bridge at a time.
+
+    `dry_run`: it is rolled back. Raises ConfigError, LedgerError.
+    """
+    refuse_unfit(look_at(url))
+    engine, known = engine_of(url), ledger_schemas()
+    try:
+        with engine.connect() as connection:
+            sql = driver_of(connection).execute
+            sql(f"BEGIN; SELECT pg_advisory_xact_lock({_OUR_LOCK})".encode())
+            current, _tables = schema.state(connection)
+            if current == known[-1]:
+                return
+            sql(_FUNCTIONS)
+            if current:
+                schema.upgrade(connection, "head")
+            else:
+                schema.create(connection)
+            sql(fence_sql())
+            sql("ROLLBACK" if dry_run else "COMMIT")
+    except (DBAPIError, psycopg.Error) as failure:
+        raise refusal_of(_driver_error(failure) or failure, name_of(url)) from failure
+    finally:
+        engine.dispose()
+    if current and not dry_run:
+        log.info("ledger.migrated", schema_from=current, schema_to=known[-1])
+
+
 class PostgreSQL:
     """A database of its own for the ledger, on a server that writes commits to disk."""
 
@@ -84,32 +113,12 @@ class PostgreSQL:
     def prepare(self, key: str | None, now_ms: int) -> tuple[Vault, Path | None]:
         """Look whether the ledger may be there; create and migrate it, one bridge at a time."""
         del now_ms
+        prepare_schema(self._url)
         try:
-            refuse_unfit(look_at(self._url))
-            with self._pool.connect() as connection:
-                self._prepare(connection)
             return Vault(self._data_dir, key=key, database=self._pool), None
-        except BaseException as failure:
+        except BaseException:
             self._pool.dispose()
-            if not isinstance(failure, DBAPIError | psycopg.Error):
-                raise
-            raise refusal_of(_driver_error(failure) or failure, name_of(self._url)) from failure
-
-    def _prepare(self, connection: Connection) -> None:
-        self.say(connection, [self.begin, f"SELECT pg_advisory_xact_lock({_OUR_LOCK})"])
-        current, _tables = schema.state(connection)
-        known = ledger_schemas()
-        if current == known[-1]:
-            return
-        driver_of(connection).execute(_FUNCTIONS)
-        if current:
-            schema.upgrade(connection, "head")
-        else:
-            schema.create(connection)
-        driver_of(connection).execute(fence_sql())
-        self.say(connection, ["COMMIT"])
-        if current:
-            log.info("ledger.migrated", schema_from=current, schema_to=known[-1])
+            raise
 
     def writer(self) -> Connection:
         """Connect the only writer of this process. Raises LedgerLocked while it is copied.

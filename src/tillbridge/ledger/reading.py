@@ -96,6 +96,7 @@ def _opened(path: Path, patience_s: float) -> sqlite3.Connection:
 
 @contextlib.contextmanager
 def _reading_server(url: str) -> Iterator[Query]:
+    need_driver()
     import psycopg  # noqa: PLC0415 -- imported only if a URL is configured
 
     from tillbridge.ledger.server import connect, name_of, refusal_of  # noqa: PLC0415 -- (as above)
@@ -122,3 +123,16 @@ def refuse_missing(path: Path) -> None:
                 "Check data_dir in [bridge]. The bridge creates the database at its first start."
             ),
         )
+
+
+def need_driver() -> None:
+    """Raise LedgerError if the driver for database servers cannot be imported."""
+    try:
+        import psycopg  # noqa: F401, PLC0415 -- imported only if a URL is configured
+    except ImportError as failure:
+        raise LedgerError(
+            _("A database server needs psycopg, which cannot be imported: {detail}.").format(
+                detail=failure
+            ),
+            fix=_("Install it: pip install 'tillbridge[postgresql]'"),
+        ) from failure

@@ -27,9 +27,10 @@ from tillbridge.core.log import get_logger
 from tillbridge.diagnostics.check import Subject
 from tillbridge.diagnostics.checks.public import Judgement, gather, judge
 from tillbridge.diagnostics.reach import guidance, place_of
+from tillbridge.ledger.backend import stored_secrets
 from tillbridge.ledger.ledger import Ledger
 from tillbridge.ledger.snapshot import take_snapshot
-from tillbridge.ledger.vault import Vault, secret_of_setting
+from tillbridge.ledger.vault import secret_of_setting
 from tillbridge.pos.loader import open_adapter
 from tillbridge.pos.store_pos import check_duties
 from tillbridge.setup.draft import (
@@ -264,7 +265,7 @@ def vault_of(loaded: LoadedSettings) -> VaultOfSettings:
 
     def stored(key: str) -> str | None:
         try:
-            vault = Vault.existing(loaded.data_dir, key=loaded.ledger_key())
+            vault = stored_secrets(loaded.data_dir, loaded.ledger_url(), loaded.ledger_key())
         except LedgerError as failure:
             raise ConfigError(failure.text, fix=failure.fix) from failure
         if vault is None:
