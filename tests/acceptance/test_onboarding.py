@@ -118,7 +118,7 @@ async def test_on_a_terminal_it_asks_until_it_is_right(world: World) -> None:
     answers = ["Bar Nuovo", "nobody", "new@example.com", "", "", "12", "", *[""] * 6]
     code, out = await at_a_terminal(world, answers, "signup", "main")
     assert code == 0, out
-    assert "E-mail of the merchant" in out
+    assert "E-mail that the owner will sign in with" in out
     assert "is not an e-mail address" in out
     assert "is not a phone number" in out
     assert "is connected" in out
