@@ -139,3 +139,22 @@ async def test_a_password_is_not_taken_from_the_command_line(shop: World) -> Non
     assert "can be read by everybody" in told
     assert "does not exist" in await said(shop, "ledger", "copy", "--to", "nowhere", code=2)
     assert "there already" in await said(shop, "ledger", "copy", "--to", "sqlite", code=2)
+
+
+async def test_the_page_says_that_the_server_has_its_own_backups(shop: World) -> None:
+    await shop.bridge.stop()
+    in_file(shop, new_database())
+    await said(shop, "ledger", "copy", "--to", str(shop.folder / "database_url"))
+    configure(shop, '[ledger]\nurl = { file = "database_url" }\n')
+    await shop.bridge.start()
+    address = f"http://127.0.0.1:{shop.page_port}/settings/backup"
+    async with shop.http.get(address) as response:
+        page = await response.text()
+    assert response.status == 200
+    assert "which has its own backups" in page
+    assert "/settings/backup/now" not in page
+    assert 'name="bridge.backup_at"' not in page
+    headers = {"Origin": f"http://127.0.0.1:{shop.page_port}"}
+    async with shop.http.post(f"{address}/now", headers=headers) as response:
+        assert "which has its own backups" in await response.text()
+    assert not (shop.folder / "data" / "backups").exists()

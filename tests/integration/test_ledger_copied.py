@@ -264,3 +264,30 @@ async def test_the_key_of_the_folder_is_that_of_the_server_too(tmp_path: Path) -
         Vault(other, database=engine)
     assert len(Vault(tmp_path, database=engine).names()) == 7
     engine.dispose()
+
+
+async def test_what_is_the_bridges_own_is_that_of_the_bridge_that_copies(tmp_path: Path) -> None:
+    ledger = await ledger_of(tmp_path)
+    await ledger.put_fact("", "running", {"pid": 1}, at=AT)
+    await ledger.put_fact("", "orders_seen", 7, at=AT)  # of all bridges
+    await ledger.close()
+    url = new_database()
+    with (
+        present_file(tmp_path, None, at=AT) as here,
+        new_on_server(url, tmp_path, None, name="cellar") as there,
+    ):
+        copy_ledger(here, there, at=AT, report=nothing)
+    for name, pid in (("cellar", {"pid": 1}), ("attic", None)):
+        ledger = await Ledger.open(tmp_path, clock=StoppedClock(AT), url=url, name=name)
+        assert await ledger.get_fact("", "running") == pid
+        assert await ledger.get_fact("", "orders_seen") == 7
+        await ledger.close()
+    with (
+        present_server(url, tmp_path, None, name="cellar") as here,
+        new_file(tmp_path, None, at=AT) as there,
+    ):
+        copy_ledger(here, there, at=AT, report=nothing)
+    ledger = await ledger_of(tmp_path)
+    assert await ledger.get_fact("", "running") == {"pid": 1}
+    assert await ledger.get_fact("", "orders_seen") == 7
+    await ledger.close()

@@ -33,6 +33,7 @@ class FakeSettings:
             "digest": "d1",
             "users": [],
             "backups": [],
+            "on_server": False,
             "restored": None,
             "next": [{"name": "alerts", "done": False}, {"name": "password", "done": True}],
         }

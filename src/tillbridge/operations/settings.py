@@ -37,7 +37,8 @@ async def show(bridge: "Bridge", section: str = "", store: str = "") -> Answer:
     section, `digest` what they say in the file now. `next` are the steps after set-up. `users`,
     and `backups` the newest first; those that are `replaced` were the database until one was
     restored; `restored` is the last of these. `refused` is why the last restart was taken back.
-    `hours` is the form of the opening hours, in their section.
+    `hours` is the form of the opening hours, in their section. `on_server`: the database is on a
+    server, which has its own backups.
     """
     import asyncio
 
@@ -67,6 +68,7 @@ async def show(bridge: "Bridge", section: str = "", store: str = "") -> Answer:
         else None,
         "users": [{"name": each, "role": role} for each, role in users_of(document).items()],
         "backups": copies,
+        "on_server": bridge.settings.ledger.url is not None,
         "restored": await _restored(bridge),
         "next": await _next_steps(bridge, document, copies),
     }
@@ -257,8 +259,10 @@ async def back_up(bridge: "Bridge") -> Answer:
     import sqlite3
 
     from tillbridge.ledger.backup import back_up as copied
+    from tillbridge.ledger.backup import refuse_server
     from tillbridge.ledger.recover import find_damage
 
+    refuse_server(bridge.settings)
     folder, now = bridge.ledger.data_dir, bridge.clock.now_ms()
     newest = bridge.settings.bridge.keep_backups
     try:
@@ -290,6 +294,9 @@ def _restorable(bridge: "Bridge") -> "list[Path]":
 
 
 def _chosen(bridge: "Bridge", backup: str) -> "Path":
+    from tillbridge.ledger.backup import refuse_server
+
+    refuse_server(bridge.settings)
     found = next((each for each in _restorable(bridge) if each.name == backup), None)
     if found is None:
         raise ConfigError(
@@ -520,6 +527,8 @@ async def _next_steps(
         "alerts": any(each in alerts for each in ("email", "webhook", "apprise", "heartbeat_url")),
         "password": bool(users),
         "tablet": bool(users) and not is_loopback(host_and_port(listen)[0]),
-        "backup": bool(copies) or value_at(document, ("bridge", "backup_at")) is not None,
+        "backup": bridge.settings.ledger.url is not None
+        or bool(copies)
+        or value_at(document, ("bridge", "backup_at")) is not None,
     }
     return [{"name": name, "done": done} for name, done in found.items()]
