@@ -38,8 +38,11 @@ test: setup ## all tests but the slow ones (PYTEST_ARGS="tests/unit -x" for some
 	@$(BIN)/python -m compileall -q src adapters/*/src  # tests start hundreds of processes of it
 	PYTHONDONTWRITEBYTECODE= $(BIN)/pytest $(PYTEST_ARGS)  # what pytest compiles, the next run has
 
+ON_POSTGRESQL = $(wildcard $(addprefix tests/integration/test_,order*.py menu_*.py catalogue_flow.py community_*.py))
+
 slow: setup ## the tests that do at length what others do in short
 	$(BIN)/pytest $(PYTEST_ARGS) -m slow --timeout 600
+	TEST_LEDGERS=postgresql $(BIN)/pytest $(PYTEST_ARGS) $(ON_POSTGRESQL)
 
 check: setup ## format, lint, types, import layers
 	$(BIN)/ruff format --check .

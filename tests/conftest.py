@@ -3,6 +3,7 @@
 import gc
 import os
 from collections.abc import Iterator
+from contextlib import nullcontext
 
 import pytest
 import structlog
@@ -58,6 +59,15 @@ def each_database(request: pytest.FixtureRequest) -> Iterator[str]:
         pytest.skip(why)
     with instead_of_files():
         yield request.param
+
+
+@pytest.fixture(autouse=os.environ.get("TEST_LEDGERS") == "postgresql")
+def _ledgers_on_a_server(request: pytest.FixtureRequest) -> Iterator[None]:
+    """With TEST_LEDGERS=postgresql, run all tests with PostgreSQL: those of SQLite's file fail."""
+    from tests.support.postgresql import instead_of_files
+
+    with nullcontext() if "each_database" in request.fixturenames else instead_of_files():
+        yield
 
 
 def pytest_collection_finish() -> None:

@@ -3,9 +3,11 @@
 from datetime import UTC
 from pathlib import Path
 
+import pytest
 from sqlalchemy import Connection, insert
 
 from tests.support.ledger_harness import opened
+from tests.support.postgresql import url_of
 from tillbridge.ledger.figures import read_figures, sales_of, take_figures
 from tillbridge.ledger.menu_codec import AcceptedItem, encode_accepted
 from tillbridge.ledger.models import MenuItem, OrderRow, StoreOverride
@@ -13,6 +15,8 @@ from tillbridge.ledger.orders import log_event
 from tillbridge.ledger.overrides import put_override
 from tillbridge.menu.views import items_off_sale
 from tillbridge.model.catalogue import Item
+
+pytestmark = pytest.mark.usefixtures("each_database")
 
 NOW = 1_800_000_000_000
 HOUR = 3_600_000
@@ -66,7 +70,7 @@ async def test_figures_are_counted_by_store_and_span(tmp_path: Path) -> None:
     async with opened(tmp_path) as ledger:
         await ledger.write(fill)
         running = await ledger.read(lambda connection: take_figures(connection, NOW))
-        alone = read_figures(tmp_path / "ledger.db", NOW)
+        alone = read_figures(tmp_path / "ledger.db", NOW, url=url_of(tmp_path))
     assert running == alone
     assert set(alone) == {"main", "bar"}
     day, week = (alone["main"].by_span[span] for span in ("24h", "7d"))
@@ -96,7 +100,8 @@ async def test_sales_are_read_of_what_the_service_sent_as_long_as_it_is_kept(
             )
         )
         known = await ledger.read(lambda db: take_figures(db, NOW, {"main": UTC, "new": UTC}))
-    assert known == read_figures(tmp_path / "ledger.db", NOW, {"main": UTC, "new": UTC})
+    zones = {"main": UTC, "new": UTC}
+    assert known == read_figures(tmp_path / "ledger.db", NOW, zones, url=url_of(tmp_path))
     assert known["new"].sales == sales_of((), UTC, NOW)
     sales = known["main"].sales
     assert sales is not None

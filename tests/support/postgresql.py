@@ -92,7 +92,7 @@ def instead_of_files() -> Iterator[None]:
     real, _urls = ledger._backend_of, {}
 
     def backend_of(data_dir: Path, url: str | None, own: str) -> Backend:
-        return real(data_dir, url or _url_of(data_dir), own)
+        return real(data_dir, url or url_of(data_dir), own)
 
     with patch.object(ledger, "_backend_of", backend_of):
         yield
@@ -103,8 +103,10 @@ def instead_of_files() -> Iterator[None]:
     _urls = None
 
 
-def _url_of(data_dir: Path) -> str:
-    assert _urls is not None
+def url_of(data_dir: Path) -> str | None:
+    """Return where the ledger of this directory is; None: in a file."""
+    if _urls is None:
+        return None
     if data_dir not in _urls:
         _urls[data_dir] = _free.pop() if _free else _new_schema()
     return _urls[data_dir]
@@ -112,7 +114,8 @@ def _url_of(data_dir: Path) -> str:
 
 def ledger_table(data_dir: Path) -> str:
     """Return what bridge.toml says of the ledger of this directory; nothing if it is a file."""
-    return "" if _urls is None else f'[ledger]\nurl = "{_plain(_url_of(data_dir))}"\n'
+    url = url_of(data_dir)
+    return "" if url is None else f'[ledger]\nurl = "{_plain(url)}"\n'
 
 
 def _new_schema() -> str:
