@@ -78,7 +78,7 @@ def _examined(loaded: "LoadedSettings") -> Answer:
         ]
 
     def what() -> str:
-        return _("Still checking: {what}").format(what=", ".join(running))[:_WIDEST]
+        return str(_("Still checking: {what}").format(what=", ".join(running)))[:_WIDEST]
 
     with say.progress(what):
         hung = False
