@@ -83,7 +83,7 @@ PARTS = {
             *("test_order_state.py", "test_lifecycle.py"),
         ),
     ),
-    "problems": Part("tillbridge.core.problems", ("test_problem_kinds.py",)),
+    "problems": Part("tillbridge.core.problems", ("test_problem_kinds.py", "test_problem_help.py")),
 }
 
 # -- one change of one expression
@@ -203,7 +203,7 @@ def _inside(node: ast.AST) -> Iterator[ast.AST]:
             return
         case ast.Assign(targets=[ast.Name(id="msg")]):  # (as above)
             return
-        case ast.Call(func=ast.Name(id="_" | "ngettext")):  # (as above)
+        case ast.Call(func=ast.Name(id="_" | "N_" | "ngettext")):  # (as above)
             return
         case ast.Subscript(value=ast.Name(id="Literal")) | ast.keyword(arg="total"):
             return
