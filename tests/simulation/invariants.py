@@ -85,7 +85,7 @@ FAULTS: Mapping[str, Callable[[random.Random], dict[str, Any]]] = {
         "amount": round(rng.uniform(0.05, 3.0), 2),
     },
     "torn": lambda rng: {
-        "how": rng.choice(("unreadable", "half", "six", "empty", "zero")),
+        "how": rng.choice(("unreadable", "half", "six", "names", "empty", "zero")),
         "seconds": round(rng.uniform(1, 60), 1),
     },
     "limit": lambda rng: {"seconds": round(rng.uniform(3, 90), 1)},
@@ -229,6 +229,11 @@ def is_asked_first(sim: "Simulation", removed: int, known: int) -> None:
         sim.violated("4 menu", f"{removed} of {known} items were removed, and nobody was asked")
 
 
+def not_garbled(sim: "Simulation", item: Mapping[str, Any]) -> None:
+    if item["name"].startswith("D?"):
+        sim.violated("4 menu", f"{item['external_id']} is shown as {item['name']}")
+
+
 def not_wiped_by_price(sim: "Simulation", item: Mapping[str, Any]) -> None:
     if item["price"] == 0:
         sim.violated("4 menu", f"{item['external_id']} is sold for nothing")
@@ -263,6 +268,15 @@ def off_at_once(sim: "Simulation", item: str) -> None:
     shown = sim.service.items.get(item, {}).get("available", True)
     if item in sim.off and shown and not sim.disturbed:
         sim.violated("13 availability", f"{item} is on sale {OFF_WITHIN_S:g} s after an 86")
+
+
+def on_at_once(sim: "Simulation", item: str) -> None:
+    """The same of what staff put back on sale, and the till has."""
+    sold = sim.till.items.get(item)
+    shown = sim.service.items.get(item, {}).get("available", True)
+    if sold and sold.available and item not in sim.off and not shown and not sim.disturbed:
+        text = f"{item} is off sale {OFF_WITHIN_S:g} s after it was restored"
+        sim.violated("13 availability", text)
 
 
 # -- 3. The ledger remembers only what the service accepted

@@ -567,7 +567,7 @@ def restoring_is_not_sent() -> Patches:
 @mutant
 def off_sale_is_forgotten_by_the_menu() -> Patches:
     compare = _module("menu.compare")
-    return [patch.object(compare, "lay", lambda item, overlay, **_more: item)]
+    return [patch.object(compare, "apply_overlay", lambda item, overlay, **_more: item)]
 
 
 @mutant

@@ -211,6 +211,7 @@ class Simulation:
             shown = {name: item.get(name) for name in ("price", "available")}
             self.note("service.item", id=detail["id"], **shown)
             invariants.not_wiped_by_price(self, item)
+            invariants.not_garbled(self, item)
             invariants.stays_off_sale(self, detail["id"], available=item.get("available", True))
             return
         self.note(f"service.{what}", **detail)
@@ -641,6 +642,8 @@ accept = "{chosen["accept"]}"
         self.note("staff", did=what, item=item, ok=answer is not None and answer["ok"])
         if answer is None and what == "item.restore":
             self.later(10.0, self._staff, what, item)  # the page does not answer: again
+        if answer is not None and answer["ok"] and what == "item.restore":
+            self.later(invariants.OFF_WITHIN_S, invariants.on_at_once, self, item)
         if answer is not None and answer["ok"] and what == "item.86":
             self.off[item] = self.loop.now
             self.later(invariants.OFF_WITHIN_S, invariants.off_at_once, self, item)

@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.simulation.mutants import MUTANTS, planted
+
 ROOT = Path(__file__).parents[2]
 # Of the CPU, in seconds; a job at night gives it more.
 CPU_S = os.environ.get("SIMULATION_CPU_S", "20")
@@ -51,6 +53,12 @@ def test_a_kept_plan_finds_nothing_any_more(plan: Path) -> None:
     done = _simulate("--plan", str(plan))
 
     assert done.returncode == 0, done.stdout + done.stderr
+
+
+@pytest.mark.parametrize("name", MUTANTS)
+def test_a_defect_can_still_be_planted(name: str) -> None:
+    with planted(name):
+        pass
 
 
 def test_seeds_are_played_in_several_processes() -> None:
