@@ -10,7 +10,7 @@ from sqlalchemy import make_url
 
 from tests.unit.test_config_file import GOOD, faults, written
 from tillbridge.config import load
-from tillbridge.config.secrets import database_url, database_url_fault, ledger_url_of, shown_url
+from tillbridge.config.secrets import database_url, database_url_fault, ledger_url_of
 from tillbridge.config.toml import read_file
 from tillbridge.core.errors import ConfigError
 from tillbridge.core.redaction import masked
@@ -88,8 +88,18 @@ def test_a_url_that_cannot_be_one_is_a_fault_with_its_line(
     assert caught.value.fix
 
 
-def test_a_socket_is_a_server_too() -> None:
-    assert database_url_fault("postgresql:///shop?host=/var/run/postgresql") is None
+@pytest.mark.parametrize(
+    "url",
+    [
+        "postgresql:///shop?host=/var/run/postgresql",
+        "postgresql://bridge@a.example.net,b.example.net/shop?target_session_attrs=read-write",
+        "postgresql://bridge:hush@a.example.net:5432,b.example.net:5433/shop",
+        "postgresql://[fd00::1]:5432/shop",
+    ],
+)
+def test_a_socket_and_a_cluster_are_servers_too(url: str) -> None:
+    assert database_url_fault(url) is None
+    assert database_url(url, "url") == url.replace("postgresql:", "postgresql+psycopg:")
 
 
 def test_what_is_needed_to_open_the_vault_cannot_be_in_it(tmp_path: Path) -> None:
@@ -122,7 +132,3 @@ def test_an_unchecked_file_that_says_nonsense_is_told(tmp_path: Path) -> None:
 def test_no_text_is_more_than_a_fault(text: str) -> None:
     fault = database_url_fault(f"postgresql://{text}")
     assert fault is None or all(fault)
-
-
-def test_a_url_is_shown_without_user_password_and_options() -> None:
-    assert shown_url(URL) == "postgresql://db.example.net:5433/shop"

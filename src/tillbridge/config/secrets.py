@@ -1,6 +1,7 @@
 """Secrets that the configuration only points at: read when they are needed, never shown."""
 
 import os
+import re
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
@@ -153,6 +154,7 @@ def _from_file(path: Path, key: str) -> str:
 
 # -- the ledger on a database server: its URL, and the key of the secrets in it
 
+_HOST = re.compile(r"(\[[^\]]*\]|[^:\[\]]*)(?::\d{1,5})?")  # of one server of a cluster
 _SCHEMES = frozenset({"postgresql", "postgres", "postgresql+psycopg"})
 
 
@@ -210,30 +212,24 @@ def database_url(text: str, name: str) -> str:
     if parts.password:
         learn_secret(parts.password)
         learn_secret(unquote(parts.password))
-    return parts._replace(scheme="postgresql+psycopg").geturl()
+    return f"postgresql+psycopg://{text.partition('://')[2]}"
 
 
 def database_url_fault(text: str) -> tuple[str, str] | None:
     """Return what is wrong with the URL of a database, and the remedy; None: nothing."""
     form = _("Write postgresql://USER:PASSWORD@HOST/NAME.")
+    escaped = _("In a password, write # as %23, / as %2F, ? as %3F and @ as %40.")
     try:
         parts = urlsplit(text)
-        query = parse_qs(parts.query)
-        parts.port  # noqa: B018 -- reading it checks it
     except ValueError:
-        escaped = _("In a password, write # as %23, / as %2F, ? as %3F and @ as %40.")
+        return _("is not a URL."), f"{form} {escaped}"
+    hosts = [_HOST.fullmatch(each) for each in parts.netloc.rpartition("@")[2].split(",")]
+    if None in hosts:
         return _("is not a URL."), f"{form} {escaped}"
     if parts.scheme not in _SCHEMES:
         return _("must begin with postgresql://, the only database server that works."), form
-    if not (parts.hostname or "host" in query):
+    if not (any(each and each[1] for each in hosts) or "host" in parse_qs(parts.query)):
         return _("names no server."), form
     if not parts.path.strip("/"):
         return _("names no database."), form
     return None
-
-
-def shown_url(url: str) -> str:
-    """Return the URL of a database as it may be shown: without user, password and options."""
-    parts = urlsplit(url)
-    host = parts.netloc.rpartition("@")[2]
-    return f"postgresql://{host}{parts.path}"

@@ -199,7 +199,10 @@ def refusal_of(failure: BaseException, name: str) -> BridgeError:
     tell apart counts as not reachable, with the words.
     """
     said = failure.diag.message_primary if isinstance(failure, psycopg.Error) else ""
-    words = " ".join((said or str(failure)).split()).rstrip(".")
+    words = " ".join((said or str(failure)).split())
+    # What was tried stands before it, and is in the sentence already.
+    words = words.rsplit(" failed: ", 1)[-1].partition(" Is the server running")[0]
+    words = words.removeprefix("FATAL: ").rstrip(".")
     low = words.lower()
     if "password" in low or "pg_hba.conf" in low or "role" in low or "authentication" in low:
         return ConfigError(
