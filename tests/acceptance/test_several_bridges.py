@@ -22,9 +22,9 @@ async def together(tmp_path: Path) -> AsyncIterator[SeveralBridges]:
         yield together
 
 
-async def connect(together: SeveralBridges) -> None:
-    """Connect the store main, by a command at a bridge that does not serve it."""
-    together.world.bridge = together.others(await together.owner("main"))[0].process
+async def connect(together: SeveralBridges, at: OneBridge | None = None) -> None:
+    """Connect the store main, by a command at a bridge; by default at the one that serves it."""
+    together.world.bridge = (at or await together.owner("main")).process
     code, out, err = await together.world.connect()
     assert code == 0, out + err
     await together.world.menu_is_on_sale(within_s=40)
@@ -93,9 +93,9 @@ async def test_a_bridge_that_was_frozen_writes_nothing_when_it_goes_on(
 async def test_what_arrives_at_one_bridge_is_done_by_another(together: SeveralBridges) -> None:
     await together.start("a", "b")
     await together.spread(lambda seen: sorted(map(len, seen.values())) == [2, 2])
-    await connect(together)
     owner = await together.owner("main")
     (other,) = together.others(owner)
+    await connect(together, at=other)
     together.bridges = {other.name: other, owner.name: owner}  # deliveries come to the other one
     order = await together.world.order("p1")
     await together.world.reaches(order, "accepted", within_s=5)

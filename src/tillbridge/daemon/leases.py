@@ -9,6 +9,7 @@ after eight seconds at the earliest.
 import asyncio
 import time
 from collections.abc import Callable, Collection
+from contextlib import suppress
 from functools import partial
 
 import tillbridge
@@ -115,7 +116,8 @@ class Leases:
             self._alarm.cancel()
         self._right = Right()
         if self._me.holder:
-            await self._bridge.ledger.write(leases.leave, self._me.name, self._me.holder)
+            with suppress(LedgerError):  # then they find out
+                await self._bridge.ledger.write(leases.leave, self._me.name, self._me.holder)
 
     async def _join(self) -> None:
         """Register this run; wait for an earlier one that may have been killed a moment ago."""

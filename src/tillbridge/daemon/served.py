@@ -72,7 +72,8 @@ class ServedStores:
 
     async def ended(self) -> None:
         """Return once what was begun to be ended has ended."""
-        await asyncio.gather(*self._ending.values())
+        if self._ending:  # whoever gives up waiting does not break it off
+            await asyncio.wait(self._ending.values())
 
     async def open(self, keys: Collection[str]) -> None:
         """Open these, the adapters of all beside each other. Raises ConfigError."""
@@ -82,6 +83,9 @@ class ServedStores:
     async def _open(self, keys: Collection[str]) -> Mapping[str, ConfigError]:
         """Open these; return why some could not be."""
         bridge, settings = self._bridge, self._bridge.settings
+        if bridge.ledger.is_shared and keys:  # take over what others have left
+            await in_thread(bridge.ledger.vault.refresh)
+            await bridge.problems.adopt(keys)
         openings = {
             key: StoreOpening(key, settings.stores[key], bridge.base_dir)
             for key in keys
@@ -97,7 +101,6 @@ class ServedStores:
             except ConfigError as failure:
                 failures[name] = failure
                 continue
-            await self._adopt(name)
             store = bridge.stores[name] = StoreServices(name, bridge, opening, pos)
             self._served[name] = store
             self.on_open(store)
@@ -108,17 +111,10 @@ class ServedStores:
                 raise
         for name in settings.communities:
             if (key := key_of(name)) in keys:
-                await self._adopt(key)
                 community = bridge.communities[name] = _community(name, bridge)
                 self._served[key] = community
                 self.on_open(community)
         return failures
-
-    async def _adopt(self, key: str) -> None:
-        """Take over what the bridge that served it before has left."""
-        if self._bridge.ledger.is_shared:
-            await in_thread(self._bridge.ledger.vault.refresh)
-            await self._bridge.problems.adopt(key)
 
     async def start(self, keys: Collection[str]) -> None:
         """Open these and let them run. Raises ConfigError."""

@@ -262,10 +262,10 @@ class ProblemTracker:
             self._elsewhere = seen
             self.noticed()
 
-    async def adopt(self, store: str) -> None:
-        """Take over the problems of a store that this bridge serves from now on."""
+    async def adopt(self, stores: Collection[str]) -> None:
+        """Take over the problems of stores that this bridge serves from now on."""
         for each in await self._ledger.read(open_problems):
-            if each.store == store:
+            if each.store in stores:
                 self._open.setdefault(each.key, each)
 
     def give_up(self, store: str) -> None:
