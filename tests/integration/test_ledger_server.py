@@ -1,6 +1,7 @@
 """A server is looked at before a ledger is on it: what is wrong is told, with what to do."""
 
 import asyncio
+import sys
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -12,7 +13,7 @@ from tests.support.ledger_harness import StoppedClock
 from tests.support.postgresql import new_database, on_postgresql, server
 from tillbridge import ledger_schemas
 from tillbridge.cli.exits import exit_code_of
-from tillbridge.core.errors import BridgeError, ConfigError, LedgerUnreachable
+from tillbridge.core.errors import BridgeError, ConfigError, LedgerError, LedgerUnreachable
 from tillbridge.diagnostics.check import Level
 from tillbridge.diagnostics.checks.server import server_verdict
 from tillbridge.ledger.ledger import Ledger
@@ -141,6 +142,15 @@ async def test_bridges_that_start_at_once_make_the_tables_once(tmp_path: Path) -
     )
     for ledger in ledgers:
         await ledger.close()
+
+
+async def test_without_the_driver_it_is_said_how_to_get_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "psycopg", None)
+    with pytest.raises(LedgerError, match="needs psycopg") as caught:
+        await Ledger.open(tmp_path, clock=StoppedClock(), url="postgresql+psycopg://db/shop")
+    assert "pip install 'tillbridge[postgresql]'" in caught.value.fix
 
 
 # -- what was seen, judged
