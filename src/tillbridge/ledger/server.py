@@ -11,7 +11,7 @@ from typing import Any
 
 import psycopg
 from psycopg.conninfo import conninfo_to_dict
-from psycopg.types.string import StrDumper
+from psycopg.types.string import StrBinaryDumper, StrDumper
 
 from tillbridge import ledger_schemas
 from tillbridge.core.errors import BridgeError, ConfigError, LedgerUnreachable
@@ -42,13 +42,20 @@ class _Text(StrDumper):
         return obj.encode("utf-8", "replace")
 
 
+class _BinaryText(StrBinaryDumper):
+    """The same in binary parameters."""
+
+    dump = _Text.dump
+
+
 def connect(url: str) -> psycopg.Connection[Any]:
     """Return a connection in which each statement commits by itself. Raises psycopg.Error."""
     written = conninfo_to_dict(url.replace("postgresql+psycopg://", "postgresql://", 1))
     parameters: dict[str, Any] = {**_CONNECTING, **written}
     connection: psycopg.Connection[Any] = psycopg.connect(autocommit=True, **parameters)
     try:
-        connection.adapters.register_dumper(str, _Text)
+        connection.adapters.register_dumper(str, _BinaryText)
+        connection.adapters.register_dumper(str, _Text)  # the last one is what `%s` takes
         connection.execute(_SESSION)
     except BaseException:
         connection.close()
