@@ -34,7 +34,7 @@ def test_the_wheel_brings_the_guides_and_their_pictures(wheel: Path, tmp_path: P
     with zipfile.ZipFile(wheel) as archive:
         archive.extractall(tmp_path / "site")
     code = (
-        "from tillbridge.web import guides\n"
+        "from tillbridge.web.site import help_pages as guides\n"
         "made = [guides.guide(name) for name in guides.NAMES]\n"
         "print(guides.GUIDES, [each.html.count('<img ') for each in made])"
     )

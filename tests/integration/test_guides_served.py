@@ -9,11 +9,11 @@ import pytest
 
 from tests.support.page_harness import PageHarness, page_harness, users
 from tillbridge.core.problems import PROBLEMS, anchor, title_of
-from tillbridge.web import guides
 from tillbridge.web.authenticator import AccessRules
-from tillbridge.web.guides import NAMES, chapter_of, guide
 from tillbridge.web.rendering import HEADERS, PICTURES
+from tillbridge.web.site import help_pages as guides
 from tillbridge.web.site.book import Page, route_of
+from tillbridge.web.site.help_pages import NAMES, chapter_of, guide
 from tillbridge.web.site.registry import EVERYTHING
 
 OURS = [re.compile(re.sub(r"\{\w+:(.*?)\}", r"\1", route_of(each.path))) for each in EVERYTHING]

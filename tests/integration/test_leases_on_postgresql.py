@@ -14,7 +14,7 @@ from tests.support.postgresql import new_database, on_postgresql
 from tillbridge.core.clock import Clock
 from tillbridge.core.errors import LeaseLost
 from tillbridge.core.problems import Found, Scope
-from tillbridge.daemon.lease_plan import DEAD_AFTER_MS
+from tillbridge.daemon.leases import DEAD_AFTER_MS
 from tillbridge.ledger import leases
 from tillbridge.ledger.facts import get_fact, put_fact
 from tillbridge.ledger.leases import Cluster, NameTaken

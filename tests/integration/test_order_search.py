@@ -12,8 +12,8 @@ from tests.support.ledger_harness import opened
 from tillbridge.ledger import orders
 from tillbridge.ledger.models import LogEntry, OrderRow
 from tillbridge.ledger.orders import OrderFilter, log_event
-from tillbridge.orders.bill import raw_types
-from tillbridge.orders.lists import orders_page
+from tillbridge.orders.sentences import raw_types
+from tillbridge.orders.views import orders_page
 
 pytestmark = pytest.mark.usefixtures("each_database")
 

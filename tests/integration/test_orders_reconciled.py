@@ -14,7 +14,7 @@ from tillbridge.model.order import Order, OrderState, ReasonCode
 from tillbridge.orders.reconciler import surplus_of
 from tillbridge.orders.repository import see
 from tillbridge.orders.state import Phase
-from tillbridge.orders.write_queue import QueuedOrder
+from tillbridge.orders.ticket_writer import QueuedOrder
 
 
 @pytest.fixture

@@ -9,8 +9,7 @@ import pytest
 from tests.support.page_harness import PageHarness, page_harness
 from tests.support.page_sample import busy
 from tillbridge.core.errors import ConfigError
-from tillbridge.fleet import Report, SignedReport, gathered
-from tillbridge.fleet.minisign import SigningKey
+from tillbridge.fleet import Report, SignedReport, SigningKey, gathered
 
 NOW = 1_795_287_720_000
 

@@ -8,7 +8,7 @@ import pytest
 
 from tests.support.page_harness import PageHarness, page_harness, users
 from tillbridge.web.authenticator import AccessRules
-from tillbridge.web.live import LiveHub
+from tillbridge.web.listener import LiveHub
 
 
 @pytest.fixture

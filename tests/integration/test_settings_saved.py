@@ -27,10 +27,9 @@ from tillbridge.ledger.ledger import Ledger
 from tillbridge.ledger.models import OrderRow, StoreOverride
 from tillbridge.ledger.vault import vault_name
 from tillbridge.operations.setup import Setup
-from tillbridge.setup.form_values import FormField, fields_of, shown, value_of
 from tillbridge.setup.proposal import ChangeSignal, SetupContext
 from tillbridge.setup.sections import SECTIONS, SettingsSection
-from tillbridge.setup.settings_file import changes_of
+from tillbridge.setup.settings_file import FormField, changes_of, fields_of, shown, value_of
 from tillbridge.web.passwords import password_hash
 
 TEXT = """\

@@ -38,8 +38,7 @@ from tillbridge.stores.closure import Who
 from tillbridge.stores.integration import Integrator
 from tillbridge.stores.integration_plan import choose_store
 from tillbridge.stores.link import LinkMonitor, ServiceReach
-from tillbridge.stores.pos_pause import PosPause
-from tillbridge.stores.reconciler import StoreStatusReconciler
+from tillbridge.stores.reconciler import PosPause, StoreStatusReconciler
 
 
 @dataclass(slots=True)

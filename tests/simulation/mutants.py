@@ -24,14 +24,13 @@ from tillbridge.orders import state
 from tillbridge.orders.flow import OrdersFlow
 from tillbridge.orders.notifier import ServiceNotifier, StateEstimate
 from tillbridge.orders.reconciler import UpdateReader
-from tillbridge.orders.ticket_writer import TicketWriter
-from tillbridge.orders.write_queue import WriteQueue
+from tillbridge.orders.ticket_writer import TicketWriter, WriteQueue
 from tillbridge.pos.call_lane import CallLane
 from tillbridge.pos.runner import PosRunner
 from tillbridge.receiver.deliveries import Deliveries
 from tillbridge.service.answers import GiveUp
 from tillbridge.service.caller import Gate, Write
-from tillbridge.stores.pos_pause import PosPause
+from tillbridge.stores.reconciler import PosPause
 
 Patches = list[Any]
 MUTANTS: dict[str, Callable[[], Patches]] = {}
@@ -495,7 +494,13 @@ def an_open_problem_is_logged_at_each_look() -> Patches:
 
 @mutant
 def the_storefront_stays_paused() -> Patches:
-    return [patch.object(PosPause, "pos_is_back", lambda _self: None)]
+    pos_changed = PosPause.pos_changed
+
+    def only_away(self: PosPause, *, online: bool) -> None:
+        if not online:
+            pos_changed(self, online=online)
+
+    return [patch.object(PosPause, "pos_changed", only_away)]
 
 
 # -- the menu

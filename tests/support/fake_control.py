@@ -18,7 +18,7 @@ from tillbridge.menu.board import MOST_AT_ONCE, MOST_LINES, PER_PAGE
 from tillbridge.menu.review import NOTHING, review_view
 from tillbridge.model.instant import to_iso
 from tillbridge.model.order import OrderState
-from tillbridge.orders.timeline import timeline
+from tillbridge.orders.sentences import timeline
 from tillbridge.orders.views import log_view, order_view, possible_actions
 from tillbridge.status.document import BridgeFacts, document
 from tillbridge.status.overview import Overview, overview

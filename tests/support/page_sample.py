@@ -15,13 +15,20 @@ from tests.support.sample_menu import differing, menu_page
 from tillbridge.core.problems import PROBLEMS, OpenProblem
 from tillbridge.diagnostics.reach import Place, Seen, guidance
 from tillbridge.ledger.day import DAYS, HOUR_MS, Day, WaitingOrder
-from tillbridge.ledger.figures import SPANS, Figures, OrderCourse, StoreFigures, Times, sales_of
+from tillbridge.ledger.figures import (
+    SPANS,
+    Figures,
+    OrderCourse,
+    StoreFigures,
+    Times,
+    sales_of,
+)
 from tillbridge.ledger.models import Delivery, LogEntry, OrderRow, PastProblem, TicketState
 from tillbridge.ledger.snapshot import Held, StoreSnapshot
 from tillbridge.menu.browse import PER_PAGE
 from tillbridge.model.instant import day_of, to_iso
 from tillbridge.model.order import OrderState, ReasonCode
-from tillbridge.orders.timeline import timeline
+from tillbridge.orders.sentences import timeline
 from tillbridge.orders.views import log_view, order_view, possible_actions
 from tillbridge.stores.closure import ClosureReasons, Pause, to_json
 

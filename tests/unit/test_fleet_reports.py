@@ -10,8 +10,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tillbridge.fleet import Report, SignedReport, look, read_keys, summary
-from tillbridge.fleet.minisign import NotSigned, PublicKey, SigningKey
+from tillbridge.fleet import (
+    NotSigned,
+    PublicKey,
+    Report,
+    SignedReport,
+    SigningKey,
+    look,
+    read_keys,
+    summary,
+)
 
 NOW = 1_795_287_720_000
 STATUS = {

@@ -9,15 +9,17 @@ from hypothesis import strategies as st
 
 from tillbridge.adapter import BadRow, TablesReading
 from tillbridge.ledger.models import AcceptedTable
-from tillbridge.menu.table_plan import (
+from tillbridge.menu.tables import (
     TablePlan,
+    after_printing,
     checked,
+    dead_codes,
     guard_tables,
+    known_codes,
     plan_tables,
     table_changes,
     wanted_tables,
 )
-from tillbridge.menu.tables import after_printing, dead_codes, known_codes
 from tillbridge.model.restaurant import Table
 from tillbridge.pos.validation import valid_tables
 

@@ -14,10 +14,12 @@ from tillbridge.core.formats import (
     number,
     percent,
     price,
+    short_span,
+    span,
+    time_since,
     weekday,
 )
 from tillbridge.core.i18n import Reader, english, reading
-from tillbridge.core.spans import short_span, span, time_since
 
 _BERLIN = ZoneInfo("Europe/Berlin")
 _NBSP = "\N{NO-BREAK SPACE}"

@@ -5,7 +5,7 @@ from dataclasses import replace
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tillbridge.daemon.lease_plan import (
+from tillbridge.daemon.leases import (
     DEAD_AFTER_MS,
     MAY_ACT_S,
     Held,

@@ -19,10 +19,8 @@ from hypothesis import strategies as st
 
 from tillbridge.core.clock import Clock
 from tillbridge.core.errors import LedgerUnwritable
-from tillbridge.daemon import lease_plan
 from tillbridge.daemon import leases as daemon
-from tillbridge.daemon.lease_plan import DEAD_AFTER_MS
-from tillbridge.daemon.leases import Leases
+from tillbridge.daemon.leases import DEAD_AFTER_MS, Leases
 from tillbridge.ledger import leases
 from tillbridge.ledger.leases import Cluster, NameTaken
 from tillbridge.ledger.models import BridgeRow, Lease
@@ -284,8 +282,7 @@ def played(seed: int, **defects: float) -> None:
     loop = JumpingLoop()
     with pytest.MonkeyPatch.context() as monkeypatch:
         for name, value in defects.items():
-            for module in (daemon, lease_plan):
-                monkeypatch.setattr(module, name, value)
+            monkeypatch.setattr(daemon, name, value)
         try:
             loop.run_until_complete(play(seed, monkeypatch, loop))
         finally:

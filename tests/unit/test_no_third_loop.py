@@ -19,7 +19,7 @@ EXCEPT = {
     "orders/repository.py": "writes one change until the disk takes it; whoever asked waits for it",
     "menu/push.py": "waits for one job of the service; its push waits for it",
     "communities/subscription.py": "waits for one test delivery; a person waits for it",
-    "web/live.py": "one open page's stream of events, for as long as it is open",
+    "web/listener.py": "one open page's stream of events, for as long as it is open",
     "setup/pos.py": "a preview, for as long as its page is open",
     "pos/watch.py": "reads what the system tells of files",
     "daemon/compose.py": "a command without a daemon reports how far it is",

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from tillbridge.adapter import RejectReason, TicketStatus
 from tillbridge.core.actor import by_whom
-from tillbridge.core.spans import short_span
+from tillbridge.core.formats import short_span
 from tillbridge.ledger.models import LogEntry, OrderRow, TicketState
 from tillbridge.model.order import OrderState
 from tillbridge.orders.sentences import sentence

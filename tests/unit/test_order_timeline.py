@@ -8,9 +8,16 @@ from hypothesis import strategies as st
 
 from tillbridge.ledger.models import LogEntry, OrderRow, TicketState
 from tillbridge.model.order import OrderState, parse_order
-from tillbridge.orders.bill import bill_of, dishes_of, kind_of, table_of
-from tillbridge.orders.sentences import bill_lines, failure_text, reason_text
-from tillbridge.orders.timeline import timeline
+from tillbridge.orders.sentences import (
+    bill_lines,
+    bill_of,
+    dishes_of,
+    failure_text,
+    kind_of,
+    reason_text,
+    table_of,
+    timeline,
+)
 from tillbridge.web.site.orders import _steps
 
 ROW = OrderRow(

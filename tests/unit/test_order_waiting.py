@@ -5,7 +5,7 @@ import pytest
 from tillbridge.ledger.models import OrderRow, TicketState
 from tillbridge.model.order import OrderState
 from tillbridge.orders.state import Phase, phase_of
-from tillbridge.orders.write_queue import WriteQueue
+from tillbridge.orders.ticket_writer import WriteQueue
 
 
 def row(order_id: str) -> OrderRow:

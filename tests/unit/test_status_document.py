@@ -1,8 +1,8 @@
 """The status document, and the metrics made of it."""
 
+from tillbridge.core.formats import days_left, span
 from tillbridge.core.metrics import Metrics
 from tillbridge.core.problems import OpenProblem
-from tillbridge.core.spans import days_left, span
 from tillbridge.ledger.snapshot import Held, StoreSnapshot
 from tillbridge.operations.status import Measures
 from tillbridge.status.document import BridgeFacts, document

@@ -9,7 +9,7 @@ import pytest
 
 from tests.support.ledger_harness import StoppedClock
 from tillbridge.core.errors import ConfigError
-from tillbridge.core.spans import since_ms, until_ms
+from tillbridge.core.formats import since_ms, until_ms
 from tillbridge.model.instant import to_iso
 from tillbridge.operations import OPERATIONS
 

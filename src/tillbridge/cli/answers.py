@@ -12,7 +12,7 @@ from tillbridge.operations import items
 
 if TYPE_CHECKING:
     from tillbridge.config import LoadedSettings
-    from tillbridge.menu.table_plan import TablesPlanView
+    from tillbridge.menu.tables import TablesPlanView
     from tillbridge.menu.views import ItemsPage, PlanView, PushesPage
     from tillbridge.operations.integration import IntegrationView
     from tillbridge.status.views import ProblemView
@@ -331,7 +331,7 @@ def _effects_of_apply(ask: Callable[[str], Answer], _loaded: "LoadedSettings") -
 
 
 def _effects_of_remove(ask: Callable[[str], Answer], loaded: "LoadedSettings") -> Sequence[str]:
-    from tillbridge.core.spans import span
+    from tillbridge.core.formats import span
 
     count = ask("integration.show")["open_orders"]
     old = span(loaded.settings.receiver.old_secret_s)

@@ -20,9 +20,9 @@ from tillbridge.cli.say import Arguments, Lines
 from tillbridge.cli.status import current_status
 from tillbridge.core.clock import Clock
 from tillbridge.core.errors import BridgeError, ConfigError, LedgerError
+from tillbridge.core.formats import since_ms
 from tillbridge.core.i18n import _
 from tillbridge.core.operation import Answer, Argument
-from tillbridge.core.spans import since_ms
 
 if TYPE_CHECKING:
     from tillbridge.config import LoadedSettings

@@ -115,7 +115,7 @@ def current_status(file: Path, data_dir: Path, configured: Mapping[str, Any]) ->
 
 
 def _store_lines(store: "StoreView") -> Iterator[tuple[str, str]]:
-    from tillbridge.core.spans import waiting
+    from tillbridge.core.formats import waiting
 
     orders, menu, pos, service = store["orders"], store["menu"], store["pos"], store["service"]
     if store["store"]["status"] != "active":
@@ -164,7 +164,7 @@ def _answered(at: str | None) -> str:
     """Return how long ago a link last worked; "" where nobody knows."""
     if at is None:
         return ""
-    from tillbridge.core.spans import time_since
+    from tillbridge.core.formats import time_since
     from tillbridge.model.instant import from_iso
 
     when = time_since(from_iso(at), time.time_ns() // 1_000_000)
@@ -173,7 +173,7 @@ def _answered(at: str | None) -> str:
 
 def _consent(state: str, days: float | None) -> str:
     """Return how long the sign-in at the ordering service lasts."""
-    from tillbridge.core.spans import span
+    from tillbridge.core.formats import span
 
     labels = {
         "none": _("not connected yet"),

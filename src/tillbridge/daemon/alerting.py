@@ -12,8 +12,8 @@ from tillbridge.alerts.channels import Channel, Heartbeat, HeartbeatProbe, chann
 from tillbridge.alerts.dispatcher import About, AlertDispatcher
 from tillbridge.config import AlertSettings
 from tillbridge.config.secrets import VaultOfSettings
+from tillbridge.core.formats import waiting
 from tillbridge.core.log import learn_secret
-from tillbridge.core.spans import waiting
 from tillbridge.core.worker import Step
 from tillbridge.ledger.snapshot import take_snapshot
 from tillbridge.operations.bridge import Bridge, vault_of

@@ -23,12 +23,11 @@ from tillbridge.adapter.folders import trouble_of, try_writing
 from tillbridge.config import BridgeSettings, is_loopback
 from tillbridge.core.clock import Clock
 from tillbridge.core.context import BridgeContext
-from tillbridge.core.daemon_threads import in_thread
 from tillbridge.core.errors import LedgerError
+from tillbridge.core.formats import days_left
 from tillbridge.core.log import get_logger
 from tillbridge.core.problems import Found, Scope
-from tillbridge.core.spans import days_left
-from tillbridge.core.worker import Supervisor
+from tillbridge.core.worker import Supervisor, in_thread
 from tillbridge.diagnostics.checks.ledger import low_disk
 from tillbridge.diagnostics.checks.public import Judgement, judged
 from tillbridge.diagnostics.checks.service import Asked, ask

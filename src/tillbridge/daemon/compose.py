@@ -20,15 +20,14 @@ from tillbridge.config.toml import read_file
 from tillbridge.core.actor import Actor, Role
 from tillbridge.core.clock import Clock
 from tillbridge.core.context import BridgeContext
-from tillbridge.core.daemon_threads import UnwaitedThreads, in_thread
 from tillbridge.core.errors import BridgeError, ConfigError, LedgerError
 from tillbridge.core.log import learn_secret
 from tillbridge.core.metrics import Metrics
 from tillbridge.core.operation import Answer, Dispatcher
 from tillbridge.core.scheduler import Scheduler
-from tillbridge.core.worker import Supervisor
+from tillbridge.core.worker import Supervisor, UnwaitedThreads, in_thread
 from tillbridge.daemon.alerting import probes_of
-from tillbridge.daemon.lease_plan import DEAD_AFTER_MS
+from tillbridge.daemon.leases import DEAD_AFTER_MS
 from tillbridge.daemon.peers import ask_alone
 from tillbridge.daemon.served import ServedStores, keys_of
 from tillbridge.daemon.store_services import StoreServices

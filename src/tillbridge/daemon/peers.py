@@ -12,12 +12,11 @@ from pydantic_core import to_jsonable_python
 
 from tillbridge.core import errors, operation
 from tillbridge.core.actor import Actor, Role
-from tillbridge.core.daemon_threads import in_thread
 from tillbridge.core.errors import BridgeError, LedgerError, ServedElsewhere
 from tillbridge.core.i18n import _, to_plain
 from tillbridge.core.log import get_logger
 from tillbridge.core.operation import Answer, Dispatcher
-from tillbridge.core.worker import Supervisor, Worker
+from tillbridge.core.worker import Supervisor, Worker, in_thread
 from tillbridge.daemon.leases import Leases
 from tillbridge.daemon.served import ServedStores
 from tillbridge.ledger import leases as rows

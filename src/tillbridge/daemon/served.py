@@ -12,10 +12,9 @@ from typing import Any
 
 from tillbridge.communities import CommunityContext
 from tillbridge.communities.flow import CommunityFlow
-from tillbridge.core.daemon_threads import in_thread
 from tillbridge.core.errors import ConfigError
 from tillbridge.core.log import get_logger
-from tillbridge.core.worker import Supervisor, Worker, innermost
+from tillbridge.core.worker import Supervisor, Worker, in_thread, innermost
 from tillbridge.daemon.store_services import StoreServices
 from tillbridge.ledger.community import key_of
 from tillbridge.operations.bridge import Bridge

@@ -27,8 +27,7 @@ from tillbridge.stores.consent import VaultTokenStore
 from tillbridge.stores.integration import Integrator, settle_s
 from tillbridge.stores.integration_reconciler import IntegrationReconciler
 from tillbridge.stores.link import LinkMonitor
-from tillbridge.stores.pos_pause import PosPause
-from tillbridge.stores.reconciler import StoreStatusReconciler
+from tillbridge.stores.reconciler import PosPause, StoreStatusReconciler
 from tillbridge.stores.settings import SettingsFlow
 from tillbridge.stores.taxes import TaxMonitor
 
@@ -322,7 +321,7 @@ class Effects:
 
     def pos_offline(self, detail: str) -> None:  # noqa: ARG002 -- the problem is open already
         """Begin to count towards a pause."""
-        self.pos_pause.pos_is_away()
+        self.pos_pause.pos_changed(online=False)
 
     def pos_closed(self, why: str) -> None:
         """Pause while the till takes no orders."""
@@ -334,7 +333,7 @@ class Effects:
 
     def pos_online(self) -> None:
         """Begin to count towards resuming."""
-        self.pos_pause.pos_is_back()
+        self.pos_pause.pos_changed(online=True)
 
 
 def absent_s(connection: Connection, *, store: str, now_ms: int, started_at: int | None) -> float:

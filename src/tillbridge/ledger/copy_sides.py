@@ -18,8 +18,8 @@ from tillbridge.core.i18n import _
 from tillbridge.ledger.backup import bring_up_to_date
 from tillbridge.ledger.copying import Side
 from tillbridge.ledger.database import LEDGER_FILE, as_the_folder_is
+from tillbridge.ledger.facts import mark_of
 from tillbridge.ledger.models import metadata
-from tillbridge.ledger.moved import mark_of
 from tillbridge.ledger.reading import BRIDGES
 from tillbridge.ledger.recover import find_damage, put_aside
 from tillbridge.ledger.sqlite import writer_engine

@@ -32,9 +32,8 @@ from sqlalchemy.sql.expression import TableClause
 from tillbridge.core.errors import ConfigError, LedgerError
 from tillbridge.core.i18n import _
 from tillbridge.core.log import get_logger
-from tillbridge.ledger.facts import SHARED_FACTS
+from tillbridge.ledger.facts import PLACE, SHARED_FACTS, mark_of, put_mark
 from tillbridge.ledger.models import metadata
-from tillbridge.ledger.moved import PLACE, mark_of, put_mark
 from tillbridge.ledger.vault import Vault
 
 log = get_logger()

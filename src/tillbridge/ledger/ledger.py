@@ -28,8 +28,8 @@ from tillbridge.core.log import get_logger
 from tillbridge.ledger import facts
 from tillbridge.ledger.backend import Backend, SQLite
 from tillbridge.ledger.database import LEDGER_FILE, VAULT_FILE, LedgerLock, close_to_others
+from tillbridge.ledger.facts import refuse_marked
 from tillbridge.ledger.models import Delivery
-from tillbridge.ledger.moved import refuse_marked
 from tillbridge.ledger.reading import BRIDGES, need_driver
 from tillbridge.ledger.vault import Vault
 

@@ -12,9 +12,8 @@ from typing import Any
 import psycopg
 
 from tillbridge.core.clock import Clock
-from tillbridge.core.daemon_threads import in_thread
 from tillbridge.core.log import get_logger
-from tillbridge.core.worker import Supervisor, Worker
+from tillbridge.core.worker import Supervisor, Worker, in_thread
 from tillbridge.ledger.leases import CHANNEL
 from tillbridge.ledger.server import connect
 

@@ -42,8 +42,8 @@ from tillbridge.ledger.database import (
     as_the_folder_is,
     write_durably,
 )
+from tillbridge.ledger.facts import put_mark
 from tillbridge.ledger.models import metadata
-from tillbridge.ledger.moved import put_mark
 from tillbridge.ledger.sqlite import (
     driver_error,
     driver_of,

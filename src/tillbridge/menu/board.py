@@ -8,9 +8,8 @@ from sqlalchemy import Connection
 from tillbridge.ledger.menu import item_count, items_by_id
 from tillbridge.ledger.menu_codec import AcceptedItem
 from tillbridge.ledger.models import StoreOverride
-from tillbridge.ledger.overrides import get_overrides
 from tillbridge.ledger.search import board_categories, board_items, count_sizes, find_items
-from tillbridge.menu.views import OffSale, items_off_sale
+from tillbridge.menu.views import OffSale, items_off_sale, overrides_in_force
 from tillbridge.model.instant import to_iso
 
 MOST_AT_ONCE = 120
@@ -96,11 +95,7 @@ def board_view(
     now: int,
 ) -> BoardView:
     """Return the tiles that fit `text`, else those of a category, else all if there are few."""
-    overrides = {
-        key: each
-        for key, each in get_overrides(connection, store, StoreOverride).items()
-        if each.until is None or each.until > now
-    }
+    overrides = overrides_in_force(connection, store, now)
     categories, count = board_categories(connection, store), item_count(connection, store)
     known = {each.external_id: each for each in categories}
     off = items_off_sale(connection, store, now)

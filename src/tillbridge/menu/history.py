@@ -7,9 +7,8 @@ are made when somebody reads them.
 from collections.abc import Mapping, Sequence
 from typing import Any, TypedDict
 
-from tillbridge.core.formats import money, number
+from tillbridge.core.formats import money, number, short_span
 from tillbridge.core.i18n import N_, _, joined, ngettext
-from tillbridge.core.spans import short_span
 from tillbridge.menu.describe import FIELD_LABELS
 from tillbridge.menu.plan import Step
 from tillbridge.model.catalogue import Item

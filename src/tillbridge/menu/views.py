@@ -391,13 +391,15 @@ class OffSale(TypedDict):
     reached_ms: int | None
 
 
+def overrides_in_force(connection: Connection, store: str, now: int) -> dict[str, StoreOverride]:
+    """Return what staff, or a refused order, have taken off sale, by external id."""
+    found = get_overrides(connection, store, StoreOverride)
+    return {key: each for key, each in found.items() if each.until is None or each.until > now}
+
+
 def items_off_sale(connection: Connection, store: str, now: int) -> list[OffSale]:
     """Return what is off sale, the latest first."""
-    overrides = {
-        key: each
-        for key, each in get_overrides(connection, store, StoreOverride).items()
-        if each.until is None or each.until > now
-    }
+    overrides = overrides_in_force(connection, store, now)
     owners = variant_owners(connection, store, overrides)
     named = items_by_id(connection, store, {*overrides, *owners.values()})
     off_sale = [

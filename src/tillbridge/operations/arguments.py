@@ -66,7 +66,7 @@ async def until_of_community(bridge: "Bridge", arguments: Mapping[str, Any], typ
 
 
 def _until(bridge: "Bridge", typed: str, zone: "ZoneInfo | None") -> int:
-    from tillbridge.core.spans import until_ms
+    from tillbridge.core.formats import until_ms
 
     try:
         return until_ms(typed, now_ms=bridge.clock.now_ms(), zone=zone)
@@ -78,7 +78,7 @@ def _until(bridge: "Bridge", typed: str, zone: "ZoneInfo | None") -> int:
 
 async def moment_of_store(bridge: "Bridge", arguments: Mapping[str, Any], typed: str) -> int:
     """Return the past instant that was typed, in the store's time. Raises ConfigError."""
-    from tillbridge.core.spans import since_ms
+    from tillbridge.core.formats import since_ms
 
     zone = _zone(arguments["store"].settings.timezone)
     try:

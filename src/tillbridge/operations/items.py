@@ -4,10 +4,9 @@ from typing import TYPE_CHECKING, Annotated, TypedDict
 
 from tillbridge.core.actor import Role, current_actor
 from tillbridge.core.errors import BridgeError, ConfigError
-from tillbridge.core.formats import clock_time, number
+from tillbridge.core.formats import clock_time, number, short_span
 from tillbridge.core.i18n import _
 from tillbridge.core.operation import Answer, Argument, operation
-from tillbridge.core.spans import short_span
 from tillbridge.operations.arguments import ItemId, Store, Until, next_opening
 
 if TYPE_CHECKING:

@@ -58,8 +58,8 @@ async def search_orders(
     the reader's time zone; "" for all. `sound`: whether new orders ring.
     """
     from tillbridge.ledger.orders import OrderFilter
-    from tillbridge.orders.bill import raw_types
-    from tillbridge.orders.lists import orders_page
+    from tillbridge.orders.sentences import raw_types
+    from tillbridge.orders.views import orders_page
 
     now, zone = bridge.clock.now_ms(), reader().zone
     asked = day_of_orders(day)
@@ -110,7 +110,7 @@ async def show(bridge: "Bridge", order: OrderId) -> Answer:
 @operation("orders.seen", role=Role.STAFF)
 async def seen(bridge: "Bridge") -> Answer:
     """Acknowledge the new orders: they stop ringing."""
-    from tillbridge.orders.lists import SEEN
+    from tillbridge.orders.views import SEEN
 
     now = bridge.clock.now_ms()
     await bridge.ledger.put_fact("", SEEN, {"at": now}, at=now)

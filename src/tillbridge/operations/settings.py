@@ -19,10 +19,9 @@ if TYPE_CHECKING:
 
     from tillbridge.config.writing import Changes
     from tillbridge.operations.bridge import Bridge
-    from tillbridge.setup.form_values import FormField
     from tillbridge.setup.proposal import SetupContext
     from tillbridge.setup.sections import SettingsSection
-    from tillbridge.setup.settings_file import Saved
+    from tillbridge.setup.settings_file import FormField, Saved
 
 _Section = Annotated[str, Argument(audit="target")]
 _StoreName = Annotated[str, Argument(audit="store")]
@@ -454,7 +453,7 @@ def groups_of(
     section: "SettingsSection", store: str, document: Mapping[str, Any]
 ) -> list[dict[str, Any]]:
     """Return the fields of a section as a form shows them, by their headings."""
-    from tillbridge.setup.form_values import field_of
+    from tillbridge.setup.settings_file import field_of
 
     return [
         {
@@ -467,7 +466,7 @@ def groups_of(
 
 def _field(field: "FormField", document: Mapping[str, Any]) -> dict[str, Any]:
     from tillbridge.config.toml import value_at
-    from tillbridge.setup.form_values import default_of, shown
+    from tillbridge.setup.settings_file import default_of, shown
 
     setting, value = field.setting, value_at(document, field.path)
     text = shown(field, value)

@@ -13,8 +13,7 @@ from tillbridge.operations.arguments import ConnectedStore, Store
 if TYPE_CHECKING:
     from tillbridge.daemon.store_services import StoreServices
     from tillbridge.ledger.models import AcceptedTable
-    from tillbridge.menu.table_plan import TablePlan, TablesPlanView
-    from tillbridge.menu.tables import TableSync
+    from tillbridge.menu.tables import TablePlan, TablesPlanView, TableSync
     from tillbridge.operations.bridge import Bridge
 
 

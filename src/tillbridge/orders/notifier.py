@@ -33,7 +33,7 @@ from tillbridge.orders.events import (
 from tillbridge.orders.reasons import customer_text
 from tillbridge.orders.repository import OrderRepository
 from tillbridge.orders.state import FINAL, FORWARD, LEADS_TO, LEAVES, RANK, Change, call_for
-from tillbridge.orders.write_queue import backoff_s
+from tillbridge.orders.ticket_writer import backoff_s
 from tillbridge.service.answers import NOT_INTEGRATED
 
 log = get_logger()

@@ -1,12 +1,129 @@
 """What happened to an order, in sentences; and the service's reason codes in words. Pure."""
 
-from collections.abc import Mapping
-from typing import Any
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any, Literal, TypedDict
 
 from tillbridge.core.actor import by_whom
 from tillbridge.core.i18n import N_, _, joined, ngettext
-from tillbridge.model.order import ReasonCode
-from tillbridge.orders.bill import Bill
+from tillbridge.ledger.models import LogEntry, OrderRow, TicketState
+from tillbridge.model.lenient import objects, text, whole
+from tillbridge.model.order import Order, OrderState, ReasonCode
+
+# -- What an order costs, how it leaves the restaurant and what is in it, as people read it. Pure.
+#
+# Specification: Resources, "Order as delivered to the POS". Every field may be missing or odd: then
+# it is None or "", and is not shown. Amounts are integers in minor units of the order's currency.
+
+
+# The specification shows "delivery" only; the others are what services commonly send.
+KINDS = ("delivery", "pickup", "dine_in")
+_TYPES = {
+    "delivery": "delivery",
+    "pickup": "pickup",
+    "pick_up": "pickup",
+    "takeaway": "pickup",
+    "take_away": "pickup",
+    "takeout": "pickup",
+    "collection": "pickup",
+    "dine_in": "dine_in",
+    "dinein": "dine_in",
+    "eat_in": "dine_in",
+    "table": "dine_in",
+}
+_TABLE_IN_NOTE = re.compile(r"table\s+([^.,;\n]{1,40})(?:[.,;\n]|$)", re.IGNORECASE)
+_LONGEST_TABLE = 40
+_NAMED = 3  # dishes that a list names
+
+
+class TaxLine(TypedDict):
+    """A line of `tax_breakdown`; `rate` is text in percent, "" where it is not given."""
+
+    name: str
+    rate: str
+    amount: int | None
+
+
+class Bill(TypedDict):
+    """What an order costs; None if the service did not say. `includes_tax`: prices do."""
+
+    subtotal: int | None
+    tax: int | None
+    taxes: list[TaxLine]
+    delivery_fee: int | None
+    discount: int | None
+    tip: int | None
+    total: int | None
+    includes_tax: bool
+
+
+def bill_of(payload: Mapping[str, Any]) -> Bill:
+    """Return the amounts of an order."""
+    return {
+        "subtotal": whole(payload.get("subtotal")),
+        "tax": whole(payload.get("tax")),
+        "taxes": [_tax_line(each) for each in objects(payload.get("tax_breakdown"))],
+        "delivery_fee": whole(payload.get("delivery_fee")),
+        "discount": whole(payload.get("discount")),
+        "tip": whole(payload.get("tip")),
+        "total": whole(payload.get("total_amount")),
+        "includes_tax": payload.get("prices_include_tax") is True,
+    }
+
+
+def _tax_line(line: Mapping[str, Any]) -> TaxLine:
+    rate = line.get("rate")
+    is_number = isinstance(rate, int | float) and not isinstance(rate, bool)
+    shown = f"{rate:g}" if is_number else text(rate, "")
+    return {"name": text(line.get("name"), ""), "rate": shown, "amount": whole(line.get("amount"))}
+
+
+def kind_of(order_type: str) -> str:
+    """Return how an order leaves the restaurant: "delivery", "pickup", "dine_in", "" if unknown."""
+    return _TYPES.get(order_type.strip().lower().replace("-", "_").replace(" ", "_"), "")
+
+
+def table_of(order: Order) -> str:
+    """Return the table an order was placed at, as guests read it; "" where there is none.
+
+    The specification shows no field for it (docs/assumptions.md): `table_name`, `table` and the
+    beginning of the guest's note ("Table 5. ...") are looked at.
+    """
+    if kind_of(order.order_type) not in {"dine_in", ""}:
+        return ""
+    given = order.payload.get("table")
+    names = [order.payload.get("table_name")]
+    names += (
+        [given.get("name"), given.get("external_id")] if isinstance(given, Mapping) else [given]
+    )
+    for name in names:
+        if found := text(name, "").strip():
+            return found[:_LONGEST_TABLE]
+    note = _TABLE_IN_NOTE.match(order.special_instructions.strip())
+    return note[1].strip() if note and kind_of(order.order_type) == "dine_in" else ""
+
+
+def raw_types(kind: str) -> frozenset[str]:
+    """Return the `order_type`s of this kind, in lower case with underscores."""
+    return frozenset(raw for raw, each in _TYPES.items() if each == kind)
+
+
+class Dish(TypedDict):
+    """A line of an order in short; `quantity` is "?" where it is not clear."""
+
+    name: str
+    quantity: str
+
+
+def dishes_of(order: Order) -> tuple[list[Dish], int]:
+    """Return the first lines of an order, and how many there are more."""
+    found: list[Dish] = [
+        {"name": line.product_name, "quantity": line.quantity_text}
+        for line in order.lines
+        if line.product_name
+    ]
+    return found[:_NAMED], max(0, len(found) - _NAMED)
+
 
 _LONGEST_NUMBER = 24
 
@@ -238,7 +355,7 @@ def _why_rejected(detail: Mapping[str, Any]) -> str:
 
 def _odd(detail: Mapping[str, Any]) -> str:
     parts = []
-    for name, text in (
+    for name, template in (
         ("unknown_items", _("not on the menu: {what}")),
         ("prices", _("prices differ from the menu: {what}")),
         ("currency", _("not the store's currency: {what}")),
@@ -246,5 +363,129 @@ def _odd(detail: Mapping[str, Any]) -> str:
     ):
         if found := detail.get(name):
             listed = ", ".join(map(str, found)) if isinstance(found, list) else str(found)
-            parts.append(text.format(what=listed))
+            parts.append(template.format(what=listed))
     return joined("; ", parts)
+
+
+# -- An order's steps from its arrival to its end, and whether the service knows of each. Pure.
+#
+# Instants are ms since the epoch. A step that has not happened yet has no instant and is left out,
+# except for the next one that the bridge waits for.
+
+
+Reported = Literal["", "yes", "pending", "refused"]
+
+
+class Step(TypedDict):
+    """A step: when it happened, how long (ms) after the arrival and after the step before it.
+
+    `key` is "placed", "received", "saved", "in_till", "accepted", "preparing", "ready",
+    "completed" or "cancelled". `reported` is "" for a step that is not reported to the service;
+    `reported_ms` is how long after the step it was reported. `at` None: not yet.
+    """
+
+    key: str
+    at: int | None
+    after_ms: int | None
+    took_ms: int | None
+    reported: Reported
+    reported_ms: int | None
+
+
+# The steps that are reported to the service, with the log's events of the till and of the report.
+_REPORTED = (
+    ("accepted", OrderState.ACCEPTED, ("ticket.accepted",)),
+    ("preparing", OrderState.PREPARING, ("ticket.preparing",)),
+    ("ready", OrderState.READY, ("ticket.ready",)),
+    ("cancelled", OrderState.CANCELLED, ("order.to_cancel",)),
+)
+_CALLS = {"accepted": "accept", "cancelled": "cancel"}  # as `OrderRow.refused` names them
+_ORDER = {state: place for place, state in enumerate(OrderState)}
+
+
+def timeline(row: OrderRow, entries: Sequence[LogEntry]) -> list[Step]:
+    """Return the steps of an order, in the order in which they happened."""
+    first: dict[str, int] = {}
+    for each in entries:
+        first.setdefault(each.event, each.at)
+    written = _written_at(row, first)
+    found: list[tuple[str, int | None, Reported, int | None]] = []
+    if row.placed_at is not None and row.placed_at <= row.received_at:
+        found.append(("placed", row.placed_at, "", None))
+    found.append(("received", row.received_at, "", None))
+    if "order.received" in first:
+        found.append(("saved", first["order.received"], "", None))
+    if written is not None:
+        found.append(("in_till", written, "", None))
+    for key, state, events in _REPORTED:
+        at = min((first[each] for each in events if each in first), default=None)
+        reported_at = first.get(f"order.{key}")
+        if at is None and key == "accepted" and reported_at is not None:
+            at = written if written is not None and written <= reported_at else reported_at
+        at = reported_at if at is None else at
+        if at is not None:
+            reported_ms = None if reported_at is None else max(0, reported_at - at)
+            found.append((key, at, _reported(row, key, state, reported_at), reported_ms))
+    if (over := first.get("order.completed")) is not None:
+        found.append(("completed", over, "", None))
+    found.sort(key=lambda each: (each[1] or 0, _place(each[0])))
+    if waits_for := _waits_for(row, {each[0] for each in found}):
+        found.append((waits_for, None, "", None))
+    return _steps(found, row.received_at)
+
+
+def _written_at(row: OrderRow, first: Mapping[str, int]) -> int | None:
+    if row.written_at is not None:
+        return row.written_at
+    return first.get("order.written")
+
+
+def _reported(row: OrderRow, key: str, state: OrderState, reported_at: int | None) -> Reported:
+    if reported_at is not None:
+        return "yes"
+    if _CALLS.get(key, key) in row.refused:
+        return "refused"
+    # A later report implies it: such a step is not reported.
+    if row.service_state is state or _ORDER[row.service_state] > _ORDER[state]:
+        return "yes"
+    return "pending" if row.closed_at is None else ""
+
+
+def _waits_for(row: OrderRow, known: set[str]) -> str:
+    """Return the next step that the bridge waits for; "" where it waits for none."""
+    if row.closed_at is not None:
+        return ""
+    if row.desired_state is OrderState.CANCELLED:
+        return "" if "cancelled" in known else "cancelled"
+    if row.ticket in {TicketState.WAITING, TicketState.WRITING} and "in_till" not in known:
+        return "in_till"
+    return "" if "accepted" in known else "accepted"
+
+
+_PLACES = (
+    "placed received saved in_till accepted preparing ready completed cancelled".split()
+)  # fmt: skip
+
+
+def _place(key: str) -> int:
+    return _PLACES.index(key)
+
+
+def _steps(
+    found: Sequence[tuple[str, int | None, Reported, int | None]], received_at: int
+) -> list[Step]:
+    steps: list[Step] = []
+    before: int | None = None
+    for key, at, reported, reported_ms in found:
+        steps.append(
+            {
+                "key": key,
+                "at": at,
+                "after_ms": None if at is None else at - received_at,
+                "took_ms": None if at is None or before is None else max(0, at - before),
+                "reported": reported,
+                "reported_ms": reported_ms,
+            }
+        )
+        before = at if at is not None else before
+    return steps

@@ -12,11 +12,11 @@ from pydantic import ValidationError
 from tillbridge.adapter import AdapterContext, ReadsCatalogue, WritesTickets
 from tillbridge.adapter.conformance.suite import NO_LEVEL
 from tillbridge.adapter.registration import closing
-from tillbridge.core.daemon_threads import in_thread
 from tillbridge.core.errors import ConfigError
 from tillbridge.core.files import is_own
 from tillbridge.core.i18n import _, joined, ngettext
 from tillbridge.core.log import learn_secret
+from tillbridge.core.worker import in_thread
 from tillbridge.ledger.database import write_durably
 from tillbridge.model.money import to_major
 from tillbridge.pos.folder.options import FolderOptions
@@ -84,10 +84,7 @@ def sample_till(base_dir: Path) -> dict[str, Any]:
                 menu = files("tillbridge").joinpath("demo", "store", name)
                 (export / name).write_bytes(menu.read_bytes())
     except OSError as failure:
-        raise ConfigError(
-            _("{path} cannot be written: {why}.").format(path=export, why=failure.strerror),
-            fix=_("Give the bridge's user permission to write there."),
-        ) from failure
+        raise _not_writable(export, failure) from failure
     return {
         "adapter": _USUAL,
         "menu": SAMPLE_MENU,
@@ -168,11 +165,15 @@ def _in_a_file(secret: str, path: Path) -> dict[str, str]:
         path.parent.mkdir(mode=0o700, exist_ok=True)
         write_durably(path, secret.encode())
     except OSError as failure:
-        raise ConfigError(
-            _("{path} cannot be written: {why}.").format(path=path, why=failure.strerror),
-            fix=_("Give the bridge's user permission to write there."),
-        ) from failure
+        raise _not_writable(path, failure) from failure
     return {"file": str(path)}
+
+
+def _not_writable(path: Path, failure: OSError) -> ConfigError:
+    return ConfigError(
+        _("{path} cannot be written: {why}.").format(path=path, why=failure.strerror),
+        fix=_("Give the bridge's user permission to write there."),
+    )
 
 
 async def tried(answers: Mapping[str, Any], draft: Draft, base_dir: Path) -> dict[str, Any]:

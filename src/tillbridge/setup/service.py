@@ -17,11 +17,11 @@ from tillbridge.config import AssumptionSettings, Secret, SecretSource, is_loopb
 from tillbridge.config.secrets import resolve_secret
 from tillbridge.config.values import HttpUrl, currency_fix
 from tillbridge.core.clock import Clock
-from tillbridge.core.daemon_threads import in_thread
 from tillbridge.core.errors import BridgeError, ConfigError, Refused
 from tillbridge.core.files import is_own
 from tillbridge.core.i18n import _
 from tillbridge.core.log import learn_secret
+from tillbridge.core.worker import in_thread
 from tillbridge.diagnostics.check import Level
 from tillbridge.diagnostics.checks.service import answer_verdict
 from tillbridge.diagnostics.network import exchange

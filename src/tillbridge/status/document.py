@@ -6,10 +6,9 @@ from datetime import UTC, datetime
 from typing import Any
 
 from tillbridge import compatibility
-from tillbridge.core.formats import clock_time
+from tillbridge.core.formats import clock_time, waiting
 from tillbridge.core.i18n import _, joined, ngettext
 from tillbridge.core.problems import PROBLEMS, OpenProblem, Severity
-from tillbridge.core.spans import waiting
 from tillbridge.ledger.figures import StoreFigures, sales_of
 from tillbridge.ledger.snapshot import (
     ACKNOWLEDGED,

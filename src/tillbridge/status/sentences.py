@@ -3,9 +3,8 @@
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from tillbridge.core.formats import money
+from tillbridge.core.formats import money, short_span
 from tillbridge.core.i18n import N_, _, joined, ngettext
-from tillbridge.core.spans import short_span
 from tillbridge.ledger.figures import TodayView
 from tillbridge.model.instant import from_iso
 

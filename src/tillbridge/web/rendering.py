@@ -16,9 +16,18 @@ from zlib import crc32
 from aiohttp import web
 from jinja2 import Environment, PackageLoader, StrictUndefined, Template
 
-from tillbridge.core.formats import language_name, money, number, percent, price, size, weekday
+from tillbridge.core.formats import (
+    language_name,
+    money,
+    number,
+    percent,
+    price,
+    short_span,
+    size,
+    span,
+    weekday,
+)
 from tillbridge.core.i18n import Text, _, languages, ngettext, reader
-from tillbridge.core.spans import short_span, span
 from tillbridge.status.sentences import opening_of
 from tillbridge.status.views import Level, StatusDocument
 from tillbridge.stores.consent import CallbackAnswer

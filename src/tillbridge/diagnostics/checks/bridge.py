@@ -19,11 +19,11 @@ from pydantic import SecretStr
 
 import tillbridge
 from tillbridge.config import host_and_port
-from tillbridge.core.daemon_threads import in_thread
 from tillbridge.core.errors import BridgeError, LedgerError
 from tillbridge.core.i18n import _
 from tillbridge.core.network import port_taken
 from tillbridge.core.problems import Found
+from tillbridge.core.worker import in_thread
 from tillbridge.diagnostics.check import (
     Finding,
     Subject,

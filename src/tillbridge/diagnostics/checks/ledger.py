@@ -10,10 +10,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from tillbridge import ledger_schemas
-from tillbridge.core.daemon_threads import in_thread
 from tillbridge.core.errors import ConfigError
 from tillbridge.core.i18n import _
 from tillbridge.core.problems import Found
+from tillbridge.core.worker import in_thread
 from tillbridge.diagnostics.check import (
     Finding,
     Subject,

@@ -13,9 +13,9 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal
 from urllib.parse import quote
 
-from tillbridge.core.daemon_threads import in_thread
 from tillbridge.core.errors import LedgerError
 from tillbridge.core.i18n import _
+from tillbridge.core.worker import in_thread
 from tillbridge.diagnostics.check import Finding, Level, Role, Subject, failed, ok, skipped, warning
 from tillbridge.diagnostics.network import (
     Exchange,

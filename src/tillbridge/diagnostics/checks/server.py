@@ -3,9 +3,9 @@
 from typing import TYPE_CHECKING
 
 from tillbridge import ledger_schemas
-from tillbridge.core.daemon_threads import in_thread
 from tillbridge.core.errors import BridgeError
 from tillbridge.core.i18n import _
+from tillbridge.core.worker import in_thread
 from tillbridge.diagnostics.check import Finding, Subject, coded, failed, ok, skipped, warning
 
 if TYPE_CHECKING:

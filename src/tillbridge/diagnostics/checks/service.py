@@ -5,10 +5,10 @@ import json
 from dataclasses import dataclass
 from email.utils import parsedate_to_datetime
 
-from tillbridge.core.daemon_threads import in_thread
 from tillbridge.core.i18n import _
 from tillbridge.core.network import system_trust
 from tillbridge.core.problems import Found
+from tillbridge.core.worker import in_thread
 from tillbridge.diagnostics.check import Finding, Level, Subject, failed, of_problem, ok, skipped
 from tillbridge.diagnostics.network import Exchange, Resolve, Trust, no_trust, resolve
 from tillbridge.diagnostics.network import exchange as fetch

@@ -4,9 +4,9 @@ from dataclasses import replace
 
 from tillbridge.adapter import ExportUnreadable, Health, PosFailure
 from tillbridge.core.errors import ConfigError, ConsentLost, ServiceError
+from tillbridge.core.formats import days_left
 from tillbridge.core.i18n import _, ngettext
 from tillbridge.core.problems import Found
-from tillbridge.core.spans import days_left
 from tillbridge.diagnostics.check import (
     Finding,
     Level,

@@ -6,8 +6,8 @@ import ssl
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from tillbridge.core.daemon_threads import in_thread
 from tillbridge.core.i18n import _
+from tillbridge.core.worker import in_thread
 from tillbridge.diagnostics.check import Finding, Role, Subject, failed, ok, skipped, warning
 from tillbridge.diagnostics.network import (
     Trust,

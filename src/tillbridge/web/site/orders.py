@@ -16,20 +16,19 @@ from tillbridge.ledger.orders import STATES
 from tillbridge.model.instant import ONE_DAY, from_iso
 from tillbridge.model.money import to_major
 from tillbridge.model.order import ReasonCode
-from tillbridge.orders.bill import KINDS
-from tillbridge.orders.lists import ListedOrder, OrdersPage
 from tillbridge.orders.sentences import (
+    KINDS,
     ORDER_STATES,
     REASONS,
     TICKETS,
+    Step,
     bill_lines,
     failure_text,
     is_ticket_number,
     kind_text,
     reason_text,
 )
-from tillbridge.orders.timeline import Step
-from tillbridge.orders.views import OrderDetails, OrderedLine, OrderView
+from tillbridge.orders.views import ListedOrder, OrderDetails, OrderedLine, OrdersPage, OrderView
 from tillbridge.status.sentences import CAUSES
 from tillbridge.web.rendering import Cell, csv_file
 from tillbridge.web.site.book import (

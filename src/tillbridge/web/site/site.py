@@ -13,11 +13,10 @@ from multidict import MultiDictProxy
 
 from tillbridge.core.actor import Role, acting_as
 from tillbridge.core.errors import BridgeError, ConfigError
-from tillbridge.core.formats import clock_time, local_second
+from tillbridge.core.formats import clock_time, local_second, span, time_since
 from tillbridge.core.i18n import _, in_zone, languages
 from tillbridge.core.log import get_logger
 from tillbridge.core.operation import Dispatcher
-from tillbridge.core.spans import span, time_since
 from tillbridge.model.instant import from_iso
 from tillbridge.web.authenticator import (
     COOKIE,
