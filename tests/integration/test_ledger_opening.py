@@ -146,3 +146,18 @@ async def test_opening_does_not_import_alembic(tmp_path: Path) -> None:
         "sys.exit('alembic' in sys.modules)"
     )
     subprocess.run([sys.executable, "-c", script, tmp_path], check=True)
+
+
+def test_a_ledger_in_a_file_needs_no_driver_of_a_server(tmp_path: Path) -> None:
+    """Neither its memory nor its time: most restaurants have no server."""
+    code = (
+        "import asyncio, sys; from pathlib import Path; import tillbridge.daemon.run\n"
+        "from tillbridge.core.clock import Clock; from tillbridge.ledger.ledger import Ledger\n"
+        "async def main(): await (await Ledger.open(Path(sys.argv[1]), clock=Clock())).close()\n"
+        "asyncio.run(main())\n"
+        "print({'psycopg', 'tillbridge.ledger.postgresql'} & set(sys.modules))"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code, tmp_path], capture_output=True, text=True, check=True
+    )
+    assert done.stdout == "set()\n"
