@@ -2,7 +2,7 @@ import errno
 import json
 import os
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TypeVar
 
@@ -146,6 +146,37 @@ def test_an_order_reaches_the_till_once_wherever_the_bridge_is_killed(tmp_path: 
             till(folder).write_ticket(order(), "ord_1")
         steps.take()
         assert steps.taken == ["ord_1.json"], f"step {end_at}"
+
+
+class TakenOver(Steps):
+    """At one point the bridge is frozen, and goes on when another one has done its work."""
+
+    def point(self) -> None:
+        self.take()
+        self.count += 1
+        if self.count == self.end_at:
+            other = till(self.folder)
+            if other.find_ticket("ord_1") is None:
+                other.write_ticket(order(), "ord_1")
+            self.take()
+
+
+@pytest.mark.parametrize("killed_at", [None, 4, 6, 8, 10])
+def test_an_order_reaches_the_till_once_wherever_a_bridge_is_frozen(
+    tmp_path: Path, killed_at: int | None
+) -> None:
+    (tmp_path / "counted").mkdir()
+    for frozen_at in range(1, steps_of_a_write(tmp_path / "counted") + 1):
+        folder = tmp_path / f"frozen-{frozen_at}"
+        folder.mkdir()
+        before, steps = Steps(folder, killed_at), TakenOver(folder, frozen_at)
+        if killed_at is not None:
+            with before.watching(), pytest.raises(Killed):
+                till(folder).write_ticket(order(), "ord_1")
+        with steps.watching(), suppress(TicketOutcomeUnknown):
+            till(folder).write_ticket(order(), "ord_1")
+        steps.take()
+        assert before.taken + steps.taken == ["ord_1.json"], f"step {frozen_at}"
 
 
 def test_an_order_is_written_once_though_killed_again_and_again(tmp_path: Path) -> None:

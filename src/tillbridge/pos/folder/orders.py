@@ -5,7 +5,7 @@ A file that is gone may have been taken, or never have been there: the folder al
 a journal in a hidden folder beside it (`.tillbridge`, on the same file system) is written in this
 order, each step durable before the next:
 
-1. `<name>.ready`  the content: written to `<name>.part`, synced, renamed
+1. `<name>.ready`  the content: written to a `.part` file, synced, renamed
 2. `<name>.sent`   an empty mark: from now on it is decided that the file goes out
 3. `<name>.ready` is renamed to where the till sees it
 
@@ -17,6 +17,9 @@ Whenever the program dies, the files show afterwards what happened:
 | yes     | yes      | was never put out: the rename is still to be done         |
 | yes     | no       | was put out, whether the till has taken it since or not   |
 
+Two bridges may share the folder, and one that was frozen in the middle may go on when another has
+put the file out: only one can make the mark, and who finds it made puts out nothing of its own.
+
 Only renames within one file system and new empty files are used, which network shares know too.
 """
 
@@ -25,6 +28,7 @@ import hashlib
 import json
 import os
 import re
+import secrets
 import sys
 import time
 from collections.abc import Mapping
@@ -117,18 +121,17 @@ class Outbox:
         """
         if self.holds(stem):
             return
-        ready = self.journal / f"{stem}.ready"
+        ready, sent = self.journal / f"{stem}.ready", self.journal / f"{stem}.sent"
         try:
             is_new = not self.journal.is_dir()
             make_own_folder(self.journal)
             if is_new:
                 _give_to_owner_of(self.folder, self.journal)
             self._pruning.when_due()
-            write_new(self.journal / f"{stem}.part", content)
-            (self.journal / f"{stem}.part").replace(ready)
-            sync_folder(self.journal)
-            write_new(self.journal / f"{stem}.sent", b"")
-            sync_folder(self.journal)
+            part = self.journal / f"{stem}.{secrets.token_hex(4)}.part"
+            if not _exists(sent):
+                write_new(part, content)
+                self._decide(part, ready, sent)
         except OSError as failure:
             raise failed(PosOffline, self.folder, failure) from failure
         try:
@@ -142,6 +145,25 @@ class Outbox:
             sync_folder(self.journal)
         except OSError as failure:
             raise failed(TicketOutcomeUnknown, self.folder, failure) from failure
+
+    def _decide(self, part: Path, ready: Path, sent: Path) -> None:
+        """Make the content ready, and the mark. Raises TicketOutcomeUnknown if it was made."""
+        try:
+            if not _exists(sent):
+                part.replace(ready)
+                sync_folder(self.journal)
+                file = os.open(sent, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666)
+                try:
+                    os.fsync(file)
+                finally:
+                    os.close(file)
+                sync_folder(self.journal)
+                return
+        except FileExistsError:
+            pass
+        with contextlib.suppress(OSError):
+            part.unlink()
+        raise TicketOutcomeUnknown("Another bridge has written this order meanwhile.")
 
     def _is_out(self, ready: Path) -> bool:
         try:
