@@ -194,7 +194,11 @@ class _Daemon:
                 await self._receiver.start()
                 opened.push_async_callback(self._receiver.stop, 1.0)
                 opened.push_async_callback(self.served.close)
-                await self.served.start(await self._first_stores(opened))
+                keys = await self._first_stores(opened)
+                if self._leases is None:
+                    await self.served.start(keys)
+                else:  # leases are not renewed before all tasks run: nothing may take its time here
+                    self.served.serve(keys)
             opened.push_async_callback(self._setup.close)
             url = await self._open_page(opened, address)
             await self.note_running(stopped=False)
@@ -433,7 +437,7 @@ class _Daemon:
             self._manager.ready(self._status_line)
 
     async def _count_down_consents(self) -> None:
-        for found in self._bridge.stores.values():
+        for found in tuple(self._bridge.stores.values()):
             await checks.count_down(self._bridge.context, found.name, found.tokens)
 
     async def _connected(self, found: StoreServices) -> None:

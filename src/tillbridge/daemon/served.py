@@ -119,8 +119,7 @@ class ServedStores:
         """Open these and let them run. Raises ConfigError."""
         self._wanted = tuple(keys)
         await self.open(keys)
-        for key in keys:
-            self._run(key)
+        self._run_opened()
         self._worker.wake_in(_LOOK_EVERY_S)
 
     def serve(self, keys: Collection[str]) -> None:
@@ -149,6 +148,14 @@ class ServedStores:
     async def _until_failure(self) -> None:
         await self._failed
 
+    def _run_opened(self) -> None:
+        """Let run what was opened, of which some may not be wanted any more."""
+        for key in self._served.keys() - self._tasks.keys():
+            if key in self._wanted:
+                self._run(key)
+            else:
+                self._end(key)
+
     def _run(self, key: str) -> None:
         served = self._served[key]
         self._tasks[key] = task = asyncio.create_task(_run_all(served.tasks()), name=key)
@@ -170,16 +177,16 @@ class ServedStores:
                 log.info("adapter.can_be_opened", store=name)
                 self._end(name, self._bridge.settings.bridge.drain_s)
         missing = [key for key in self._wanted if key not in {*self._served, *self._ending}]
-        failures = await self._open(missing)
+        try:
+            failures = await self._open(missing)
+        finally:
+            self._run_opened()
         for key in missing:
             supervisor = self._supervisors.setdefault(key, Supervisor(key, self._bridge.problems))
             if (failure := failures.get(key)) is not None:
                 supervisor.failed("open", failure)
-            elif key not in self._wanted:
-                self._end(key)  # meanwhile
-            else:
+            elif key in self._served:
                 supervisor.works("open")
-                self._run(key)
         return _LOOK_EVERY_S
 
     def _end(self, key: str, drain_s: float = 0.0) -> None:

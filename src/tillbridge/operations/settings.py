@@ -434,7 +434,8 @@ async def _newer_version(bridge: "Bridge") -> str:
 
 
 async def _titles(bridge: "Bridge") -> dict[str, str]:
-    return {name: await store.title() or name for name, store in bridge.stores.items()}
+    stores = tuple(bridge.stores.items())  # which may change meanwhile
+    return {name: await store.title() or name for name, store in stores}
 
 
 def _changed(bridge: "Bridge") -> dict[str, Any]:
