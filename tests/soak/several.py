@@ -164,7 +164,8 @@ class SeveralSoak(Soak):
     async def end(self, each: Hosted) -> None:
         """Kill it, whatever befalls it."""
         await self.spare(each)
-        await each.process.kill()
+        if each.process.process is not None:
+            await each.process.kill()
 
     async def spare(self, each: Hosted) -> None:
         """End what befalls it."""

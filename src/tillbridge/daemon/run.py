@@ -195,10 +195,8 @@ class _Daemon:
                 opened.push_async_callback(self._receiver.stop, 1.0)
                 opened.push_async_callback(self.served.close)
                 keys = await self._first_stores(opened)
-                if self._leases is None:
+                async with self._renewing():
                     await self.served.start(keys)
-                else:  # leases are not renewed before all tasks run: nothing may take its time here
-                    self.served.serve(keys)
             opened.push_async_callback(self._setup.close)
             url = await self._open_page(opened, address)
             await self.note_running(stopped=False)
@@ -227,6 +225,21 @@ class _Daemon:
                 on_hangup(self._reloading.wake)
             async with self._connecting_new_store():
                 yield
+
+    @asynccontextmanager
+    async def _renewing(self) -> AsyncIterator[None]:
+        """Renew the leases within this, before the tasks run that do it later."""
+        if self._leases is None:
+            yield
+            return
+        worker = self._leases.worker
+        renewing = asyncio.create_task(worker.run(), name="leases.start")
+        try:
+            yield
+        finally:
+            renewing.cancel()
+            await asyncio.wait({renewing})
+            worker.wake()
 
     async def _first_stores(self, opened: AsyncExitStack) -> Sequence[str]:
         """Return what to serve: all, or what the other bridges on this ledger leave to this one."""
