@@ -6,10 +6,13 @@ copies has taken, the server by a lock that every bridge shares.
 
 import contextlib
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
 from sqlalchemy import Connection
+from sqlalchemy.exc import DBAPIError
+from sqlalchemy.sql.expression import TableClause
 
 from tillbridge import ledger_schemas
 from tillbridge.core.errors import ConfigError, LedgerError, LedgerLocked
@@ -158,10 +161,30 @@ def _alone(url: str, data_dir: Path, key: str | None, name: str) -> Iterator[Sid
                 "BEGIN",
                 lambda: Vault(data_dir, key=key, database=engine),
                 own=f"{BRIDGES}{name}" if name else "",
+                insert=_insert_rows,
                 as_stored=_as_stored,
             )
     finally:
         engine.dispose()
+
+
+def _insert_rows(
+    connection: Connection, into: TableClause, rows: Sequence[tuple[Any, ...]]
+) -> None:
+    """Insert rows in one statement, for which the fence of the table is asked once."""
+    import psycopg  # noqa: PLC0415 -- needs the driver
+    from psycopg import sql  # noqa: PLC0415 -- (as above)
+
+    from tillbridge.ledger.postgresql import driver_of  # noqa: PLC0415 -- (as above)
+
+    names = sql.SQL(", ").join(sql.Identifier(each.name) for each in into.columns)
+    statement = sql.SQL("COPY {} ({}) FROM STDIN").format(sql.Identifier(into.name), names)
+    try:
+        with driver_of(connection).cursor() as cursor, cursor.copy(statement) as copying:
+            for row in rows:
+                copying.write_row(row)
+    except psycopg.Error as failure:
+        raise DBAPIError("COPY", None, failure) from failure
 
 
 def _as_stored(value: str) -> str:

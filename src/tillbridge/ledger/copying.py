@@ -7,7 +7,7 @@ are counted and summed up to a digest, and only then the copy counts, and the ot
 
 import contextlib
 import secrets
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
@@ -50,14 +50,20 @@ Report = Callable[[str, int, int], None]
 _Row = tuple[Any, ...]
 
 
+def insert_rows(connection: Connection, into: TableClause, rows: Sequence[_Row]) -> None:
+    """Insert rows, whose values are those of all columns. Raises DBAPIError."""
+    names = [each.name for each in into.columns]
+    connection.execute(insert(into), [dict(zip(names, row, strict=True)) for row in rows])
+
+
 @dataclass(frozen=True, slots=True)
 class Side:
     """A ledger that nobody else uses. `place` names it for people.
 
     `begin` is SQL that begins a transaction on `connection`, which begins none by itself. `vault`
     opens its secrets, and makes them if there are none. `own` is the store of the bridge's own rows
-    (`facts.own_key`). `as_stored` returns a text as this database can store it. `finish` makes a
-    copy usable after its last transaction.
+    (`facts.own_key`). `insert` is the quickest way to insert rows. `as_stored` returns a text as
+    this database can store it. `finish` makes a copy usable after its last transaction.
     """
 
     place: str
@@ -65,6 +71,7 @@ class Side:
     begin: str
     vault: Callable[[], Vault]
     own: str = ""
+    insert: Callable[[Connection, TableClause, Sequence[_Row]], None] = insert_rows
     as_stored: Callable[[str], str] = str
     finish: Callable[[], None] = lambda: None
 
@@ -234,30 +241,27 @@ def _copy(
 ) -> None:
     """Copy what is left of a table."""
     reached = mark["tables"].get(of.name, {"after": None, "rows": 0})
-    plain, names = _plain(of), [each.name for each in of.columns]
-    done = reached["rows"]
+    plain, done = _plain(of), reached["rows"]
     for rows, last in _portions(source, of, target, reached["after"]):
         done += len(rows)
         mark["tables"][of.name] = {"after": last, "rows": done}
-        values = [dict(zip(names, row, strict=True)) for row in rows]
         try:
             with _transaction(target):
-                if values:
-                    target.connection.execute(insert(plain), values)
+                if rows:
+                    target.insert(target.connection, plain, rows)
                 put_mark(target.connection, mark, at=at)
         except DBAPIError as failure:
-            raise _unstored(target, of, values, failure) from None
+            raise _unstored(target, of, rows, failure) from None
         report_rows(done)
 
 
-def _unstored(
-    target: Side, of: Table, values: list[dict[str, Any]], failure: DBAPIError
-) -> LedgerError:
+def _unstored(target: Side, of: Table, rows: Sequence[_Row], failure: DBAPIError) -> LedgerError:
     """Return which row could not be stored, and why."""
     place = "?"
-    for each in values:
-        if (found := _refusal(target, of, each)) is not None:
-            place = ", ".join(str(each[key.name]) for key in of.primary_key.columns)
+    for row in rows:
+        if (found := _refusal(target, of, row)) is not None:
+            places = (list(of.columns).index(key) for key in of.primary_key.columns)
+            place = ", ".join(str(row[each]) for each in places)
             failure = found
             break
     return LedgerError(
@@ -268,12 +272,12 @@ def _unstored(
     )
 
 
-def _refusal(target: Side, of: Table, row: Mapping[str, Any]) -> DBAPIError | None:
+def _refusal(target: Side, of: Table, row: _Row) -> DBAPIError | None:
     """Return why a row cannot be stored; nothing is."""
     sql = target.connection.exec_driver_sql
     try:
         sql(target.begin)
-        target.connection.execute(insert(_plain(of)), row)
+        insert_rows(target.connection, _plain(of), [row])
     except DBAPIError as failure:
         return failure
     finally:
