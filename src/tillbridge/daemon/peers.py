@@ -104,8 +104,12 @@ class Peers:
         await asyncio.gather(*self._performing.values(), return_exceptions=True)
 
     def _renewed(self, cluster: Cluster) -> None:
+        asked = {each.id for each in cluster.requests}
+        for request_id in [each for each in self._performing if each not in asked]:
+            if self._performing[request_id].done():
+                del self._performing[request_id]  # it is answered
         for each in cluster.requests:
-            if each.id not in self._performing:
+            if each.id not in self._performing:  # one whose answer was lost is not done twice
                 task = asyncio.create_task(self._perform(each), name=f"request {each.name}")
                 self._performing[each.id] = task
         self._looking.wake()
@@ -127,11 +131,8 @@ class Peers:
             result = {"failure": plain_failure(defect)}
         try:
             await self._bridge.ledger.write(rows.answer, request.id, **result)
-        except LedgerError:
-            log.warning("request.not_answered", name=request.name)
-        finally:
-            # Its row is answered by now: it is not read again.
-            del self._performing[request.id]
+        except Exception:
+            log.exception("request.not_answered", name=request.name)
 
     async def _look(self) -> None:
         """Take the answers that have come, and read what other bridges have changed."""
