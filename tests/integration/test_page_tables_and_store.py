@@ -65,6 +65,7 @@ async def test_a_store_is_paused_and_reopened_at_a_touch_from_the_orders() -> No
     async with page_harness() as harness:
         facts = harness.control.facts.stores["main"].facts
         facts |= {"service_store_id": "st_main", "integration": {"status": "active"}}
+        facts["consent"] = {"expires_at": from_iso("2027-02-01T08:00Z")}
         page = await harness.get("/orders")
         assert "Taking orders" in page.text
         assert ">15 minutes</button>" in page.text
@@ -87,6 +88,7 @@ async def test_busy_mode_is_asked_for_and_shown_and_ended() -> None:
     async with page_harness() as harness:
         facts = harness.control.facts.stores["main"].facts
         facts |= {"service_store_id": "st_main", "integration": {"status": "active"}}
+        facts["consent"] = {"expires_at": from_iso("2027-02-01T08:00Z")}
         question = await harness.get("/stores/main/busy")
         assert "Orders every 15 minutes" in question.text
         await harness.post("/stores/main/busy", {"orders": "8", "until": "1h"})

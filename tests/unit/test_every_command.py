@@ -113,6 +113,7 @@ def test_what_is_out_of_reach_ends_with_3_and_a_wrong_configuration_with_2() -> 
     assert {name for name, code in ends.items() if code is Exit.USAGE} == {"ConfigError"}
     assert {name for name, code in ends.items() if code is Exit.UNREACHABLE} == {
         "Unreachable",
+        "LedgerUnreachable",
         "ServiceDown",
         "OutcomeUnknown",
         "RateLimited",
