@@ -7,9 +7,10 @@ import pytest
 
 from tests.support.bridge_process import until
 from tillbridge.config import load
-from tillbridge.core.errors import BridgeError, ConfigError
+from tillbridge.core.errors import BridgeError, ConfigError, LedgerError
 from tillbridge.daemon.compose import compose
-from tillbridge.daemon.served import ServedStores, keys_of
+from tillbridge.daemon.served import Served, ServedStores, keys_of
+from tillbridge.daemon.store_services import StoreServices
 from tillbridge.operations.bridge import Bridge, Mode
 
 _STORE = """
@@ -79,6 +80,45 @@ async def test_a_store_that_is_ended_leaves_nothing_behind_and_can_begin_again(
     await served.close()
     assert counted() == before
     assert not bridge.stores
+
+
+async def test_a_store_that_is_not_wanted_any_more_while_others_open_is_ended(
+    bridge: Bridge,
+) -> None:
+    served = ServedStores(bridge)
+
+    def lapse(opened: Served) -> None:
+        if opened is bridge.stores.get("main"):
+            served.serve(["bar"])  # as a lease that was lost meanwhile
+
+    served.on_open = lapse
+    await served.start(["main", "bar"])
+    await served.ended()
+    assert {*bridge.stores, *served._tasks} == {"bar"}
+    await served.close()
+
+
+async def test_what_was_opened_runs_though_another_one_could_not_be(
+    bridge: Bridge, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    served, connected = ServedStores(bridge), StoreServices.connected
+
+    async def fail_at_bar(store: StoreServices) -> None:
+        if store.name == "bar":
+            raise LedgerError("gone")
+        await connected(store)
+
+    monkeypatch.setattr(StoreServices, "connected", fail_at_bar)
+    served.serve(["main", "bar"])
+    with pytest.raises(LedgerError):
+        await served._settle()
+    assert [*served._tasks] == ["main"]
+
+    monkeypatch.setattr(StoreServices, "connected", connected)
+    await served.ended()
+    await served._settle()
+    assert {*served._tasks} == {"main", "bar"}
+    await served.close()
 
 
 async def test_a_store_that_does_not_run_is_not_unknown(bridge: Bridge) -> None:
