@@ -160,6 +160,20 @@ def one_ticket(sim: "Simulation", order: str) -> None:
         sim.violated("2 one ticket", f"{order} has {records}")
 
 
+WRITTEN_WITHIN_S = 20.0
+_DELAY_TICKETS = {"crash", "restart", "version", "settings", "disk"}
+
+
+def written_soon(sim: "Simulation", order: str) -> None:
+    """A till that is there again is tried again: faults of others delay no ticket."""
+    acked = [at for event, at in sim.acked_at.items() if sim.acked[event] == order]
+    if not acked or len(sim.till.of(order)) > 1 or _DELAY_TICKETS & sim.disturbed:
+        return
+    late_s = sim.loop.now - max(min(acked), sim.till_works_at)
+    if late_s > WRITTEN_WITHIN_S:
+        sim.violated("2 one ticket", f"{order} was written {late_s:.0f} s late")
+
+
 def accepted_is_in_till(sim: "Simulation", order: str) -> None:
     if not sim.plan.settings["auto_accept"] and not sim.till.of(order):
         sim.violated("2 one ticket", f"{order} was accepted, and the till never had it")

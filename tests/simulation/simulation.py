@@ -132,7 +132,8 @@ class Simulation:
         self.violations: list[Violation] = []
         self.acked: dict[str, str] = {}  # event id: order
         self.unhandled: dict[str, float] = {}  # when they were acknowledged, until they are handled
-        self.disk_works_at = 0.0
+        self.acked_at: dict[str, float] = {}
+        self.disk_works_at = self.till_works_at = 0.0
         self.times_of: defaultdict[str, deque[float]] = defaultdict(deque)  # of each call
         self.logged_open: set[tuple[str, str, str]] = set()  # problems, by this process
         self.approved = False  # whatever is held
@@ -194,6 +195,7 @@ class Simulation:
         self.note(f"till.{what}", **detail)
         if what == "ticket":
             invariants.one_ticket(self, detail["order"])
+            invariants.written_soon(self, detail["order"])
             if self.plan.settings["accept"] == "when_written":
                 self.later(self.noise.uniform(1.0, 8.0), self._kitchen, detail["record"])
             else:
@@ -317,6 +319,7 @@ accept = "{chosen["accept"]}"
                 invariants.acknowledged_is_on_disk(self, sending)
                 self.acked[sending.event_id] = sending.order
                 self.unhandled.setdefault(sending.event_id, self.loop.now)
+                self.acked_at.setdefault(sending.event_id, self.loop.now)
             elif status not in {0, 503}:
                 self.violated("1 acknowledged", f"{sending.event_id} was refused with {status}")
             if rng.random() < weather.webhook_twice:
@@ -368,6 +371,9 @@ accept = "{chosen["accept"]}"
 
     def _fault(self, kind: str, **detail: Any) -> None:
         self.disturbed.add(kind)
+        if kind == "till":  # what else it does wrong ends at a moment that nobody knows
+            lasts_s = detail["seconds"] if detail["what"] in {"off", "slow"} else float("inf")
+            self.till_works_at = max(self.till_works_at, self.loop.now + lasts_s)
         self.note(f"fault.{kind}", **detail)
 
     def do_crash(self, after: int, down: float, power: bool, on: str = "") -> None:
