@@ -109,7 +109,8 @@ class Soak:
             store = self.trade.choice(self.stores)
             if self.trade.random() < 0.3:
                 item = self.trade.choice(list(store.prices))
-                await asyncio.to_thread(store.reprice, item, self.trade.randint(450, 850))
+                # However late the bridge reads it, no price differs by half: that would be held.
+                await asyncio.to_thread(store.reprice, item, self.trade.randint(560, 780))
                 self.counts["prices changed"] += 1
             for each in self.stores:
                 if not isinstance(each, DatabaseStore):
