@@ -1,8 +1,8 @@
 """A ledger copied from the data folder to a database server, or back, with nobody using either.
 
 Row by row in the order of the primary keys, a portion a transaction, with how far it is in the
-mark of the copy (`moved.py`): a copy that was cut off goes on where it was. Then the rows of both
-are counted and summed up to a digest, and only then the copy counts, and the other does not.
+mark of the copy (`facts.mark_of`): a copy that was cut off goes on where it was. Then the rows of
+both are counted and summed up to a digest, and only then the copy counts, and the other does not.
 """
 
 import contextlib
