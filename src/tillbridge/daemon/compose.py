@@ -27,13 +27,10 @@ from tillbridge.core.operation import Answer, Dispatcher
 from tillbridge.core.scheduler import Scheduler
 from tillbridge.core.worker import Supervisor, UnwaitedThreads, in_thread
 from tillbridge.daemon.alerting import probes_of
-from tillbridge.daemon.leases import DEAD_AFTER_MS
-from tillbridge.daemon.peers import ask_alone
 from tillbridge.daemon.served import ServedStores, keys_of
 from tillbridge.daemon.store_services import StoreServices
 from tillbridge.diagnostics.check import StoreSubject, Subject
 from tillbridge.diagnostics.checks import examination
-from tillbridge.ledger import leases
 from tillbridge.ledger.audit import AuditTrail
 from tillbridge.ledger.backend import stored_secrets
 from tillbridge.ledger.ledger import Ledger
@@ -120,6 +117,11 @@ async def compose_exclusive(
         served = ServedStores(bridge)
         keys: Sequence[str] = keys_of(bridge) if only is None else [only]
         if bridge.ledger.is_shared:
+            # Whoever is alone on a ledger needs none of it.
+            from tillbridge.daemon.leases import DEAD_AFTER_MS  # noqa: PLC0415 -- (as above)
+            from tillbridge.daemon.peers import ask_alone  # noqa: PLC0415 -- (as above)
+            from tillbridge.ledger import leases  # noqa: PLC0415 -- (as above)
+
             await bridge.ledger.write(leases.bury, DEAD_AFTER_MS)
             bridge.ask = partial(ask_alone, bridge.ledger)
             bridge.cluster = cluster = await bridge.ledger.read(leases.read_cluster)

@@ -20,7 +20,7 @@ from collections.abc import (
 )
 from contextlib import AsyncExitStack, asynccontextmanager
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from sqlalchemy import Connection
 
@@ -38,8 +38,6 @@ from tillbridge.core.started import command_to
 from tillbridge.core.worker import Step, Supervisor, Worker, innermost
 from tillbridge.daemon import alerting, checks
 from tillbridge.daemon.compose import compose, dispatcher_of, subject_of
-from tillbridge.daemon.leases import Leases
-from tillbridge.daemon.peers import Peers
 from tillbridge.daemon.reload import Reloader, RestartController
 from tillbridge.daemon.served import Served, ServedStores, keys_of
 from tillbridge.daemon.store_services import StoreServices
@@ -70,6 +68,10 @@ from tillbridge.web.listener import (
     reached_at,
     redirect_listener,
 )
+
+if TYPE_CHECKING:
+    from tillbridge.daemon.leases import Leases
+    from tillbridge.daemon.peers import Peers
 
 log = get_logger()
 
@@ -246,7 +248,9 @@ class _Daemon:
         bridge = self._bridge
         if (url := bridge.ledger.url) is None:
             return keys_of(bridge)
-        # Nobody else needs the driver of a database server.
+        # Whoever is alone on a ledger needs none of it.
+        from tillbridge.daemon.leases import Leases  # noqa: PLC0415 -- (as above)
+        from tillbridge.daemon.peers import Peers  # noqa: PLC0415 -- (as above)
         from tillbridge.ledger.notifications import Notifications  # noqa: PLC0415 -- (as above)
 
         self._leases = leases = Leases(bridge, self.served)
