@@ -215,12 +215,11 @@ class SeveralSoak(Soak):
     async def befall(
         self, fault: Callable[[Hosted, bool], Coroutine[Any, Any, None]], name: str
     ) -> None:
-        """Let something befall a bridge for a while; one of them is always spared."""
-        whole = [each for each in self.hosted if each.plague is None and each.is_running]
-        lost = self.chance.random() < 0.5
-        each = self.chance.choice(self.hosted)
-        if each not in whole or len(whole) < len(self.hosted) - 1:
-            return
+        """Let something befall a bridge for a while, once there are two that are whole."""
+        while len(whole := [each for each in self.hosted if each.plague is None]) < 2:
+            await asyncio.sleep(0.1)
+        await self.watch()
+        lost, each = self.chance.random() < 0.5, self.chance.choice(whole)
         self.counts[name] += 1
         each.plague = asyncio.create_task(fault(each, lost))
         each.plague.add_done_callback(lambda _done: setattr(each, "plague", None))
