@@ -186,6 +186,9 @@ class PostgreSQL:
         """Insert the new deliveries in one statement; return, in the same order, which were new."""
         if not deliveries:
             return []
+        if len(deliveries) == 1:  # without arrays and rows, this takes a third of the time
+            values = [getattr(deliveries[0], name) for name in NEW_DELIVERY]
+            return [driver_of(connection).execute(_RECORD_ONE, values).rowcount == 1]
         columns = [[getattr(each, name) for each in deliveries] for name in NEW_DELIVERY]
         rows = driver_of(connection).execute(_RECORD, columns).fetchall()
         if len(rows) == len(deliveries):
@@ -266,6 +269,10 @@ def _checked_out(driver: psycopg.Connection[Any], _record: object, _proxy: objec
         raise DisconnectionError  # the pool connects again
 
 
+_RECORD_ONE = (
+    f"INSERT INTO inbox ({', '.join(NEW_DELIVERY)})"  # noqa: S608 -- our own names
+    " VALUES (%s, %s, %s, %s, %s, %b) ON CONFLICT DO NOTHING"
+)
 _RECORD = (
     f"INSERT INTO inbox ({', '.join(NEW_DELIVERY)})"  # noqa: S608 -- our own names
     " SELECT * FROM unnest(%b::text[], %b::text[], %b::text[], %b::text[], %b::bigint[],"
