@@ -7,6 +7,7 @@ after eight seconds at the earliest.
 """
 
 import asyncio
+import sys
 import time
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
@@ -145,9 +146,8 @@ def now_s() -> float:
 
     Otherwise a machine that slept would believe that its leases are fresh.
     """
-    if hasattr(time, "CLOCK_BOOTTIME"):
-        return time.clock_gettime(time.CLOCK_BOOTTIME)
-    return time.monotonic()
+    boot = sys.platform == "linux" and time.clock_gettime(time.CLOCK_BOOTTIME)
+    return boot or time.monotonic()
 
 
 class Leases:
