@@ -12,6 +12,7 @@ from collections.abc import AsyncIterator, Callable, Iterator
 from pathlib import Path
 from urllib.parse import urlsplit
 
+import psycopg
 import pytest
 from sqlalchemy import Connection, select, text
 from sqlmodel import col
@@ -102,6 +103,27 @@ async def test_a_session_that_ends_in_a_transaction_takes_all_of_it_with_it(tmp_
         assert await ledger.read(stored) == {"before"}
         assert await ledger.get_fact("main", "half") is None
         assert await ledger.get_fact("main", "beside") is None
+
+
+async def test_a_bridge_that_was_frozen_in_a_transaction_connects_again(tmp_path: Path) -> None:
+    def frozen(connection: Connection) -> None:
+        run(connection, "SET LOCAL idle_in_transaction_session_timeout = '50ms'")
+        with psycopg.connect(plain) as other:  # the server has ended the session by then
+            mine = connection.execute(text("SELECT pg_backend_pid()")).scalar_one()
+            alive = "SELECT count(*) FROM pg_stat_activity WHERE pid = %s"
+            while other.execute(alive, (mine,)).fetchone() != (0,):
+                other.rollback()
+        connection.execute(text("SELECT 1"))
+
+    url = new_database()
+    plain = url.replace("+psycopg", "")
+    async with opened(tmp_path, url) as ledger:
+        with pytest.raises(LedgerError):
+            await ledger.read(frozen)
+        with pytest.raises(LedgerUnwritable):
+            await ledger.write(frozen)
+        await works_again(ledger)
+        assert await ledger.write(delivery("evt"))
 
 
 async def test_who_writes_is_declared_again_after_a_lost_session(tmp_path: Path) -> None:

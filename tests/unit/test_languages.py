@@ -91,6 +91,12 @@ def test_what_is_stored_is_no_translation_and_is_read_in_every_language() -> Non
         assert str(pickle.loads(pickle.dumps(text))) == "Bestellung 7 wartet. Es ist spät."
 
 
+def test_a_failure_in_a_text_is_stored_in_its_own_words() -> None:
+    text = _("Order {order} waits.").format(order=TimeoutError("expired"))
+    stored = json.loads(json.dumps(to_plain({"detail": text})), object_hook=from_plain)
+    assert stored == {"detail": "Order expired waits."}
+
+
 def test_a_stored_text_that_this_version_does_not_know_is_read_in_english() -> None:
     stored = {"$text": "of another version", "of": [1], "english": "It is 1."}
     assert from_plain(stored) == "It is 1."

@@ -299,6 +299,8 @@ def to_plain(value: Any) -> Any:  # noqa: ANN401 -- whatever JSON holds
             return {name: to_plain(each) for name, each in value.items()}
         case list() | tuple():
             return [to_plain(each) for each in value]
+        case BaseException():  # a detail of a text
+            return str(value)
         case _:
             return value
 

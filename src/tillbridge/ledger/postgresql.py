@@ -40,6 +40,7 @@ _REFUSED_S = 1.0
 # Classes of states that concern the server, its disk or the connection, never a single statement.
 _STORAGE_CLASSES = frozenset({"08", "53", "57", "58", "XX"})
 _LOCK_NOT_AVAILABLE = "55P03"
+_SESSION_ENDED = "25P03"  # this process was frozen in a transaction
 # It became a standby, or the role has lost its rights.
 _READ_ONLY_STATES = frozenset({"25006", "42501"})
 
@@ -203,7 +204,7 @@ class PostgreSQL:
         state = error.sqlstate
         if state is None:  # from the driver, which lost the connection or got none
             return isinstance(error, psycopg.OperationalError | psycopg.InterfaceError)
-        if state in _READ_ONLY_STATES or state == _LOCK_NOT_AVAILABLE:
+        if state in _READ_ONLY_STATES or state in {_LOCK_NOT_AVAILABLE, _SESSION_ENDED}:
             return True
         return state[:2] in _STORAGE_CLASSES
 
