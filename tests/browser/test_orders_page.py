@@ -77,7 +77,7 @@ async def test_a_long_list_has_pages(browser: Browser, harness: PageHarness) -> 
     await expect(page.locator("#orders")).to_contain_text("page 2 of 3, 120 in all")
     await expect(page.locator("#orders tbody tr").first).to_contain_text("N-50")
     await expect(page.get_by_label("Search")).to_have_value("n-")
-    await page.get_by_role("link", name="Back").click()
+    await page.get_by_role("link", name="Previous").click()
     await expect(page.locator("#orders tbody tr").first).to_contain_text("N-0")
     await page.close()
 
