@@ -265,8 +265,8 @@ class TillAdapter:
         if till.torn == "half":
             half = list(whole.items.values())[: len(whole.items) // 2]
             return replace(whole, items={each.external_id: each for each in half})
-        if till.torn == "six":  # one more than the guard lets pass
-            most = list(whole.items.values())[:-6]
+        if till.torn == "six":  # known ones: one more than the guard lets pass
+            most = list(whole.items.values())[6:]
             return replace(whole, items={each.external_id: each for each in most})
         if till.torn == "names":
             garbled = [replace(each, name=f"D?{each.name[2:]}") for each in whole.items.values()]
