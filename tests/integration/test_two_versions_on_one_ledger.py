@@ -72,6 +72,7 @@ async def test_it_does_not_start_on_what_the_next_version_has_made(
     async with opened(tmp_path, url) as ledger:
         await ledger.write(migrate_as_the_next_version)
 
-    with pytest.raises((LedgerError, ConfigError), match="newer tillbridge"):
+    refusal = LedgerError if url is None else ConfigError
+    with pytest.raises(refusal, match="newer tillbridge"):
         async with opened(tmp_path, url):
             pass

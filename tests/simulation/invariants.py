@@ -19,7 +19,6 @@ FOR_PEOPLE = frozenset(
     "order.cancelled order.closed_by_service order.not_withdrawn order.ticket_taken_back"
     " order.price_differs order.unknown_item bridge.stopped order.set_aside".split()
 )
-_DAY_S = 86_400.0
 _RANK = {"created": 0, "accepted": 1, "preparing": 2, "ready": 3, "completed": 4}
 _BY_TILL = {"": "created", "accepted": "accepted", "preparing": "preparing", "ready": "ready"}
 
@@ -424,16 +423,8 @@ def order_is_open(sim: "Simulation", order: Any) -> str:
     if sim.plan.settings["accept"] == "when_written" and said == "created":
         said = "accepted"
     if said != order.state:
-        if sim.clock.jumped_s >= _DAY_S and _is_closed(sim, order.id):
-            # By the bridge's clock nothing had happened for a day, so the order counts as over.
-            return ""
         return f"{order.id} is {order.state} at the service, and {said} in the till"
     return "" if said == "ready" else f"{order.id} is only {said}"
-
-
-def _is_closed(sim: "Simulation", order_id: str) -> bool:
-    closed = "SELECT 1 FROM orders WHERE closed_at IS NOT NULL AND order_id = ?"
-    return bool(sim.machine.rows(closed, order_id))
 
 
 def menu_is_open(sim: "Simulation") -> list[str]:
