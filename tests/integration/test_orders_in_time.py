@@ -237,6 +237,55 @@ async def test_an_order_nobody_heard_of_for_a_day_is_closed(harness: Harness) ->
         assert row.desired_state is OrderState.ACCEPTED
 
 
+@pytest.mark.parametrize(
+    ("news", "known"), [("ready", "ready"), ("rejected", "cancelled"), ("accepted", "")]
+)
+async def test_a_till_is_heard_of_an_order_that_a_jumping_clock_has_closed(
+    harness: Harness, news: str, known: str
+) -> None:
+    async with harness.life() as life:
+        await life.order("ord_1")
+        await life.until_told("ord_1", "accepted")
+        harness.till.tells("ord_1", "accepted")
+        await life.until(lambda: not harness.till.news)
+        harness.clock.wall_s = 25 * 3600
+        await life.flow.tidy()
+        harness.till.tells("ord_1", news)
+        if known:
+            row = await life.until_told("ord_1", known)
+            assert (row.closed_at is None) is (known == "ready")
+        else:
+            await life.until(lambda: not harness.till.news)
+            row = await life.until_closed("ord_1")
+            assert row.desired_state is OrderState.ACCEPTED, "that is no news"
+
+
+async def test_a_till_reopens_no_order_that_was_left_to_a_person(harness: Harness) -> None:
+    async with harness.life() as life:
+        await life.order("ord_1")
+        await life.until_told("ord_1", "accepted")
+        await life.flow.done("ord_1", "settled")
+        harness.till.tells("ord_1", "ready")
+        await life.until(lambda: not harness.till.news)
+        row = await life.row("ord_1")
+        assert row is not None
+        assert row.closed_at is not None
+        assert harness.service.calls == [("ord_1", "accept")]
+
+
+async def test_a_clock_does_not_close_an_order_that_waits_for_the_kitchen(
+    harness: Harness,
+) -> None:
+    harness.order_settings |= {"accept": "when_confirmed", "accept_within_s": 60}
+    async with harness.life() as life:
+        await life.order("ord_1")
+        await life.until(lambda: harness.till.written)
+        harness.clock.wall_s = 25 * 3600
+        await life.flow.tidy()
+        harness.till.tells("ord_1", "accepted")
+        await life.until_told("ord_1", "accepted")
+
+
 async def test_what_the_till_says_of_itself_is_handed_on_once(harness: Harness) -> None:
     harness.till.closed = "Hall has no open session."
     harness.till.advice = (Advice("Tips get lost.", "Switch Tips on."),)

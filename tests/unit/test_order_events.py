@@ -21,6 +21,7 @@ from tillbridge.orders.events import (
     Held,
     Lapsed,
     Printed,
+    Reopened,
     ReportsTooLate,
     Retried,
     Seen,
@@ -486,6 +487,9 @@ OF_PEOPLE = [
     ),
     Case(WRITTEN.replace(service_state=S.COMPLETED, closed_at=1), Lapsed()),
     Case(WRITTEN, Lapsed()),
+    Case(WRITTEN.replace(service_state=S.ACCEPTED, closed_at=1), Reopened(), {"closed_at": None}),
+    Case(WRITTEN.replace(service_state=S.COMPLETED, closed_at=1), Reopened()),
+    Case(WRITTEN.replace(**CANCELLED, service_state=S.CANCELLED, closed_at=1), Reopened()),
 ]
 
 
@@ -584,6 +588,8 @@ def test_what_is_reported_and_has_not_moved_for_a_day_is_over() -> None:
     assert is_stale(later, 51 + DAY_MS)
     assert not is_stale(told.replace(desired_state=S.READY), 41 + DAY_MS), "it is still to be told"
     assert not is_stale(told.replace(ticket=T.WRITING), 41 + DAY_MS)
+    unanswered = told.replace(desired_state=S.CREATED, service_state=S.CREATED)
+    assert not is_stale(unanswered, 41 + DAY_MS), "it has a deadline"
     over = decide(told, Lapsed(), 41 + DAY_MS)
     assert (over.after.closed_at, over.entries) == (41 + DAY_MS, one("order.closed", why="over"))
 

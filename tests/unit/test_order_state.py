@@ -30,6 +30,7 @@ from tillbridge.orders.events import (
     Held,
     Lapsed,
     Printed,
+    Reopened,
     ReportsTooLate,
     Retried,
     Seen,
@@ -92,6 +93,7 @@ EVENTS: st.SearchStrategy[Event] = st.one_of(
     st.just(Retried("anna")),
     st.builds(Seen, st.just(OF_ONE | OF_SEVERAL), st.sampled_from(["", "anna"])),
     st.just(Lapsed()),
+    st.just(Reopened()),
 )
 HISTORIES = st.lists(EVENTS, max_size=14)
 UNSEEN = st.dictionaries(

@@ -192,3 +192,8 @@ class Seen(Event):
 @dataclass(frozen=True, slots=True)
 class Lapsed(Event):
     """A moment to close what is over and was never closed."""
+
+
+@dataclass(frozen=True, slots=True)
+class Reopened(Event):
+    """The POS has news of an order that had lapsed: it goes on, as if it had not."""

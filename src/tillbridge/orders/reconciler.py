@@ -88,7 +88,8 @@ def commit_update(
 ) -> bool | None:
     """Commit what the POS reports, and whether it is new; None if the order is not known."""
     order_id = update.order_id
-    if orders.get_order(connection, store, order_id) is None:
+    row = orders.get_order(connection, store, order_id)
+    if row is None:
         found = Found(UNKNOWN, order_id, {"order": order_id})
         report(connection, Scope(store, frozenset({UNKNOWN}), order_id), [found], now_ms)
         return None
@@ -97,8 +98,17 @@ def commit_update(
     if news:
         why = {"reason": update.reason, "message": update.message} if update.reason else {}
         orders.log_event(connection, store, order_id, name, now_ms, **why)
+        if row.closed_at is not None and _has_lapsed(connection, row):
+            commit(connection, store, order_id, events.Reopened(), now_ms)
     commit(connection, store, order_id, cancelled or events.TicketMoved(update.status), now_ms)
     return news
+
+
+def _has_lapsed(connection: Connection, row: OrderRow) -> bool:
+    """Return whether nobody closed the order, but the clock, which may have jumped."""
+    log_of_order = orders.read_log(connection, row.store, row.order_id)
+    ends = [each for each in log_of_order if each.event in {"order.closed", "order.handled"}]
+    return bool(ends) and ends[-1].detail.get("why") == "over"
 
 
 class UpdateReader:

@@ -24,6 +24,7 @@ from tillbridge.orders.events import (
     Held,
     Lapsed,
     Printed,
+    Reopened,
     ReportsTooLate,
     Retried,
     Seen,
@@ -184,6 +185,8 @@ def _next(row: OrderRow, event: Event, now_ms: int) -> _Next:  # noqa: C901, PLR
             return row.replace(unseen=_without(row.unseen, *gone)), [seen] if gone and by else []
         case Lapsed() if row.closed_at is None and (is_done(row) or is_stale(row, now_ms)):
             return row.replace(closed_at=now_ms), [("order.closed", {"why": "over"})]
+        case Reopened() if row.service_state not in FINAL:
+            return row.replace(closed_at=None), []
     return row, []
 
 
@@ -386,9 +389,14 @@ def is_done(row: OrderRow) -> bool:
 
 
 def is_stale(row: OrderRow, now_ms: int) -> bool:
-    """Return whether everything desired is reported, and nothing has happened for a day."""
+    """Return whether everything desired is reported, and nothing has happened for a day.
+
+    An order that is not accepted yet is never stale: it has a deadline, which no clock moves. Nor
+    can a wall clock be trusted with the others: news of one that has lapsed reopens it.
+    """
     return (
         next_call(row.service_state, row.desired_state) is None
+        and row.service_state is not OrderState.CREATED
         and row.ticket is TicketState.WRITTEN
         and now_ms - max(row.updated_at, row.received_at) > STALE_MS
     )
