@@ -4,6 +4,7 @@ import asyncio
 import contextlib
 import errno
 import json
+import os
 import random
 import signal
 import sqlite3
@@ -214,8 +215,9 @@ class Soak:
         busy = ("taskset", "-c", "0", sys.executable, "-c", "while True: pass")
         crowd = [subprocess.Popen(busy) for _ in range(3)]
         try:
-            pinned = ("taskset", "-a", "-c", "-p", "0", str(process.pid))
-            subprocess.run(pinned, capture_output=True, check=True)
+            for thread in Path(f"/proc/{process.pid}/task").iterdir():
+                with contextlib.suppress(ProcessLookupError):  # it has ended meanwhile
+                    os.sched_setaffinity(int(thread.name), {0})
             await asyncio.sleep(self.chance.uniform(0.5, 1.5))
             self.counts["crowds"] += 1
             await self.kill_at_work()
