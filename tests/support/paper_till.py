@@ -232,7 +232,7 @@ class PaperRig(Rig):
             for order in ticket["orders"]
         ]
 
-    def tell(
+    def report_progress(
         self,
         order_id: str,
         status: TicketStatus,

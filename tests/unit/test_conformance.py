@@ -36,6 +36,14 @@ HONEST = frozenset(
 )
 
 
+def test_a_rig_that_uses_the_former_name_still_reports_progress() -> None:
+    class Former(PaperRig):
+        def tell(self, *_reported: object, **_more: object) -> None:
+            raise NotImplementedError
+
+    assert Former.report_progress is Former.tell
+
+
 def test_an_honest_adapter_passes_every_check() -> None:
     report = run_suite(PaperRig, declared=HONEST)
     assert [(each.check, each.text) for each in report.results if each.outcome != "passed"] == []

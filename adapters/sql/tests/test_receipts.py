@@ -197,7 +197,7 @@ def test_a_ticket_of_floreant_is_open_paid_and_told_of_when_it_is_settled(
 
         telling = pos
         assert telling.read_updates() == []
-        rig.tell(ordered.id, TicketStatus.COMPLETED)
+        rig.report_progress(ordered.id, TicketStatus.COMPLETED)
         (news,) = telling.read_updates()
         assert (news.order_id, news.status) == (ordered.id, TicketStatus.COMPLETED)
         telling.update_handled(news)

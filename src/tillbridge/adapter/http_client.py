@@ -422,7 +422,7 @@ def _unanswered(failure: NoAnswer, *, changes: bool) -> PosFailure:
 def _refusal(name: str, answer: HttpAnswer, body: object, *, changes: bool) -> PosFailure:
     """Return what a status means that is not of the 200s: the table in docs/adapters/writing.md."""
     status = answer.status
-    words = printable(masked(" ".join(_words_in(body))), most=_LONGEST_WORDS)
+    words = printable(masked(" ".join(_messages_in(body))), most=_LONGEST_WORDS)
     said = f"{name} answers with status {status}" + (f": {words}" if words else ".")
     if status in {401, 403, 407}:
         return PosOffline(f"{name} refuses the login (status {status}).", fix=_LOGIN_FIX)
@@ -439,14 +439,14 @@ def _refusal(name: str, answer: HttpAnswer, body: object, *, changes: bool) -> P
     return PosOffline(said, fix=_ADDRESS_FIX if status == 404 else "")
 
 
-def _words_in(body: object) -> Iterator[str]:
+def _messages_in(body: object) -> Iterator[str]:
     """Yield what a body of JSON says for people, by the names that tills use for it."""
     match body:
         case str():
             yield body
         case list():
             for each in body:
-                yield from _words_in(each)
+                yield from _messages_in(each)
         case dict():
             found = next((body[name] for name in _WORDS if body.get(name)), None)
-            yield from _words_in(found)
+            yield from _messages_in(found)

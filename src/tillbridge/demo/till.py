@@ -94,7 +94,7 @@ def rig_till(name: str, folder: Path, *, cooking_s: float) -> DemoTill:
     kitchen: FolderKitchen | RigKitchen = FolderKitchen(home, cooking_s=cooking_s)
     orders = f'adapter = "folder"\n{_FILE_ORDERS}'
     if "tickets" in can:
-        reports = "updates" in can and type(rig).tell is not Rig.tell
+        reports = "updates" in can and type(rig).report_progress is not Rig.report_progress
         kitchen, orders = RigKitchen(rig, cooking_s=cooking_s, reports_progress=reports), ""
     tables = toml_lines({**own, **rig.options()})
     confirmed = _CONFIRMED if kitchen.reports_progress else ""
@@ -349,7 +349,7 @@ class RigKitchen:
         steps = (TicketStatus.ACCEPTED, TicketStatus.PREPARING, TicketStatus.READY)
         for status in steps if self.reports_progress else ():
             await asyncio.sleep(self._cooking_s)
-            await asyncio.to_thread(self._rig.tell, order_id, status)
+            await asyncio.to_thread(self._rig.report_progress, order_id, status)
 
 
 def stored(name: str) -> str:

@@ -83,7 +83,7 @@ class AlohaAdapter:
         return []
 
     def update_folders(self) -> Sequence[Path]:
-        """Return none: Aloha tells no news of orders by files."""
+        """Return none: Aloha does not report the progress of orders by files."""
         return []
 
     def read_catalogue(self) -> Catalogue:

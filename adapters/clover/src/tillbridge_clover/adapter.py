@@ -58,7 +58,7 @@ class CloverAdapter:
         return []
 
     def update_folders(self) -> Sequence[Path]:
-        """Return none: Clover tells no news of orders by files."""
+        """Return none: Clover does not report the progress of orders by files."""
         return []
 
     def read_catalogue(self) -> Catalogue:

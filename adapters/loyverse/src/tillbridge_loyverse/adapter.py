@@ -53,7 +53,7 @@ class LoyverseAdapter:
         return []
 
     def update_folders(self) -> Sequence[Path]:
-        """Return none: Loyverse tells no news of orders by files."""
+        """Return none: Loyverse does not report the progress of orders by files."""
         return []
 
     def read_catalogue(self) -> Catalogue:

@@ -276,7 +276,7 @@ class SqlRig(Rig):
             )
         ]
 
-    def tell(
+    def report_progress(
         self,
         order_id: str,
         status: TicketStatus,

@@ -167,7 +167,7 @@ class UnicentaRig(ProfileRig):
             " WHERE host = 'till-1' AND dateend IS NULL"
         )
 
-    def tell(
+    def report_progress(
         self,
         order_id: str,
         status: TicketStatus,
@@ -176,7 +176,7 @@ class UnicentaRig(ProfileRig):
         external_ids: Sequence[str] = (),
     ) -> None:
         """Tell nothing: a receipt is closed."""
-        raise CannotDo("This till tells no news of orders.")
+        raise CannotDo("This till does not report the progress of orders.")
 
 
 class ChromisRig(UnicentaRig):
@@ -292,7 +292,7 @@ class FloreantRig(ProfileRig):
         """Take the drawer from whoever has it."""
         self.run("UPDATE TERMINAL SET ASSIGNED_USER = NULL")
 
-    def tell(
+    def report_progress(
         self,
         order_id: str,
         status: TicketStatus,

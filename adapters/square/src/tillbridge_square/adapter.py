@@ -64,7 +64,7 @@ class SquareAdapter:
         return []
 
     def update_folders(self) -> Sequence[Path]:
-        """Return none: Square tells no news of orders by files."""
+        """Return none: Square does not report the progress of orders by files."""
         return []
 
     def read_catalogue(self) -> Catalogue:

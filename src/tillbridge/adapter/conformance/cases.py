@@ -244,7 +244,7 @@ def _read(
         try:
             pos = adapter.open(adapter.options.model_validate(options), context)
         except ValueError as failure:
-            return {"options": {"error": _without(in_words(failure), home)}}, {}
+            return {"options": {"error": _without(options_error(failure), home)}}, {}
         on_open(pos)
         found: dict[str, Any] = {}
         with closing(pos):
@@ -387,7 +387,7 @@ def reading_json(found: Reading) -> dict[str, Any]:
             return {"error": f"{type(found).__name__}: {found.message}"}
 
 
-def in_words(failure: ValueError) -> str:
+def options_error(failure: ValueError) -> str:
     """Return what is wrong with options, a sentence for each."""
     if not isinstance(failure, ValidationError):
         return str(failure)

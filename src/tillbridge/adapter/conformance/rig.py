@@ -15,7 +15,7 @@ from typing import Any, ClassVar
 
 from pydantic import ValidationError
 
-from tillbridge.adapter.conformance.cases import in_words
+from tillbridge.adapter.conformance.cases import options_error
 from tillbridge.adapter.protocols import Closes
 from tillbridge.adapter.registration import Adapter, AdapterContext
 from tillbridge.adapter.values import RejectReason, TicketStatus
@@ -122,6 +122,11 @@ class Rig(ABC):
     # Whether other letters cannot be read back from the till: from paper, where they are pictures.
     ascii_only: ClassVar[bool] = False
 
+    def __init_subclass__(cls) -> None:
+        super().__init_subclass__()
+        if "tell" in vars(cls):  # the former name of report_progress
+            cls.report_progress = vars(cls)["tell"]  # type: ignore[method-assign]  # an alias
+
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self._opened: list[Closes] = []
@@ -186,7 +191,7 @@ class Rig(ABC):
         """Return every order in the till, read without the adapter."""
         raise CannotDo("This rig takes no orders.")
 
-    def tell(
+    def report_progress(
         self,
         order_id: str,
         status: TicketStatus,
@@ -195,7 +200,7 @@ class Rig(ABC):
         external_ids: Sequence[str] = (),
     ) -> None:
         """Make the till report the progress of an order."""
-        raise CannotDo("This till tells no news of orders.")
+        raise CannotDo("This till does not report the progress of orders.")
 
     def close_store(self) -> None:
         """Make the till take no orders: closed for the day, no session."""
@@ -256,7 +261,7 @@ class Rig(ABC):
             place = f"{Path(code.co_filename).name}:{code.co_firstlineno} options: "
             raise RigFailed(
                 ("" if self.is_program else place)
-                + f"These are not the adapter's options: {in_words(failure)}.",
+                + f"These are not the adapter's options: {options_error(failure)}.",
                 fix=f"Return in `options` of the rig what {kind.__name__} has, by the same names.",
             ) from None
         pos = self.adapter.open(checked, self.context(currency))

@@ -179,7 +179,7 @@ def returns_updates_until_handled(subject: Subject) -> str:
             writer(pos).write_ticket(order, order.id)
         wanted = [TicketStatus.ACCEPTED, TicketStatus.READY, TicketStatus.PREPARING]
         for status in wanted:
-            rig.tell(order.id, status)
+            rig.report_progress(order.id, status)
         first = [each for each in reporter.read_updates() if each.order_id == order.id]
         if [each.status for each in first] != wanted:
             raise Violation(

@@ -123,7 +123,7 @@ class FolderRig(Rig):
         cancelled = {path.name for path in self._orders.glob("cancelled/*.json")}
         return [self._ticket(path, cancelled) for path in sorted(self._orders.glob("*.json"))]
 
-    def tell(
+    def report_progress(
         self,
         order_id: str,
         status: TicketStatus,

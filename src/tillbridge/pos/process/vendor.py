@@ -333,7 +333,7 @@ class ProcessRig(Rig):
         """Return the tickets in the till."""
         return [each.value() for each in self._ask("tickets").tickets]
 
-    def tell(
+    def report_progress(
         self,
         order_id: str,
         status: TicketStatus,
