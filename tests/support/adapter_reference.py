@@ -80,6 +80,7 @@ _SECTIONS: tuple[tuple[str, str, str, tuple[str, ...]], ...] = (
             "Health",
             "Advice",
             "Change",
+            "written_once",
         ),
     ),
     (
@@ -120,7 +121,8 @@ _SECTIONS: tuple[tuple[str, str, str, tuple[str, ...]], ...] = (
         "tillbridge.adapter.http_client",
         ("HttpClient", "HttpRefused", "HttpAnswer", "NoAnswer", "json_of"),
     ),
-    ("", "", "tillbridge.adapter.json_rows", ("read_rows",)),
+    ("", "", "tillbridge.adapter.json_rows", ("read_rows", "RowReader")),
+    ("", "", "tillbridge.adapter.event_cursor", ("EventCursor",)),
     (
         "What is sold online",
         "",
@@ -143,7 +145,12 @@ _SECTIONS: tuple[tuple[str, str, str, tuple[str, ...]], ...] = (
         ("ExportFacts", "ExportWarning", "FileEncoding", "LeftOut"),
     ),
     ("", "", "tillbridge.adapter.texts", ("one_line", "plain_text", "without_markup")),
-    ("Money and secrets", "", "tillbridge.model.money", ("to_minor", "to_major", "exponent")),
+    (
+        "Money and secrets",
+        "",
+        "tillbridge.model.money",
+        ("to_minor", "to_major", "major", "exponent"),
+    ),
     ("", "", "tillbridge.adapter.prices", ("PriceReader", "BadPrice")),
     (
         "",

@@ -4,7 +4,7 @@ from decimal import Decimal
 from typing import Any
 
 from tillbridge.adapter import BadRow
-from tillbridge.adapter.json_rows import read_rows
+from tillbridge.adapter.json_rows import RowReader, read_rows
 from tillbridge.model.money import to_minor
 
 
@@ -39,3 +39,13 @@ def test_each_row_that_is_wrong_becomes_a_bad_row_with_its_place() -> None:
     assert bad_rows[4].text == "An amount in it is no number."
     assert {each.fix for each in bad_rows} == {"Correct it in the till."}
     assert all("\n" not in each.text for each in bad_rows)
+
+
+def test_the_parts_of_a_menu_share_their_bad_rows() -> None:
+    read = RowReader("Correct it in the till.", id_field="plu")
+    assert read("products", [{"plu": 1, "price": 4}, {"plu": 2}], lambda row: row["price"]) == [4]
+    assert read("extras", [{"plu": 3}], lambda row: row["price"]) == []
+    assert [(each.place, each.external_id, each.fix) for each in read.bad_rows] == [
+        ("products 2", "2", "Correct it in the till."),
+        ("extras 1", "3", "Correct it in the till."),
+    ]

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tillbridge.model.money import exponent, to_major, to_minor
+from tillbridge.model.money import exponent, major, to_major, to_minor
 
 
 @pytest.mark.parametrize(
@@ -57,6 +57,9 @@ def test_what_is_not_one_exact_amount_is_refused(text: str) -> None:
 @given(st.integers(-(10**12), 10**12), st.sampled_from(["USD", "JPY", "KWD", "CLF"]))
 def test_an_amount_survives_the_way_out_and_back(minor: int, currency: str) -> None:
     assert to_minor(to_major(minor, currency), currency) == minor
+    assert major(minor, currency) == Decimal(to_major(minor, currency))
+    assert to_minor(major(minor, currency), currency) == minor
+    assert major(None, currency) is None
 
 
 @given(st.integers(0, 10**9), st.sampled_from(["USD", "KWD"]))

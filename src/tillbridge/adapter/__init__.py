@@ -46,6 +46,7 @@ from tillbridge.adapter.values import (
     TicketMark,
     TicketStatus,
     TicketUpdate,
+    written_once,
 )
 from tillbridge.model.catalogue import (
     AddOn,
@@ -127,4 +128,5 @@ __all__ = [
     "Variant",
     "WritesLate",
     "WritesTickets",
+    "written_once",
 ]

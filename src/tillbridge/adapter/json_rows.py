@@ -13,6 +13,29 @@ _LONGEST_ID = 120
 on_refused: list[Callable[[Exception, str], object]] = []
 
 
+class RowReader:
+    """`read_rows` for the parts of a menu, which share `fix`, `id_field` and their `bad_rows`.
+
+    `read("GET /menu, product", answer["products"], make)` reads one part.
+    """
+
+    def __init__(self, fix: str, *, id_field: str = "id") -> None:
+        self.bad_rows: list[BadRow] = []
+        self._fix = fix
+        self._id_field = id_field
+
+    def __call__(
+        self,
+        place: str,
+        rows: Iterable[Mapping[str, Any]],
+        make: Callable[[Mapping[str, Any]], T],
+    ) -> list[T]:
+        """Return the result of `make` for each row that is right."""
+        return read_rows(
+            rows, make, self.bad_rows, place=place, fix=self._fix, id_field=self._id_field
+        )
+
+
 def read_rows(
     rows: Iterable[Mapping[str, Any]],
     make: Callable[[Mapping[str, Any]], T],

@@ -1,11 +1,12 @@
 """The values that adapters and the bridge exchange beside the menu: readings, tickets, health."""
 
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
 
+from tillbridge.adapter.failures import PosFailure, PosOffline, TicketOutcomeUnknown
 from tillbridge.model.catalogue import Availability, BadRow, Catalogue, Item, Source
 from tillbridge.model.restaurant import Table
 
@@ -61,6 +62,24 @@ class ListedTicket:
     reference: str
     record: str
     live: bool = True
+
+
+def written_once(find: Callable[[], Ticket | None], write: Callable[[], Ticket]) -> Ticket:
+    """Return the ticket that `find` finds, else the one that `write` writes. For `write_ticket`.
+
+    If the till refuses, it may be because it has the ticket, from a write that was cut off: then
+    the result is what `find` finds now. Raises whatever they raise.
+    """
+    if (found := find()) is not None:
+        return found
+    try:
+        return write()
+    except (PosOffline, TicketOutcomeUnknown):
+        raise
+    except PosFailure:
+        if (found := find()) is not None:
+            return found
+        raise
 
 
 class TicketMark(StrEnum):

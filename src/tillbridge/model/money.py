@@ -20,7 +20,7 @@ from decimal import Decimal
 from difflib import get_close_matches
 from functools import cache, lru_cache
 from pathlib import Path
-from typing import Literal
+from typing import Literal, overload
 
 from tillbridge.model.numbers import MAX_EXPONENT, parse_decimal
 
@@ -95,8 +95,19 @@ def to_minor(amount: str | int | Decimal, currency: str, *, decimal: DecimalSign
 
 def to_major(minor: int, currency: str) -> str:
     """Return `minor` as plain decimal text in major units: 450, USD -> `4.50`, JPY -> `450`."""
+    return f"{major(minor, currency):f}"
+
+
+@overload
+def major(minor: int, currency: str) -> Decimal: ...
+@overload
+def major(minor: int | None, currency: str) -> Decimal | None: ...
+def major(minor: int | None, currency: str) -> Decimal | None:
+    """Return `minor` as an exact number in major units: 450, USD -> 4.50; None for none."""
+    if minor is None:
+        return None
     digits = exponent(currency)
-    return str(Decimal(minor).scaleb(-digits).quantize(Decimal(1).scaleb(-digits)))
+    return Decimal(minor).scaleb(-digits).quantize(Decimal(1).scaleb(-digits))
 
 
 # Iraq's dinar has three on paper, but nobody uses its fils: 1,500 there is fifteen hundred.

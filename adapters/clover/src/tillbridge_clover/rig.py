@@ -1,13 +1,12 @@
 """A Clover merchant for the conformance suite: an inventory export as the dashboard writes it."""
 
 from collections.abc import Mapping, Sequence
-from decimal import Decimal
 from typing import Any, ClassVar
 
 from tillbridge.adapter import Adapter, Item
 from tillbridge.adapter.conformance.file_rig import FileRig
 from tillbridge.adapter.conformance.workbook import Cell, write_workbook
-from tillbridge.model.money import to_major
+from tillbridge.model.money import major
 from tillbridge_clover.adapter import ADAPTER
 
 _HEADER = ("Clover ID", "Name", "Description", "Price", "Price Type", "Hidden?", "Categories")
@@ -28,7 +27,7 @@ class CloverRig(FileRig):
 
     def row(self, item: Item, number: int, currency: str) -> list[Cell]:
         """Return a row; its price is a number, as a spreadsheet keeps it."""
-        price = Decimal(to_major(item.price, currency))
+        price = major(item.price, currency)
         return [item.external_id, item.name, "", price, "Fixed", "No", ""]
 
     def export(self, rows: Sequence[Sequence[Cell]]) -> None:

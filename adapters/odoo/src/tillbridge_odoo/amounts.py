@@ -27,11 +27,6 @@ def minor(amount: Decimal, currency: str) -> int:
     return int(rounded(amount, currency).scaleb(exponent(currency)))
 
 
-def major(amount: int, currency: str) -> Decimal:
-    """Return an amount in minor units in major units."""
-    return Decimal(amount).scaleb(-exponent(currency))
-
-
 def plain(value: Decimal) -> str:
     """Return a number as text without needless zeros: 8.25, 15."""
     return f"{value.normalize():f}"

@@ -5,7 +5,8 @@ from dataclasses import dataclass
 from decimal import Decimal
 
 from tillbridge.adapter import ItemUnavailable, Order, OrderLine, PosFailure, PriceMismatch
-from tillbridge_odoo.amounts import decimal_of, major, minor, plain, rounded
+from tillbridge.model.money import major
+from tillbridge_odoo.amounts import decimal_of, minor, plain, rounded
 from tillbridge_odoo.names import Kind, number_of
 from tillbridge_odoo.odoo import Record
 from tillbridge_odoo.prices import Prices, Unpriced

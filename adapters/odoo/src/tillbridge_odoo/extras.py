@@ -8,7 +8,7 @@ from decimal import Decimal
 from typing import Any
 
 from tillbridge.adapter import Order, PosFailure
-from tillbridge_odoo.amounts import major
+from tillbridge.model.money import major
 from tillbridge_odoo.basket import TicketLine
 from tillbridge_odoo.odoo import Odoo
 from tillbridge_odoo.options import OdooOptions

@@ -11,7 +11,7 @@ from sqlalchemy import Engine, create_engine, inspect, text
 
 from tillbridge.adapter import Adapter, Catalogue, Item, RejectReason, Table, TicketStatus
 from tillbridge.adapter.conformance import CannotDo, Rig, RigTicket, TicketLine
-from tillbridge.model.money import to_major
+from tillbridge.model.money import major, to_major
 from tillbridge_sql.adapter import ADAPTER
 from tillbridge_sql.rig_servers import PASSWORD, NoServer, Server, mariadb, postgresql
 from tillbridge_sql.rig_wire import Wire
@@ -188,7 +188,7 @@ class SqlRig(Rig):
                     id=size.external_id,
                     item=item.external_id,
                     name=size.variant_name,
-                    price=Decimal(to_major(size.price, currency)),
+                    price=major(size.price, currency),
                     place=place,
                 )
             for group in item.addon_groups:
@@ -211,7 +211,7 @@ class SqlRig(Rig):
                     id=add_on.external_id,
                     group=group_id,
                     name=add_on.name,
-                    price=Decimal(to_major(add_on.price, currency)),
+                    price=major(add_on.price, currency),
                     place=place,
                 )
         return replace(menu, items={item.external_id: item for item in sold})

@@ -1,13 +1,12 @@
 """A Square seller for the conformance suite: an item library as the dashboard writes it."""
 
 from collections.abc import Mapping, Sequence
-from decimal import Decimal
 from typing import Any, ClassVar
 
 from tillbridge.adapter import Adapter, Item
 from tillbridge.adapter.conformance.file_rig import FileRig
 from tillbridge.adapter.conformance.workbook import Cell, write_workbook
-from tillbridge.model.money import to_major
+from tillbridge.model.money import major
 from tillbridge_square.adapter import ADAPTER
 
 _HEADER = (
@@ -38,7 +37,7 @@ class SquareRig(FileRig):
 
     def row(self, item: Item, number: int, currency: str) -> list[Cell]:
         """Return the row of an item's only variation."""
-        price = Decimal(to_major(item.price, currency))
+        price = major(item.price, currency)
         handle = f"#item-{number}"
         return [handle, item.external_id, item.name, "Regular", "", "visible", price, "N", ""]
 
