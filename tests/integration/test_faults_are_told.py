@@ -15,16 +15,18 @@ from tests.integration.test_stores_standing import Bench, standing
 from tests.support.page_harness import page_harness
 from tests.support.problem_reports import report_open
 from tests.support.surfaces import disagreements, surfaces
-from tillbridge.core.errors import ConsentLost, ServiceDown, Unreachable
+from tillbridge.core.errors import ConsentLost, LedgerError, ServiceDown, Unreachable
 from tillbridge.core.network import holder_of, port_taken
 from tillbridge.daemon.checks import AddressProbe, ServiceProbe, look_at_disk
 from tillbridge.diagnostics.checks.public import Judgement
 from tillbridge.diagnostics.checks.service import Asked, ask
+from tillbridge.ledger.database import LedgerLock
 from tillbridge.ledger.day import Day
 from tillbridge.ledger.facts import get_fact, note_addresses
 from tillbridge.ledger.snapshot import (
     FailedStart,
     StoreSnapshot,
+    failed_start,
     forget_failed_start,
     note_failed_start,
 )
@@ -291,6 +293,16 @@ def test_a_start_that_failed_says_when_and_why(tmp_path: Path) -> None:
     assert [each["code"] for each in status_from_ledger(file, tmp_path, {})["problems"]] == [
         "bridge.stopped"
     ]
+
+
+def test_a_start_that_failed_at_a_file_names_it(tmp_path: Path) -> None:
+    (tmp_path / "ledger.lock").mkdir()
+    with pytest.raises(LedgerError) as raised:
+        LedgerLock(tmp_path)
+    note_failed_start(tmp_path, FailedStart(1000, raised.value.text, raised.value.fix))
+    noted = failed_start(tmp_path)
+    assert noted is not None
+    assert str(tmp_path / "ledger.lock") in noted.text
 
 
 def test_a_start_that_failed_before_the_bridge_last_ran_is_over() -> None:

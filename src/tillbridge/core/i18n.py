@@ -20,7 +20,7 @@ from contextvars import ContextVar
 from dataclasses import dataclass, replace
 from datetime import tzinfo
 from functools import cache, lru_cache, wraps
-from pathlib import Path
+from pathlib import Path, PurePath
 from string import Formatter
 from typing import Any, ParamSpec, Self, TypeVar, cast
 
@@ -299,7 +299,7 @@ def to_plain(value: Any) -> Any:  # noqa: ANN401 -- whatever JSON holds
             return {name: to_plain(each) for name, each in value.items()}
         case list() | tuple():
             return [to_plain(each) for each in value]
-        case BaseException():  # a detail of a text
+        case BaseException() | PurePath():  # a detail of a text
             return str(value)
         case _:
             return value

@@ -290,8 +290,8 @@ class LedgerLock:
             raise LedgerError(
                 _("{path} cannot be opened: {detail}.").format(path=path, detail=failure.strerror),
                 fix=_(
-                    "Give the bridge's user permission to write to the data directory, or change "
-                    "data_dir."
+                    "Check the disk and its free space, and that the bridge's user has permission "
+                    "to write there."
                 ),
             ) from failure
 
