@@ -1,27 +1,20 @@
 """The storefront in a real browser: at a phone's and a desk's width, in light and dark."""
 
 import os
-import shutil
 from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
+import pytest_asyncio
+from playwright.async_api import Browser, Page
 
 from tests.support.sandbox_driver import STORE, Driver, driven, item
 from tests.support.sandbox_hall import hall_of
 
-pytest.importorskip("playwright.async_api", reason="playwright is not installed")
-from playwright.async_api import Page, async_playwright
-
-CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
-
-pytestmark = [
-    pytest.mark.browser,
-    pytest.mark.skipif(CHROMIUM is None, reason="there is no Chromium on this machine"),
-]
+pytestmark = pytest.mark.browser
 
 
-@pytest.fixture
+@pytest_asyncio.fixture(loop_scope="session")
 async def bridge() -> AsyncIterator[Driver]:
     async with driven() as driver:
         await driver.integrate()
@@ -46,26 +39,23 @@ async def bridge() -> AsyncIterator[Driver]:
         yield driver
 
 
-@pytest.fixture(params=[(360, 740, "dark"), (1280, 800, "light")], ids=["phone", "desk"])
-async def page(request: pytest.FixtureRequest) -> AsyncIterator[Page]:
+@pytest_asyncio.fixture(
+    loop_scope="session",
+    params=[(360, 740, "dark"), (1280, 800, "light")],
+    ids=["phone", "desk"],
+)
+async def page(request: pytest.FixtureRequest, browser: Browser) -> AsyncIterator[Page]:
     width, height, scheme = request.param
-    async with async_playwright() as browsers:
-        browser = await browsers.chromium.launch(
-            executable_path=CHROMIUM, args=["--no-sandbox", "--no-proxy-server"]
-        )
-        shown = await browser.new_page(
-            viewport={"width": width, "height": height}, color_scheme=scheme
-        )
-        shown.set_default_timeout(15_000)
-        problems: list[str] = []
-        shown.on("pageerror", lambda error: problems.append(str(error)))
-        shown.on(
-            "console",
-            lambda said: problems.append(said.text) if said.type == "error" else None,
-        )
-        yield shown
-        await browser.close()
-        assert problems == []
+    shown = await browser.new_page(viewport={"width": width, "height": height}, color_scheme=scheme)
+    shown.set_default_timeout(15_000)
+    problems: list[str] = []
+    shown.on("pageerror", lambda error: problems.append(str(error)))
+    shown.on(
+        "console",
+        lambda said: problems.append(said.text) if said.type == "error" else None,
+    )
+    yield shown
+    assert problems == []
 
 
 async def keep(page: Page, name: str) -> None:
