@@ -46,7 +46,7 @@ class NotSent(BridgeError):
 
 
 class Channel(Protocol):
-    """A way of telling people."""
+    """A way of sending alerts to people."""
 
     @property
     def name(self) -> str:
@@ -58,7 +58,7 @@ class Channel(Protocol):
         ...
 
     async def probe(self) -> None:
-        """Find out whether it would work, telling nobody. Raises NotSent, ConfigError."""
+        """Find out whether it would work, without sending an alert. Raises NotSent, ConfigError."""
         ...
 
 

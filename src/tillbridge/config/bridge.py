@@ -333,7 +333,7 @@ class AlertSettings(Section):
 
     @property
     def are_wanted(self) -> bool:
-        """Whether anything runs: a way of telling, or a heartbeat."""
+        """Whether anything runs: a channel, or a heartbeat."""
         ways = (self.email, self.webhook, self.apprise)
         return self.heartbeat_url is not None or any(way is not None for way in ways)
 

@@ -272,9 +272,9 @@ _BRIEF_MS = 30_000  # a restart is no outage
 
 
 def record_downtime(connection: Connection, now_ms: int) -> None:
-    """Record the time since the bridge last ran, if it is worth telling; call it before `running`.
+    """Record the time since the bridge last ran, if worth reporting; call it before `running`.
 
-    A bridge that was killed has told no end: then its last sign of life counts.
+    A bridge that was killed has noted no end: then its last sign of life counts.
     """
     running = get_fact(connection, "", "running")
     if not isinstance(running, dict):

@@ -1,4 +1,4 @@
-"""What this bridge asks of others on the same ledger, and they of it; and the words they send.
+"""What this bridge asks of others on the same ledger, and they of it; and their notifications.
 
 A click on a store that another bridge serves is a row of `requests`: that bridge performs the
 operation as its own dispatcher does, with the same actor, and its answer or failure comes back.
@@ -58,9 +58,9 @@ class Peers:
         self._looking = Worker("peers", self._look, supervisor, bridge.clock)
         self.workers = [leases.worker, self._looking]
 
-    def on_word(self, word: str) -> None:
+    def on_notification(self, text: str) -> None:
         """Do at once what would be noticed at the next look."""
-        kind, _space, about = word.partition(" ")
+        kind, _space, about = text.partition(" ")
         if kind == "inbox":
             self.arrived(about)
         elif kind == "answer" and about not in self._waiting:
@@ -78,10 +78,10 @@ class Peers:
         return True
 
     def notify_owner(self, key: str) -> None:
-        """Tell the bridge that serves this store or community that there is a delivery."""
-        telling = self._bridge.ledger.write(rows.notify, f"inbox {key}")
+        """Notify the bridge that serves this store or community of a delivery."""
+        notified = self._bridge.ledger.write(rows.notify, f"inbox {key}")
         # Where it fails, the other one finds the delivery when it looks.
-        telling.add_done_callback(lambda done: done.cancelled() or done.exception())
+        notified.add_done_callback(lambda done: done.cancelled() or done.exception())
 
     async def ask(
         self, elsewhere: ServedElsewhere, name: str, given: Mapping[str, Any], actor: Actor

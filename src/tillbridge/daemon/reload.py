@@ -140,7 +140,7 @@ class RestartController:
         self._ending = asyncio.get_running_loop().call_later(_GRACE_S, self.end.set)
 
     async def between_runs(self, alive: Callable[[], None]) -> None:
-        """Do what was asked for between two runs, telling that it goes on. Raises BridgeError."""
+        """Do what was asked for between two runs; call `alive` meanwhile. Raises BridgeError."""
         work, self._between = self._between, None
         if work is None:
             return

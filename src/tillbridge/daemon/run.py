@@ -261,7 +261,7 @@ class _Daemon:
         )
         bridge.ask = peers.ask
         supervisor = Supervisor("", bridge.problems)
-        notifications = Notifications(url, peers.on_word, supervisor, bridge.clock)
+        notifications = Notifications(url, peers.on_notification, supervisor, bridge.clock)
         self._notifications = notifications.worker
         opened.callback(notifications.close)
         opened.push_async_callback(leases.leave)

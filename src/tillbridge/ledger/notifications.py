@@ -1,6 +1,6 @@
-"""Words that other bridges on the same PostgreSQL send (NOTIFY), heard over a connection for that.
+"""Notifications (NOTIFY) of other bridges on the same PostgreSQL, over a connection for them alone.
 
-A word may be lost with the connection, so nothing depends on it: who listens looks for itself every
+One may be lost with the connection, so nothing depends on it: who listens looks for itself every
 few seconds, too. Imported only if a URL is configured.
 """
 
@@ -23,16 +23,16 @@ _AGAIN_S = 2.0
 
 
 class Notifications:
-    """Calls `on_word` in the event loop with each word, and `on_word("")` once it listens (again).
+    """Calls `on_notification` with the text of each, in the event loop, and with "" at its start.
 
-    Run `worker`; then `close`.
+    That is each time it listens again: some may have been lost. Run `worker`; then `close`.
     """
 
     def __init__(
-        self, url: str, on_word: Callable[[str], None], supervisor: Supervisor, clock: Clock
+        self, url: str, on_notification: Callable[[str], None], supervisor: Supervisor, clock: Clock
     ) -> None:
         self._url = url
-        self._on_word = on_word
+        self._on_notification = on_notification
         self._connection: psycopg.Connection[Any] | None = None
         self._failing = False
         self.worker = Worker("notifications", self._listen, supervisor, clock)
@@ -63,7 +63,7 @@ class Notifications:
             log.info("notifications.listening")
         self._failing = False
         self._connection = connection
-        self._on_word("")
+        self._on_notification("")
         return None
 
     def _read(self) -> None:
@@ -79,7 +79,7 @@ class Notifications:
             self.worker.wake()
             return
         while (notice := self._connection.pgconn.notifies()) is not None:
-            self._on_word(notice.extra.decode("utf-8", "replace"))
+            self._on_notification(notice.extra.decode("utf-8", "replace"))
 
 
 def _listening(url: str) -> psycopg.Connection[Any]:
