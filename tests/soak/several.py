@@ -19,6 +19,7 @@ from aiohttp import web
 from tests.soak.soak import Soak
 from tests.soak.stores import FolderStore, ProgramStore, Store
 from tests.support.bridge_process import BridgeProcess, free_port, until
+from tests.support.cable import listening_at_the_end_of, new_cable
 from tests.support.postgresql_pair import Pair
 from tests.support.world import World, make_world
 from tillbridge.sandbox import MerchantSeed, StoreSeed
@@ -28,29 +29,51 @@ _AVOIDED_S = 2.0
 
 
 class Link:
-    """The network between one bridge and the primary, wherever that is now."""
+    """The network between one bridge and the primary, wherever that is now.
+
+    It leads through a network namespace (`tests.support.cable`), and a cut takes the cable's other
+    end down. Where the system allows none, a cut only holds back what passes through here.
+    """
 
     def __init__(self, primary: Callable[[], int]) -> None:
-        self.port = free_port()
         self._primary = primary
         self._whole = asyncio.Event()
         self._whole.set()
         self._writers: set[asyncio.StreamWriter] = set()
+        self._cable = new_cable()
+        self._listener = listening_at_the_end_of(self._cable)
+        self.host, self.port = self._listener.getsockname()
+
+    @property
+    def is_cable(self) -> bool:
+        """Whether a cut loses packets."""
+        return self._cable is not None
 
     async def start(self) -> asyncio.Server:
         """Listen, as the server does."""
-        return await asyncio.start_server(self._connected, "127.0.0.1", self.port)
+        return await asyncio.start_server(self._connected, sock=self._listener)
 
     def cut(self) -> None:
         """Let nothing through from now on; nobody hears of it."""
-        self._whole.clear()
+        if self._cable is not None:
+            self._cable.unplug()
+        else:
+            self._whole.clear()
 
     def join(self, *, lost: bool) -> None:
         """Let everything through again, also what was sent meanwhile, unless that is `lost`."""
         if lost:
             for writer in self._writers:
                 writer.transport.abort()
-        self._whole.set()
+        if self._cable is not None:
+            self._cable.plug_in()
+        else:
+            self._whole.set()
+
+    def close(self) -> None:
+        """Remove the cable."""
+        if self._cable is not None:
+            self._cable.remove()
 
     async def _connected(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         await self._whole.wait()
@@ -122,7 +145,7 @@ class SeveralSoak(Soak):
         text = re.sub(rf"\b{world.page_port}\b", str(page), text)
         text += '\n[ledger]\nurl = { env = "LEDGER_URL" }\nkey = { env = "LEDGER_KEY" }\n'
         config.write_text(text, "utf-8")
-        secret = {"LEDGER_URL": self.pair.url(link.port), "LEDGER_KEY": key}
+        secret = {"LEDGER_URL": self.pair.url(link.port, link.host), "LEDGER_KEY": key}
         process = BridgeProcess(config, env={**world.bridge.env, **secret})
         process.log_path = world.folder / f"bridge-{name}.log"
         if defect:
@@ -330,9 +353,13 @@ async def opened_several(
             stack.callback(soak.pair.close)
             for name in ("a", "b", "c"):
                 hosted = soak.add(name, key, defect)
+                stack.callback(hosted.link.close)
                 await stack.enter_async_context(await hosted.link.start())
             for hosted in soak.hosted:
                 stack.push_async_callback(soak.end, hosted)
+            cables = all(each.link.is_cable for each in soak.hosted)
+            how = "by pulling a cable" if cables else "in a proxy: no network namespaces here"
+            print(f"cuts: {how}", flush=True)
             first = soak.hosted[0]
             await first.process.start()
             world.bridge = first.process

@@ -45,7 +45,7 @@ def test_several_bridges_lose_nothing(tmp_path: Path, capsys: pytest.CaptureFixt
     done = _soak(*"--bridges --stores 4 --long-s 10 --minutes 0 --faults 8".split())
 
     with capsys.disabled():
-        print(f"\nsoaked: {done.stdout.splitlines()[:1]}")
+        print(f"\nsoaked: {done.stdout.splitlines()[:2]}")
     assert done.returncode == 0, done.stdout + done.stderr
     for fault in ("kills", "freezes", "cuts", "promotions"):
         assert re.search(rf"^{fault} +[1-9]", done.stdout, re.MULTILINE), done.stdout

@@ -37,9 +37,9 @@ class Pair:
         self.standby: Standby | None = None
         self.follow()
 
-    def url(self, port: int) -> str:
-        """Return the database's URL at a port that leads to the primary."""
-        where = self.primary.url(self.database, port)
+    def url(self, port: int, host: str) -> str:
+        """Return the database's URL at a place that leads to the primary."""
+        where = self.primary.url(self.database, port).set(host=host)
         return where.render_as_string(hide_password=False)
 
     def follow(self) -> None:
