@@ -100,6 +100,7 @@ async def _fill_items(visit: Visit) -> Filled:
         **found,
         "store": store,
         "q": visit.text("q", 60),
+        "ids": bool(visit.query.get("ids")),
         "asked_at": asked_at if at_ms is not None else "",
         "local_at": "" if at_ms is None else local_input(at_ms),
         "latest": local_input(visit.now_ms),

@@ -64,6 +64,8 @@ def page_of(problem: ProblemView) -> Remedy | None:
     found = max((each for each in PAGES if code.startswith(each)), key=len, default=None)
     if found is None or (found == "export." and problem["subject"] != "menu"):
         return None
+    if code == "menu.held":  # its buttons lead to the review
+        return None
     path, text = PAGES[found]
     return _filled(path, problem, _(text))
 
