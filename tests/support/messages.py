@@ -27,7 +27,8 @@ from tillbridge.core.problems import HELP_FILE, PROBLEMS_FILE, TEXTS, help_texts
 ROOT = Path(__file__).parents[2]
 SOURCE = ROOT / "src/tillbridge"
 _METHODS = [("**.py", "python"), ("**/templates/**.html", "jinja2")]
-_KEYWORDS = {"_": None, "N_": None, "ngettext": (1, 2)}
+_AMOUNTS = ("BadAmount", "DoubtfulAmount", "ForeignAmount")  # of the model, which imports nothing
+_KEYWORDS = {"_": None, "N_": None, "ngettext": (1, 2)} | dict.fromkeys(_AMOUNTS)
 _NO_DATE = datetime(2026, 1, 1, tzinfo=UTC)  # or each run would change each catalogue
 _HEADER = """\
 # The texts of tillbridge.

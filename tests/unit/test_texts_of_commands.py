@@ -1,11 +1,23 @@
 """What commands and pages put together of several texts stays in the reader's language."""
 
+import contextlib
+import io
+import json
+import re
+from collections.abc import Iterator
 from typing import Any
 
+import pytest
+import typer.core
+from typer._click.core import Command
+
+from tillbridge.adapter import BadRow
+from tillbridge.adapter.prices import BadPrice, PriceReader
 from tillbridge.cli.answers import closure_line
+from tillbridge.cli.app import program
 from tillbridge.cli.orders import _reported, _way
 from tillbridge.cli.say import pairs
-from tillbridge.core.i18n import Reader, _, reading
+from tillbridge.core.i18n import Reader, _, english, from_plain, reading, to_plain
 from tillbridge.core.redaction import masked
 from tillbridge.orders.sentences import ticket_text
 
@@ -35,3 +47,42 @@ def test_a_name_that_is_long_in_a_language_has_room() -> None:
             "Bestellungen keine",
             "Kasse        x",
         ]
+
+
+def _helps(command: Command, path: tuple[str, ...] = ()) -> Iterator[str]:
+    with contextlib.redirect_stdout(io.StringIO()) as shown:
+        command.main([*path, "--help"], prog_name="tillbridge", standalone_mode=False)
+    yield shown.getvalue()
+    here: Any = command
+    for name in path:
+        here = here.commands[name]
+    for name in getattr(here, "commands", ()):
+        yield from _helps(command, (*path, name))
+
+
+def test_the_help_of_every_command_is_whole_in_the_readers_language(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("typer.core._", vars(typer.core)["_"])  # the program changes it
+    in_english = {line.strip() for text in _helps(program()) for line in text.splitlines()}
+    with reading(Reader("de")):
+        in_german = [line.strip() for text in _helps(program()) for line in text.splitlines()]
+    assert len(in_german) > 1000
+    sentence = re.compile(r"(?!.*tillbridge )\w*[a-z]{2} [a-z]{2,} [a-z]{2}")
+    assert [each for each in in_german if each in in_english and sentence.search(each)] == []
+
+
+def test_a_bad_price_is_said_to_each_reader_also_when_it_comes_from_the_database() -> None:
+    with pytest.raises(BadPrice) as raised:
+        PriceReader("EUR").read("4,5O", column="Preis", name="Pizza")
+    row = raised.value.at("menu.csv, row 3", "p1")
+    told = json.loads(json.dumps(to_plain([row.text, row.fix])), object_hook=from_plain)
+    stored = BadRow(row.place, *told)
+    assert english(row.text) == (
+        "The price of \"Pizza\" is wrong: Preis '4,5O' is not an amount of money."
+    )
+    with reading(Reader("de")):
+        for each in (row, stored):
+            assert f"{each.text}" == (
+                "Der Preis von „Pizza“ ist falsch: Preis '4,5O' ist kein Geldbetrag."
+            )

@@ -65,7 +65,7 @@ class CsvExport:
             text, encoding = self._decoded()
             table = self._table(text, encoding)
             if not table.ends_with_newline and self._last.is_being_rewritten(self.path):
-                raise still_being_written(self.path.name, "ends without a line end")
+                raise still_being_written(self.path.name, _("ends without a line end"))
             self._last.done(self.path)
         return table
 
@@ -110,7 +110,7 @@ class CsvExport:
             None,
         )
         if above is None:
-            raise still_being_written(self.path.name, "has no header")
+            raise still_being_written(self.path.name, _("has no header"))
         header = tuple(name.strip() for name in numbered[above][1])
         found = tuple(numbered[above + 1 :])
         ends_with_newline = text.endswith(("\n", "\r"))

@@ -108,8 +108,12 @@ def facts_of(name: str, encoding: FileEncoding) -> ExportFacts:
         warnings = (
             ExportWarning(
                 place=name,
-                text=f"{name} looks as if it was encoded twice: names may be garbled.",
-                fix="Look at the names; save or export the file as UTF-8 from where it was made.",
+                text=_("{name} looks as if it was encoded twice: names may be garbled.").format(
+                    name=name
+                ),
+                fix=_(
+                    "Look at the names; save or export the file as UTF-8 from where it was made."
+                ),
             ),
         )
     return ExportFacts(encodings={name: encoding}, warnings=warnings)

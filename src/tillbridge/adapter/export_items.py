@@ -13,6 +13,7 @@ from typing import TypeVar
 from tillbridge.adapter.failures import RowError
 from tillbridge.adapter.modifier_file import Modifiers, UnreadableModifier
 from tillbridge.adapter.sale_options import SaleRules
+from tillbridge.adapter.texts import _
 from tillbridge.model.catalogue import BadRow, Category, Item, ItemTax, TaxComponent, Variant
 from tillbridge.model.export_facts import LeftOut
 
@@ -113,8 +114,12 @@ def groups_of(
             raise RowError(
                 column,
                 value,
-                f'"{item}" offers "{modifier}", which cannot be read ({unreadable.place}).',
-                f"Correct {unreadable.place}. The item stays as it was until then.",
+                _('"{item}" offers "{modifier}", which cannot be read ({place}).').format(
+                    item=item, modifier=modifier, place=unreadable.place
+                ),
+                _("Correct {place}. The item stays as it was until then.").format(
+                    place=unreadable.place
+                ),
                 row=row,
             ) from unreadable
         if group is not None:
@@ -128,7 +133,7 @@ def stock_of(written: str) -> Decimal | None:
     if not text:
         return None
     if _STOCK.fullmatch(text) is None:
-        msg = f"{text!r} is no number"
+        msg = _("{text!r} is no number").format(text=text)
         raise ValueError(msg)
     return Decimal(text.replace(",", "."))
 

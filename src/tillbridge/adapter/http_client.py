@@ -21,6 +21,7 @@ from typing import Any
 from urllib.parse import quote, urlencode, urlsplit
 
 from tillbridge.adapter.failures import PosFailure, PosOffline, StoreClosed, TicketOutcomeUnknown
+from tillbridge.adapter.texts import _
 from tillbridge.adapter.values import Health
 from tillbridge.core.network import system_trust
 from tillbridge.core.redaction import masked
@@ -33,8 +34,8 @@ _LONGEST_WORDS = 300
 _EXACT_DIGITS = 15  # a float distinguishes so many decimal digits
 _IN_PATH = "/%:@!$&'()*+,;=~-._"
 _WORDS = ("message", "detail", "error_description", "title", "reason", "error", "errors")
-_LOGIN_FIX = "Correct the key or the password in the adapter's options."
-_ADDRESS_FIX = "Correct the address in the adapter's options."
+_LOGIN_FIX = _("Correct the key or the password in the adapter's options.")
+_ADDRESS_FIX = _("Correct the address in the adapter's options.")
 
 
 class NoAnswer(Exception):
@@ -85,7 +86,7 @@ class HttpClient:
         base_url: str,
         *,
         headers: Mapping[str, str] | None = None,
-        name: str = "The till",
+        name: str = _("The till"),
         connect_s: float = 3.0,
         answer_s: float = 10.0,
         ca_file: Path | None = None,
@@ -104,7 +105,11 @@ class HttpClient:
                     ssl.create_default_context(cafile=ca_file) if ca_file else system_trust()
                 )
             except OSError as failure:
-                raise ValueError(f"{ca_file} cannot be used as certificate: {failure}") from failure
+                raise ValueError(
+                    _("{file} cannot be used as certificate: {why}").format(
+                        file=str(ca_file), why=str(failure)
+                    )
+                ) from failure
         self._lock = threading.Lock()
         self._idle: list[tuple[http.client.HTTPConnection, float]] = []
         self._closed = False
@@ -235,7 +240,7 @@ class HttpClient:
             body = json_of(answer.content)
         except ValueError as failure:
             if 200 <= answer.status <= 299:
-                text = f"{self._name} answers with something that is no JSON."
+                text = _("{name} answers with something that is no JSON.").format(name=self._name)
                 raise _unanswered(NoAnswer(text, sent=True), changes=changes) from failure
             body = None
         if 200 <= answer.status <= 299:
@@ -260,7 +265,10 @@ class HttpClient:
                     content = response.read(MOST_BYTES + 1)
             if len(content) > MOST_BYTES:
                 raise NoAnswer(
-                    f"{self._name} answers with more than {MOST_BYTES >> 20} MB.", sent=True
+                    _("{name} answers with more than {size} MB.").format(
+                        name=self._name, size=MOST_BYTES >> 20
+                    ),
+                    sent=True,
                 )
             # http.client takes a hang-up for the end, of the head as of a body of unknown length;
             # and read() does not say that it got less than was announced.
@@ -376,10 +384,12 @@ def _parts(base_url: str) -> tuple[bool, str, int | None, str]:
     except ValueError:
         parts, port = urlsplit(""), None
     if parts.username or parts.password:
-        raise ValueError("The address holds a password: give it an option of its own.")
+        raise ValueError(_("The address holds a password: give it an option of its own."))
     if parts.scheme not in {"http", "https"} or not parts.hostname or parts.query or parts.fragment:
         raise ValueError(
-            f"{base_url!r} is no address of a till; it looks like http://192.168.1.20:8080/api."
+            _(
+                "{url!r} is no address of a till; it looks like http://192.168.1.20:8080/api."
+            ).format(url=base_url)
         )
     path = quote(parts.path.rstrip("/"), safe=_IN_PATH)
     return parts.scheme == "https", parts.hostname, port, path
@@ -388,29 +398,41 @@ def _parts(base_url: str) -> tuple[bool, str, int | None, str]:
 def _check_header(name: str, value: str) -> None:
     """Refuse what http.client would refuse with the value, which may be a secret, in its words."""
     if not value.isprintable() or not value.isascii():
-        raise ValueError(f"What is to be sent as {name} holds a line break or odd characters.")
+        raise ValueError(
+            _("What is to be sent as {name} holds a line break or odd characters.").format(
+                name=name
+            )
+        )
 
 
 def _described(name: str, failure: Exception, limit_s: float) -> str:
     match failure:
         case TimeoutError():
-            return f"{name} has not answered for {limit_s:g} seconds."
+            return _("{name} has not answered for {limit_s:g} seconds.").format(
+                name=name, limit_s=limit_s
+            )
         case ConnectionRefusedError():
-            return f"Nobody answers at the address of {_inside(name)}."
+            return _("Nobody answers at the address of {name}.").format(name=_inside(name))
         case ssl.SSLCertVerificationError():
-            return f"The certificate of {_inside(name)} is not trusted ({failure.verify_message})."
+            return _("The certificate of {name} is not trusted ({why}).").format(
+                name=_inside(name), why=failure.verify_message
+            )
         case socket.gaierror():
-            return f"The name in the address of {_inside(name)} is not known on this network."
+            return _("The name in the address of {name} is not known on this network.").format(
+                name=_inside(name)
+            )
         case http.client.HTTPException():
-            return f"{name} broke off its answer."
+            return _("{name} broke off its answer.").format(name=name)
         case _:
             why = failure.strerror if isinstance(failure, OSError) else ""
-            return f"There is no connection to {_inside(name)} ({why or type(failure).__name__})."
+            return _("There is no connection to {name} ({why}).").format(
+                name=_inside(name), why=why or type(failure).__name__
+            )
 
 
 def _inside(name: str) -> str:
     """Return the name as it stands within a sentence."""
-    return f"the {name[4:]}" if name.startswith("The ") else name
+    return _("the till") if name == "The till" else name
 
 
 def _unanswered(failure: NoAnswer, *, changes: bool) -> PosFailure:
@@ -423,15 +445,23 @@ def _refusal(name: str, answer: HttpAnswer, body: object, *, changes: bool) -> P
     """Return what a status means that is not of the 200s: the table in docs/adapters/writing.md."""
     status = answer.status
     words = printable(masked(" ".join(_messages_in(body))), most=_LONGEST_WORDS)
-    said = f"{name} answers with status {status}" + (f": {words}" if words else ".")
+    said = _("{name} answers with status {status}").format(name=name, status=status) + (
+        f": {words}" if words else "."
+    )
     if status in {401, 403, 407}:
-        return PosOffline(f"{name} refuses the login (status {status}).", fix=_LOGIN_FIX)
+        return PosOffline(
+            _("{name} refuses the login (status {status}).").format(name=name, status=status),
+            fix=_LOGIN_FIX,
+        )
     if 300 <= status <= 399:
-        return PosOffline(f"{name} sends elsewhere (status {status}).", fix=_ADDRESS_FIX)
+        return PosOffline(
+            _("{name} sends elsewhere (status {status}).").format(name=name, status=status),
+            fix=_ADDRESS_FIX,
+        )
     if status == 423:
-        return StoreClosed(words or f"{name} takes no orders now.")
+        return StoreClosed(words or _("{name} takes no orders now.").format(name=name))
     if status == 429:
-        return PosOffline(f"{name} is busy (status 429).")
+        return PosOffline(_("{name} is busy (status 429).").format(name=name))
     if status == 408 or not 400 <= status <= 499:
         return _unanswered(NoAnswer(said, sent=True), changes=changes)
     if changes:

@@ -29,6 +29,7 @@ from typing import Any, Literal
 from tillbridge.adapter.export_files import reading_whole
 from tillbridge.adapter.failures import ExportUnreadable
 from tillbridge.adapter.sharing import read_shared
+from tillbridge.adapter.texts import _
 
 Outcome = Literal["out_of_memory", "timeout", "died", "raised", "too_large", "not_started"]
 
@@ -44,11 +45,11 @@ _ENVIRONMENT = (
     *("SYSTEMROOT", "SYSTEMDRIVE", "WINDIR"),
 )
 _SENTENCES: Mapping[Outcome, str] = {
-    "out_of_memory": "{name} needs more than {detail} of memory to be read.",
-    "too_large": "{name} holds {detail} of text; no menu is that large.",
-    "timeout": "{name} could not be read within {detail}.",
-    "raised": "{name} is damaged; it cannot be read ({detail}).",
-    "died": "{name} ended the process that reads it ({detail}).",
+    "out_of_memory": _("{name} needs more than {detail} of memory to be read."),
+    "too_large": _("{name} holds {detail} of text; no menu is that large."),
+    "timeout": _("{name} could not be read within {detail}."),
+    "raised": _("{name} is damaged; it cannot be read ({detail})."),
+    "died": _("{name} ended the process that reads it ({detail})."),
 }
 _OUT_OF_MEMORY = re.compile(r"memory allocation of \d+ bytes failed|MemoryError|bad_alloc")
 _GOOD = (b'["returned",', b'["unreadable",')
@@ -141,7 +142,9 @@ def _answer(function: Callable[..., Any], arguments: Sequence[object], limits: L
 def _value(answer: bytes) -> Any:  # noqa: ANN401 -- whatever JSON the function returned
     outcome, value = json.loads(answer)
     if outcome == "unreadable":
-        raise ExportUnreadable(**value)
+        values = {name: _(part) for name, part in value.pop("values").items()}
+        text, fix = _(value.pop("text")), _(value.pop("fix"))
+        raise ExportUnreadable(text.format(**values), fix=fix, **value)
     return value
 
 
@@ -203,9 +206,11 @@ class IsolatedReader:
         for path in paths:
             if (size := path.stat().st_size) > _MOST_BYTES:
                 raise ExportUnreadable(
-                    f"{path.name} has {size // _MB} MB; no menu is that large.",
+                    _("{name} has {size} MB; no menu is that large.").format(
+                        name=path.name, size=size // _MB
+                    ),
                     place=path.name,
-                    fix="Check that the option names the right file, and export the menu again.",
+                    fix=_("Check that the option names the right file, and export the menu again."),
                 )
         return {path.name: read_shared(path) for path in paths}
 
@@ -223,7 +228,8 @@ class IsolatedReader:
                 raise _not_started(", ".join(contents), failure) from failure
             name = ", ".join(contents)
             value = {
-                "text": _SENTENCES[failure.outcome].format(name=name, detail=failure.detail),
+                "text": _SENTENCES[failure.outcome],
+                "values": {"name": name, "detail": failure.detail},
                 "place": name,
                 "fix": self._fix,
             }
@@ -233,9 +239,11 @@ class IsolatedReader:
 
 def _not_started(name: str, failure: ChildFailed) -> ExportUnreadable:
     return ExportUnreadable(
-        f"The process that reads {name} cannot be started: {failure.detail}.",
+        _("The process that reads {name} cannot be started: {detail}.").format(
+            name=name, detail=failure.detail
+        ),
         place=name,
-        fix="Check how much memory and how many processes this machine allows the bridge.",
+        fix=_("Check how much memory and how many processes this machine allows the bridge."),
         passing=True,
     )
 

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, TypeVar
 
+from tillbridge.adapter.texts import _
 from tillbridge.model.catalogue import BadRow
 from tillbridge.model.numbers import printable
 
@@ -57,9 +58,13 @@ def read_rows(
         try:
             made.append(make(row))
         except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as failure:
-            text = f"It has no {failure}" if isinstance(failure, KeyError) else str(failure)
+            text = (
+                _("It has no {field}").format(field=str(failure))
+                if isinstance(failure, KeyError)
+                else str(failure)
+            )
             if isinstance(failure, ArithmeticError):  # decimal says nothing that a person can read
-                text = "An amount in it is no number"
+                text = _("An amount in it is no number")
             text = f"{printable(text, most=_LONGEST_TEXT).rstrip('.')}."
             for told in on_refused:
                 told(failure, text)

@@ -13,7 +13,7 @@ from pathlib import Path
 from tillbridge.adapter.csv_export import CsvExport
 from tillbridge.adapter.failures import ExportUnreadable, RowError
 from tillbridge.adapter.prices import PriceReader
-from tillbridge.adapter.texts import one_line
+from tillbridge.adapter.texts import _, ngettext, one_line
 from tillbridge.model.catalogue import AddOn, AddOnGroup, BadRow, costs_something
 from tillbridge.model.export_facts import ExportFacts, ExportWarning
 from tillbridge.model.money import DecimalSign
@@ -99,14 +99,27 @@ class Modifiers:
     def _warning(
         self, modifier: str, items: Sequence[str], export: str, store: str
     ) -> ExportWarning:
-        offer = "offers" if len(items) == 1 else "offer"
-        text = f'{_listed(items)} {offer} the modifier "{modifier}"'
         near = get_close_matches(_key(modifier), self._by_key, n=1, cutoff=_NEAR)
         if near and near[0] != _key(modifier):
-            text += f', which {self.name} does not have. Is it "{self._by_key[near[0]]}" there?'
+            text = ngettext(
+                '{items} offers the modifier "{modifier}", which {file} does not have. '
+                'Is it "{near}" there? Guests cannot choose it.',
+                '{items} offer the modifier "{modifier}", which {file} does not have. '
+                'Is it "{near}" there? Guests cannot choose it.',
+                len(items),
+            )
         else:
-            text += f", for which {self.name} has no options."
-        return ExportWarning(export, f"{text} Guests cannot choose it.", _fix(store))
+            text = ngettext(
+                '{items} offers the modifier "{modifier}", for which {file} has no options. '
+                "Guests cannot choose it.",
+                '{items} offer the modifier "{modifier}", for which {file} has no options. '
+                "Guests cannot choose it.",
+                len(items),
+            )
+        places = {"items": _listed(items), "modifier": modifier, "file": self.name}
+        if near:
+            places["near"] = self._by_key[near[0]]
+        return ExportWarning(export, text.format(**places), _fix(store))
 
 
 def _without_file(
@@ -116,24 +129,24 @@ def _without_file(
     if not modifiers:
         return ()
     items = tuple(dict.fromkeys(item for name in modifiers for item in named[name]))
-    text = (
-        f"Nothing says what can be chosen for the modifiers {_listed(modifiers)}, "
-        f"which {_listed(items)} have. They are sold without."
-    )
+    text = _(
+        "Nothing says what can be chosen for the modifiers {modifiers}, which {items} have. "
+        "They are sold without."
+    ).format(modifiers=_listed(modifiers), items=_listed(items))
     return (ExportWarning(export, text, _fix(store)),)
 
 
 def _listed(names: Sequence[str]) -> str:
     shown = ", ".join(f'"{name}"' for name in names[:_NAMES_SHOWN])
     more = len(names) - _NAMES_SHOWN
-    return f"{shown} and {more} more" if more > 0 else shown
+    return _("{names} and {n} more").format(names=shown, n=more) if more > 0 else shown
 
 
 def _fix(store: str) -> str:
-    return (
-        f"Run: tillbridge adapter modifiers {store}. Then fill in the options; "
-        f'"{NOT_OFFERED}" as the option leaves a modifier out.'
-    )
+    return _(
+        'Run: tillbridge adapter modifiers {store}. Then fill in the options; "{mark}" '
+        "as the option leaves a modifier out."
+    ).format(store=store, mark=NOT_OFFERED)
 
 
 def read_modifiers(path: Path, currency: str, *, decimal: DecimalSign | None = None) -> Modifiers:
@@ -146,9 +159,13 @@ def read_modifiers(path: Path, currency: str, *, decimal: DecimalSign | None = N
     header = [name.casefold() for name in table.header]
     if missing := [name for name in COLUMNS[:_NEEDED] if name not in header]:
         raise ExportUnreadable(
-            f"{table.name} has no column {', '.join(missing)}.",
+            _("{name} has no column {missing}.").format(
+                name=table.name, missing=", ".join(missing)
+            ),
             place=f"{table.name}, row 1",
-            fix=f"Its columns are {', '.join(COLUMNS)}; the last two may be left out.",
+            fix=_("Its columns are {columns}; the last two may be left out.").format(
+                columns=", ".join(COLUMNS)
+            ),
         )
     price_at = header.index("price")
     written = [fields[price_at] for _number, fields in table.rows if len(fields) > price_at]
@@ -172,7 +189,7 @@ def read_modifiers(path: Path, currency: str, *, decimal: DecimalSign | None = N
         try:
             _check_width(fields, len(header))
             if not name:
-                raise RowError("", "", "It names no modifier.", "Fill in the column modifier.")  # noqa: TRY301 -- worded where every bad row is
+                raise _nameless()
             drafts.setdefault(name, _Draft(name, number)).add(row, prices)
         except RowError as bad:
             refuse(name, number, bad)
@@ -196,6 +213,10 @@ def read_modifiers(path: Path, currency: str, *, decimal: DecimalSign | None = N
     )
 
 
+def _nameless() -> RowError:
+    return RowError("", "", _("It names no modifier."), _("Fill in the column modifier."))
+
+
 def _check_width(fields: Sequence[str], header: int) -> None:
     width = len(fields)
     # Where it has min and no max, "1,50" for a price may have become a price and a min.
@@ -203,8 +224,10 @@ def _check_width(fields: Sequence[str], header: int) -> None:
         raise RowError(
             "",
             "",
-            f"The row has {width} cells, and the header has {header}.",
-            'A price with a comma must stand in quotation marks: "1,50".',
+            _("The row has {width} cells, and the header has {header}.").format(
+                width=width, header=header
+            ),
+            _('A price with a comma must stand in quotation marks: "1,50".'),
         )
 
 
@@ -236,8 +259,10 @@ class _Draft:
             raise RowError(
                 "price",
                 written,
-                f'"{option}" of "{self.name}" has another price above.',
-                "Remove one of the rows.",
+                _('"{option}" of "{name}" has another price above.').format(
+                    option=option, name=self.name
+                ),
+                _("Remove one of the rows."),
             )
 
     def check(self) -> None:
@@ -247,15 +272,19 @@ class _Draft:
             raise RowError(
                 "min",
                 str(least),
-                f'"{self.name}" asks for at least {least}, and has {count} to choose from.',
-                "Correct min, or add the missing options.",
+                _('"{name}" asks for at least {least}, and has {count} to choose from.').format(
+                    name=self.name, least=least, count=count
+                ),
+                _("Correct min, or add the missing options."),
             )
         if count and most and most < least:
             raise RowError(
                 "max",
                 str(most),
-                f'"{self.name}" asks for at least {least} and at most {most}.',
-                "Correct min or max.",
+                _('"{name}" asks for at least {least} and at most {most}.').format(
+                    name=self.name, least=least, most=most
+                ),
+                _("Correct min or max."),
             )
 
     def group(self) -> AddOnGroup:
@@ -313,16 +342,20 @@ def _agreed(column: str, before: int | None, row: Mapping[str, str]) -> int | No
         raise RowError(
             column,
             written,
-            f"{column} is {written!r}, which is no whole number.",
-            "Write how many can be chosen, or leave it empty.",
+            _("{column} is {written!r}, which is no whole number.").format(
+                column=column, written=written
+            ),
+            _("Write how many can be chosen, or leave it empty."),
         )
     number = int(written)
     if before not in {None, number}:
         raise RowError(
             column,
             written,
-            f"{column} is {number} here and {before} above.",
-            "Write the same in all rows of a modifier, or in one only.",
+            _("{column} is {number} here and {before} above.").format(
+                column=column, number=number, before=before
+            ),
+            _("Write the same in all rows of a modifier, or in one only."),
         )
     return number
 

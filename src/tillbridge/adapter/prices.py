@@ -14,8 +14,10 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from tillbridge.adapter.failures import RowError
+from tillbridge.adapter.texts import _
 from tillbridge.model.money import (
     MAX_PRICE,
+    BadAmount,
     DecimalSign,
     DoubtfulAmount,
     ForeignAmount,
@@ -28,6 +30,13 @@ from tillbridge.model.money import (
 _EXAMPLE = "4.5"
 _WHOLE_EXAMPLE = "12500"
 _MAX_SHOWN = 60
+
+
+def said(failure: ValueError) -> str:
+    """Return what is wrong with an amount, for whoever reads it."""
+    if isinstance(failure, BadAmount):
+        return _(failure.text).format(**failure.values)
+    return str(failure)
 
 
 class BadPrice(RowError):
@@ -68,17 +77,21 @@ class PriceReader:
             raise BadPrice(
                 column,
                 written[:_MAX_SHOWN],
-                f'The price of "{name}" is wrong: {column} {failure}.',
+                _('The price of "{name}" is wrong: {column} {what}.').format(
+                    name=name, column=column, what=said(failure)
+                ),
                 self._fix(failure),
             ) from failure
         if not 0 <= price <= MAX_PRICE:
-            what = "is below zero" if price < 0 else "is too large for a price"
+            what = _("is below zero") if price < 0 else _("is too large for a price")
             shown = written.strip()[:_MAX_SHOWN]
             raise BadPrice(
                 column,
                 shown,
-                f'The price of "{name}" is wrong: {column} {shown!r} {what}.',
-                "Correct the price in the till.",
+                _('The price of "{name}" is wrong: {column} {shown!r} {what}.').format(
+                    name=name, column=column, shown=shown, what=what
+                ),
+                _("Correct the price in the till."),
             )
         return price
 
@@ -92,22 +105,35 @@ class PriceReader:
 
     def _fix(self, failure: ValueError) -> str:
         if isinstance(failure, ForeignAmount):
-            return f"Correct the price, or the store's currency ({self.currency}) in bridge.toml."
+            return _(
+                "Correct the price, or the store's currency ({currency}) in bridge.toml."
+            ).format(currency=self.currency)
         if isinstance(failure, DoubtfulAmount) and not has_cents(self.currency):
-            which = "correct" if self.chosen else "set"
-            return (
-                f"Write it in digits alone, like {self.example}. Or {which} the option decimal: "
-                '"," where a point separates thousands, "." where a comma does.'
+            how = (
+                _(
+                    "Write it in digits alone, like {example}. Or correct the option decimal: "
+                    '"," where a point separates thousands, "." where a comma does.'
+                )
+                if self.chosen
+                else _(
+                    "Write it in digits alone, like {example}. Or set the option decimal: "
+                    '"," where a point separates thousands, "." where a comma does.'
+                )
             )
+            return how.format(example=self.example)
         if isinstance(failure, DoubtfulAmount) and not self.decimal:
-            return (
+            return _(
                 'Set the option decimal to the sign that the file has before cents: "." or ",". '
-                f"Or write the price like {self.example}."
-            )
+                "Or write the price like {example}."
+            ).format(example=self.example)
         if isinstance(failure, DoubtfulAmount):
-            which = "correct" if self.chosen else "set"
-            return f"Write it like {self.example}, or {which} the option decimal."
-        return (
-            f"Write it as a number such as {self.example}, "
-            f"or correct the store's currency ({self.currency}) in bridge.toml."
-        )
+            how = (
+                _("Write it like {example}, or correct the option decimal.")
+                if self.chosen
+                else _("Write it like {example}, or set the option decimal.")
+            )
+            return how.format(example=self.example)
+        return _(
+            "Write it as a number such as {example}, or correct the store's currency ({currency}) "
+            "in bridge.toml."
+        ).format(example=self.example, currency=self.currency)

@@ -18,7 +18,7 @@ from pydantic import Field
 
 from tillbridge.adapter.failures import ExportUnreadable
 from tillbridge.adapter.registration import AdapterOptions
-from tillbridge.adapter.texts import one_line
+from tillbridge.adapter.texts import _, one_line
 from tillbridge.model.catalogue import (
     AddOn,
     AddOnGroup,
@@ -39,14 +39,16 @@ class SaleOptions(AdapterOptions):
 
     zero_prices: ZeroPrices = Field(
         "sell",
-        title="Items at price zero",
-        description='Items and sizes at zero: "sell" them for nothing, "leave_out" (not sold '
-        'online) or "refuse" (a bad row each, for a person to mend).',
+        title=_("Items at price zero"),
+        description=_(
+            'Items and sizes at zero: "sell" them for nothing, "leave_out" (not sold '
+            'online) or "refuse" (a bad row each, for a person to mend).'
+        ),
     )
     leave_out_categories: tuple[str, ...] = Field(
         (),
-        title="Categories not sold online",
-        description="Categories whose items are not sold online, by their names.",
+        title=_("Categories not sold online"),
+        description=_("Categories whose items are not sold online, by their names."),
     )
 
 
@@ -55,9 +57,11 @@ class StockOptions(AdapterOptions):
 
     sold_out_at_stock: Decimal | None = Field(
         None,
-        title="Sold out at a stock of",
-        description="Items of which the till counts this many or fewer are sold out; "
-        "without it stock is not looked at.",
+        title=_("Sold out at a stock of"),
+        description=_(
+            "Items of which the till counts this many or fewer are sold out; "
+            "without it stock is not looked at."
+        ),
     )
 
 
@@ -67,7 +71,7 @@ class TaxOptions(AdapterOptions):
     taxes: tuple[str, ...] | None = Field(
         None,
         title="Taxes",
-        description="The taxes that count online, by their names; without it all do.",
+        description=_("The taxes that count online, by their names; without it all do."),
     )
 
 
@@ -76,8 +80,10 @@ class PriceOptions(AdapterOptions):
 
     decimal: Literal[".", ","] | None = Field(
         None,
-        title="Decimal sign of prices",
-        description="The sign before the cents of prices; without it, the file's prices show it.",
+        title=_("Decimal sign of prices"),
+        description=_(
+            "The sign before the cents of prices; without it, the file's prices show it."
+        ),
     )
 
 
@@ -123,8 +129,8 @@ class SaleRules:
         if self.options.zero_prices == "refuse":
             which = f"{item.name} ({free[0].variant_name})" if free else item.name
             raise NotForSale(
-                f'"{which}" costs nothing, and zero_prices is "refuse".',
-                "Give it a price in the till, or set zero_prices to leave_out or sell.",
+                _('"{which}" costs nothing, and zero_prices is "refuse".').format(which=which),
+                _("Give it a price in the till, or set zero_prices to leave_out or sell."),
             )
         return self._without(item, free, place)
 
@@ -173,9 +179,11 @@ class SaleRules:
             warnings=tuple(
                 ExportWarning(
                     place=export,
-                    text=f'No item is in a category "{name}", which the option '
-                    "leave_out_categories names.",
-                    fix="Correct the name as the till writes it, or remove it from the option.",
+                    text=_(
+                        'No item is in a category "{name}", which the option leave_out_categories '
+                        "names."
+                    ).format(name=name),
+                    fix=_("Correct the name as the till writes it, or remove it from the option."),
                 )
                 for name in missing
             ),
@@ -222,11 +230,13 @@ def chosen_taxes(
     wanted = {one_line(name).casefold(): name for name in options.taxes}
     missing = wanted.keys() - {name.casefold() for name, _value in there}
     if missing:
-        listed = ", ".join(f'"{name}"' for name in dict(there)) or "none"
+        listed = ", ".join(f'"{name}"' for name in dict(there)) or _("none")
         raise ExportUnreadable(
-            f'{export} has no tax "{wanted[min(missing)]}"; it has {listed}.',
+            _('{export} has no tax "{tax}"; it has {listed}.').format(
+                export=export, tax=wanted[min(missing)], listed=listed
+            ),
             place=export,
-            fix="Correct the option taxes.",
+            fix=_("Correct the option taxes."),
         )
     return tuple(value for name, value in there if name.casefold() in wanted)
 

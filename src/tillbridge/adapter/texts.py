@@ -4,9 +4,9 @@ import html
 import re
 import unicodedata
 
-from tillbridge.core.i18n import _
+from tillbridge.core.i18n import _, joined, ngettext
 
-__all__ = ["LONGEST", "_", "one_line", "plain_text", "without_markup"]
+__all__ = ["LONGEST", "_", "joined", "ngettext", "one_line", "plain_text", "without_markup"]
 
 LONGEST = 20_000
 """A description of more characters than this is cut."""

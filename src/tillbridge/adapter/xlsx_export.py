@@ -5,11 +5,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from tillbridge.adapter.isolation import IsolatedReader
+from tillbridge.adapter.texts import _
 from tillbridge.parsing.workbook import cell_text, parse_sheets
 
 __all__ = ["Sheet", "XlsxExport", "cell_text"]
 
-_FIX = (
+_FIX = _(
     "Delete all rows below the table and all columns right of it, also those that look empty,"
     " and save it; or export it again."
 )

@@ -132,7 +132,7 @@ class _HelpText(HelpFormatter):
 
     def write_dl(self, rows: Any, *sizes: int) -> None:  # noqa: ANN401 -- (as above)
         super().write_dl(
-            [(name, str(_(text)) if text == _SHOW_HELP else text) for name, text in rows], *sizes
+            [(name, str(_(text)) if text in _OF_TYPER else text) for name, text in rows], *sizes
         )
 
 
@@ -140,7 +140,12 @@ class _Context(typer.Context):
     formatter_class = _HelpText
 
 
-_SHOW_HELP = N_("Show this message and exit.")
+# What typer says of its own options.
+_OF_TYPER = {
+    N_("Show this message and exit."),
+    N_("Install completion for the current shell."),
+    N_("Show completion for the current shell, to copy it or customize the installation."),
+}
 
 
 _EXAMPLE = N_("Example: {command}")

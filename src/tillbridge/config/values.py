@@ -27,33 +27,33 @@ from tillbridge.model.money import currency_like, is_currency
 def _http_url(text: str) -> str:
     parts = urlsplit(text)
     if parts.scheme not in {"http", "https"} or not parts.hostname:
-        msg = "must be a URL that begins with http:// or https://"
+        msg = _("must be a URL that begins with http:// or https://")
         raise ValueError(msg)
     if parts.username or parts.password:
-        msg = "must not hold a user name or password"
+        msg = _("must not hold a user name or password")
         raise ValueError(msg)
     if parts.query or parts.fragment:
-        msg = "must end before any ? or #"
+        msg = _("must end before any ? or #")
         raise ValueError(msg)
     try:
         parts.port  # noqa: B018 -- reading it checks it
     except ValueError:
-        msg = "must have a port from 0 to 65535, or none"
+        msg = _("must have a port from 0 to 65535, or none")
         raise ValueError(msg) from None
     return text.rstrip("/")
 
 
 def _listener(text: str) -> str:
-    host, _, port = text.rpartition(":")
+    host, _colon, port = text.rpartition(":")
     if not host or not port.isdigit() or int(port) > 65535 or (":" in host) != (host[0] == "["):
-        msg = 'must be "address:port", for example "127.0.0.1:8088"'
+        msg = _('must be "address:port", for example "127.0.0.1:8088"')
         raise ValueError(msg)
     return text
 
 
 def host_and_port(listener: str) -> tuple[str, int]:
     """Return the two parts of a listener; an IPv6 address without its brackets."""
-    host, _, port = listener.rpartition(":")
+    host, _colon, port = listener.rpartition(":")
     return host.removeprefix("[").removesuffix("]"), int(port)
 
 
@@ -76,12 +76,12 @@ def origin_of(url: str) -> str:
 
 
 def _time_of_day(text: str) -> str:
-    hours, _, minutes = text.partition(":")
+    hours, _colon, minutes = text.partition(":")
     if not (hours.isdigit() and minutes.isdigit() and len(hours) == len(minutes) == 2):
-        msg = 'must be a time of day as "HH:MM"'
+        msg = _('must be a time of day as "HH:MM"')
         raise ValueError(msg)
     if int(hours) > 23 or int(minutes) > 59:
-        msg = 'must be a time of day from "00:00" to "23:59"'
+        msg = _('must be a time of day from "00:00" to "23:59"')
         raise ValueError(msg)
     return text
 
@@ -89,7 +89,7 @@ def _time_of_day(text: str) -> str:
 def _heartbeat_url(text: str) -> str:
     parts = urlsplit(text)
     if parts.fragment:
-        msg = "must end before any #"
+        msg = _("must end before any #")
         raise ValueError(msg)
     _http_url(parts._replace(query="").geturl())
     return text
@@ -98,7 +98,7 @@ def _heartbeat_url(text: str) -> str:
 def _quiet_hours(text: str) -> str:
     begin, dash, end = text.partition("-")
     if not dash or begin == end:
-        msg = 'must be two times of day as "23:00-07:00"'
+        msg = _('must be two times of day as "23:00-07:00"')
         raise ValueError(msg)
     _time_of_day(begin)
     _time_of_day(end)

@@ -14,6 +14,8 @@ import sys
 from collections.abc import Iterable
 from pathlib import Path
 
+from tillbridge.core.i18n import _
+
 # -- new files
 
 _FLAGS = (
@@ -98,11 +100,13 @@ def make_own_folder(folder: Path) -> None:
         os.close(file)
         probe.unlink(missing_ok=True)
     if about.st_uid != ours:
-        raise _not_ours(f"{folder} belongs to another user")
+        raise _not_ours(_("{folder} belongs to another user").format(folder=str(folder)))
 
 
 def _not_ours(what: str) -> NotOurFolder:
-    return NotOurFolder(errno.EPERM, f"{what}; remove it, so that the bridge makes its own")
+    return NotOurFolder(
+        errno.EPERM, _("{what}; remove it, so that the bridge makes its own").format(what=what)
+    )
 
 
 # -- the files of the bridge itself, which no adapter reads as a till's
@@ -177,4 +181,4 @@ def _found(paths: Iterable[Path]) -> list[os.stat_result]:
 
 
 def _not_the_tills(path: str) -> NotTheTills:
-    return NotTheTills(errno.EACCES, "it is a file of the bridge, not of the till", path)
+    return NotTheTills(errno.EACCES, _("it is a file of the bridge, not of the till"), path)

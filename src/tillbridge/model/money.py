@@ -84,12 +84,15 @@ def to_minor(amount: str | int | Decimal, currency: str, *, decimal: DecimalSign
         try:
             value = parse_decimal(amount)
         except ValueError:
-            msg = f"{str(amount)[:40]!r} is not an amount of money"
-            raise ValueError(msg) from None
+            raise _no_amount(str(amount)[:40]) from None
     scaled = value.scaleb(digits)
     if scaled != scaled.to_integral_value():
-        msg = f"{str(amount)!r} has more than the {digits} decimals that {currency.upper()} has"
-        raise ValueError(msg)
+        raise BadAmount(
+            "{amount!r} has more than the {digits} decimals that {currency} has",
+            amount=str(amount),
+            digits=digits,
+            currency=currency.upper(),
+        )
     return int(scaled)
 
 
@@ -133,11 +136,20 @@ _NUMBER = re.compile(r"[.,]?\d(?:[\d.,' ]*\d)?")
 _SEPARATOR = re.compile(r"([.,' ])")
 
 
-class DoubtfulAmount(ValueError):
+class BadAmount(ValueError):
+    """What is no amount; `text` has places in braces for `values`, so that it can be translated."""
+
+    def __init__(self, text: str, **values: object) -> None:
+        super().__init__(text.format(**values))
+        self.text = text
+        self.values = values
+
+
+class DoubtfulAmount(BadAmount):
     """An amount that people read in two ways."""
 
 
-class ForeignAmount(ValueError):
+class ForeignAmount(BadAmount):
     """An amount in another currency than the store's."""
 
 
@@ -156,14 +168,24 @@ def read_amount(text: str, currency: str, decimal: DecimalSign = "") -> Decimal:
     if parts.whole_if is not None:
         if not decimal:
             raise DoubtfulAmount(
-                f"{text.strip()!r} is {parts.value} to some people and {parts.whole_if} to others"
+                "{amount!r} is {one} to some people and {other} to others",
+                amount=text.strip(),
+                one=str(parts.value),
+                other=str(parts.whole_if),
             )
         if parts.sign != decimal:
             value = parts.whole_if
     elif decimal and parts.sign and parts.sign != decimal:
+        amount = text.strip()
+        if decimal == ",":
+            raise DoubtfulAmount(
+                "{amount!r} does not fit the file's prices, "
+                "which have a comma before their decimals",
+                amount=amount,
+            )
         raise DoubtfulAmount(
-            f"{text.strip()!r} does not fit the file's prices, "
-            f"which have {_NAMES[decimal]} before their decimals"
+            "{amount!r} does not fit the file's prices, which have a point before their decimals",
+            amount=amount,
         )
     return -value if minus else value
 
@@ -193,7 +215,6 @@ def decimal_sign_of(texts: Iterable[str], currency: str) -> DecimalSign:
 
 _PLAIN_LINE = re.compile(r"^[0-9]{1,9}[.,][0-9]{1,2}$", re.MULTILINE)
 _GROUPS = re.compile(r"[.,][0-9]{3}[.,]")
-_NAMES: dict[str, str] = {".": "a point", ",": "a comma"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -248,8 +269,10 @@ def _number(text: str, currency: str) -> tuple[bool, str]:
             raise _no_amount(text)
         if mark.upper() != code and code not in (meant or ()):
             raise ForeignAmount(
-                f"{text.strip()!r} is written with {mark!r}, "
-                f"which is not the store's currency {currency.upper()}"
+                "{amount!r} is written with {mark!r}, which is not the store's currency {currency}",
+                amount=text.strip(),
+                mark=mark,
+                currency=currency.upper(),
             )
     return minus, found[0]
 
@@ -320,7 +343,7 @@ def _joined(digits: list[str]) -> Decimal:
 
 
 def _no_amount(text: str) -> ValueError:
-    return ValueError(f"{text.strip()!r} is not an amount of money")
+    return BadAmount("{amount!r} is not an amount of money", amount=text.strip())
 
 
 # -- the currencies that people pay with (ISO 4217), and which one was probably meant

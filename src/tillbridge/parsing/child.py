@@ -41,6 +41,7 @@ def _outcome(requests: BinaryIO, answer_mb: int) -> bytes:
     except Unreadable as failure:
         parts = {
             "text": failure.text,
+            "values": dict(failure.values),
             "place": failure.place,
             "fix": failure.fix,
             "passing": failure.passing,

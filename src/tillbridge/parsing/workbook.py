@@ -14,7 +14,7 @@ from typing import Any
 
 import python_calamine
 
-from tillbridge.parsing import Unreadable
+from tillbridge.parsing import N_, Unreadable
 
 Row = tuple[int, list[str]]
 
@@ -26,8 +26,8 @@ _OLD_EXCEL = b"\xd0\xcf\x11\xe0"
 _ENCRYPTED = "EncryptedPackage".encode("utf-16-le")
 _MARKS = (b"\xef\xbb\xbf", b"\xff\xfe", b"\xfe\xff")
 _BEGINNING = 4096
-_SAVE_AS = "Export it again as an Excel workbook (.xlsx)."
-_EXPORT_AGAIN = "Open it in a spreadsheet program; if that works, export it again."
+_SAVE_AS = N_("Export it again as an Excel workbook (.xlsx).")
+_EXPORT_AGAIN = N_("Open it in a spreadsheet program; if that works, export it again.")
 
 
 def parse_sheets(contents: Mapping[str, bytes]) -> list[tuple[str, list[Row]]]:
@@ -48,7 +48,7 @@ def parse_sheets(contents: Mapping[str, bytes]) -> list[tuple[str, list[Row]]]:
     except (python_calamine.CalamineError, ValueError) as failure:
         raise _no_workbook(name, str(failure)) from failure
     if not sheets:
-        raise _no_workbook(name, "it has no sheet")
+        raise _no_workbook(name, N_("it has no sheet"))
     return sheets
 
 
@@ -57,7 +57,7 @@ def _check_archive(name: str, content: bytes) -> None:
     file = io.BytesIO(content)
     if not zipfile.is_zipfile(file):
         # The directory of an archive is its last part.
-        raise Unreadable.still_being_written(name, "is no complete workbook")
+        raise Unreadable.still_being_written(name, N_("is no complete workbook"))
     left = _MOST_BYTES
     try:
         with zipfile.ZipFile(file) as archive:
@@ -71,23 +71,28 @@ def _check_archive(name: str, content: bytes) -> None:
         raise _no_workbook(name, str(failure)) from failure
     except (zipfile.BadZipFile, zlib.error, EOFError, OSError, ValueError) as failure:
         raise Unreadable(
-            f"{name} is damaged: {failure}.",
+            N_("{name} is damaged: {why}."),
+            {"name": name, "why": str(failure)},
             place=name,
-            fix="Export it again. If it came over a network or a USB stick, copy it once more.",
+            fix=N_("Export it again. If it came over a network or a USB stick, copy it once more."),
         ) from failure
 
 
 def _too_large(name: str) -> Unreadable:
     return Unreadable(
-        f"{name} unpacks to more than {_MOST_BYTES >> 20} MB; no menu is that large.",
+        N_("{name} unpacks to more than {size} MB; no menu is that large."),
+        {"name": name, "size": str(_MOST_BYTES >> 20)},
         place=name,
-        fix="Check where the file comes from, and export the menu again.",
+        fix=N_("Check where the file comes from, and export the menu again."),
     )
 
 
 def _no_workbook(name: str, detail: str) -> Unreadable:
     return Unreadable(
-        f"{name} is no workbook that can be read: {detail}.", place=name, fix=_EXPORT_AGAIN
+        N_("{name} is no workbook that can be read: {why}."),
+        {"name": name, "why": detail},
+        place=name,
+        fix=_EXPORT_AGAIN,
     )
 
 
@@ -95,16 +100,20 @@ def _other_kind(name: str, content: bytes) -> Unreadable:
     """Return what the file is instead of a workbook."""
     if content.startswith(_OLD_EXCEL):
         if _ENCRYPTED in content:
-            text = f"{name} is protected by a password."
-            return Unreadable(text, place=name, fix="Save it without a password.")
-        text = f"{name} is a workbook of Excel 97 to 2003 (.xls) under another name."
-        return Unreadable(text, place=name, fix=_SAVE_AS)
+            text, fix = N_("{name} is protected by a password."), N_("Save it without a password.")
+            return Unreadable(text, {"name": name}, place=name, fix=fix)
+        text = N_("{name} is a workbook of Excel 97 to 2003 (.xls) under another name.")
+        return Unreadable(text, {"name": name}, place=name, fix=_SAVE_AS)
     beginning = content[:_BEGINNING]
     if not beginning.startswith(_MARKS) and b"\0" in beginning:
-        return _no_workbook(name, "it is neither an archive nor text")
+        return _no_workbook(name, N_("it is neither an archive nor text"))
     start = beginning.lstrip(b"\xef\xbb\xbf").lstrip()[:1]
-    what = "a web page or XML" if start == b"<" else "text, such as CSV,"
-    return Unreadable(f"{name} is {what} under another name.", place=name, fix=_SAVE_AS)
+    text = (
+        N_("{name} is a web page or XML under another name.")
+        if start == b"<"
+        else N_("{name} is text, such as CSV, under another name.")
+    )
+    return Unreadable(text, {"name": name}, place=name, fix=_SAVE_AS)
 
 
 def _rows(rows: list[list[Any]]) -> list[Row]:

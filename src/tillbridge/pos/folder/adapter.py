@@ -113,7 +113,7 @@ def _menu_reader(
 
 ADAPTER = Adapter(
     name="folder",
-    summary="A till that exports its menu to files and takes orders as files",
+    summary=_("A till that exports its menu to files and takes orders as files"),
     options=FolderOptions,
     open=FolderAdapter,
 )

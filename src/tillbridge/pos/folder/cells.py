@@ -9,7 +9,7 @@ from functools import lru_cache
 from zoneinfo import ZoneInfo
 
 from tillbridge.adapter.failures import RowError
-from tillbridge.adapter.texts import without_markup
+from tillbridge.adapter.texts import _, without_markup
 from tillbridge.model.money import MAX_PRICE
 
 MAX_TEXT = 500
@@ -70,8 +70,10 @@ def text(field: str, value: str, *, delimiter: str = "", needed: bool = False) -
         raise BadCell(
             field,
             value,
-            f"{field} holds a character that cannot be read (U+{ord(match.group()):04X}).",
-            "Type it again in the till; if many rows are like this, set the option encoding.",
+            _("{field} holds a character that cannot be read (U+{code:04X}).").format(
+                field=field, code=ord(match.group())
+            ),
+            _("Type it again in the till; if many rows are like this, set the option encoding."),
         )
     else:
         line = plain(value)
@@ -80,8 +82,8 @@ def text(field: str, value: str, *, delimiter: str = "", needed: bool = False) -
         raise BrokenRow(
             field,
             line,
-            f"{field} runs on over what looks like other rows.",
-            "Look for a quotation mark that is opened and never closed.",
+            _("{field} runs on over what looks like other rows.").format(field=field),
+            _("Look for a quotation mark that is opened and never closed."),
         )
     if needed and not line:
         raise empty(field, value)
@@ -90,7 +92,12 @@ def text(field: str, value: str, *, delimiter: str = "", needed: bool = False) -
 
 def empty(field: str, value: str = "") -> BadCell:
     """Return what is wrong with a field that must hold something."""
-    return BadCell(field, value, f"{field} is empty.", f"Fill in {field} in the till.")
+    return BadCell(
+        field,
+        value,
+        _("{field} is empty.").format(field=field),
+        _("Fill in {field} in the till.").format(field=field),
+    )
 
 
 def paragraph(value: str) -> str:
@@ -111,8 +118,8 @@ def description(value: str) -> str:
 def checked_price(field: str, minor: int, *, shown: object) -> int:
     """Return a price in minor units if a menu can have it; `shown` is how the export says it."""
     if not 0 <= minor <= MAX_PRICE:
-        what = "is negative" if minor < 0 else "is too large to be a price"
-        raise BadCell(field, shown, f"{field} {shown} {what}.", "Mend the price in the till.")
+        what = _("is negative") if minor < 0 else _("is too large to be a price")
+        raise BadCell(field, shown, f"{field} {shown} {what}.", _("Correct the price in the till."))
     return minor
 
 
@@ -122,8 +129,10 @@ def minor_price(field: str, line: str) -> int:
         raise BadCell(
             field,
             line,
-            f"{field} is {line!r}, which is no whole number of minor units.",
-            "Export prices as whole minor units (450 for 4.50 EUR, 1500 for 1500 JPY).",
+            _("{field} is {line!r}, which is no whole number of minor units.").format(
+                field=field, line=line
+            ),
+            _("Export prices as whole minor units (450 for 4.50 EUR, 1500 for 1500 JPY)."),
         )
     return checked_price(field, int(line), shown=line)
 
@@ -138,8 +147,13 @@ def yes_or_no(field: str, value: str, *, empty: bool | None = None) -> bool:
         return False
     if not word and empty is not None:
         return empty
-    text = f"{field} is {value.strip()!r}" if word else f"{field} is empty"
-    raise BadCell(field, value, f"{text}, which is neither yes nor no.", "Use true or false.")
+    text = f"{field} is {value.strip()!r}" if word else _("{field} is empty").format(field=field)
+    raise BadCell(
+        field,
+        value,
+        _("{text}, which is neither yes nor no.").format(text=text),
+        _("Use true or false."),
+    )
 
 
 def whole_number(field: str, value: str, *, empty: int | None) -> int | None:
@@ -149,7 +163,10 @@ def whole_number(field: str, value: str, *, empty: int | None) -> int | None:
         return empty
     if not (line.isascii() and line.isdigit() and len(line) <= 9):
         raise BadCell(
-            field, line, f"{field} is {line!r}, which is no whole number.", "Use digits only."
+            field,
+            line,
+            _("{field} is {line!r}, which is no whole number.").format(field=field, line=line),
+            _("Use digits only."),
         )
     return int(line)
 
@@ -176,8 +193,10 @@ def instant(field: str, value: str, zone: ZoneInfo | None = None) -> int | None:
         raise BadCell(
             field,
             line,
-            f"{field} is {line!r}, which is no time.",
-            f"Write it as {example}Z, in UTC, or with its offset as {example}+01:00.",
+            _("{field} is {line!r}, which is no time.").format(field=field, line=line),
+            _("Write it as {example}Z, in UTC, or with its offset as {example}+01:00.").format(
+                example=example
+            ),
         ) from None
     if moment.year > _LAST_YEAR:
         return None
@@ -187,16 +206,23 @@ def instant(field: str, value: str, zone: ZoneInfo | None = None) -> int | None:
             raise BadCell(
                 field,
                 line,
-                f"{field} is {line!r}, which does not say in which time zone.",
-                f"Write it with its zone: {local}+01:00 or {local}Z; or set the option timezone"
-                ' of the folder adapter, such as "Europe/Berlin".',
+                _("{field} is {line!r}, which does not say in which time zone.").format(
+                    field=field, line=line
+                ),
+                _(
+                    "Write it with its zone: {local}+01:00 or {local}Z; or set the option timezone "
+                    "of the "
+                    'folder adapter, such as "Europe/Berlin".'
+                ).format(local=local),
             )
         moment = moment.replace(tzinfo=zone)
     if moment.year < _FIRST_YEAR:
         raise BadCell(
             field,
             line,
-            f"{field} is {line!r}, which is before the year {_FIRST_YEAR}.",
-            f"Correct it; leave {field} empty where there is no end.",
+            _("{field} is {line!r}, which is before the year {year}.").format(
+                field=field, line=line, year=_FIRST_YEAR
+            ),
+            _("Correct it; leave {field} empty where there is no end.").format(field=field),
         )
     return round(moment.timestamp() * 1000)

@@ -11,8 +11,9 @@ from decimal import Decimal
 from functools import cached_property, lru_cache
 
 from tillbridge.adapter import BadRow, Catalogue, Category, Item, Menu, Source, Variant
-from tillbridge.adapter.prices import BadPrice, PriceReader
+from tillbridge.adapter.prices import BadPrice, PriceReader, said
 from tillbridge.adapter.sale_options import NotForSale, SaleRules
+from tillbridge.adapter.texts import _
 from tillbridge.model.money import DoubtfulAmount, to_minor
 from tillbridge.pos.folder import cells
 from tillbridge.pos.folder.cells import BadCell, DoubtfulCell, DuplicateId
@@ -107,8 +108,13 @@ class RowValues:
             try:
                 minor = to_minor(number, self.prices.currency)
             except ValueError as failure:
-                fix = "Correct the price in the till."
-                raise BadCell(column, number, f"{column}: {failure}.", fix) from None
+                fix = _("Correct the price in the till.")
+                raise BadCell(
+                    column,
+                    number,
+                    _("{column}: {what}.").format(column=column, what=said(failure)),
+                    fix,
+                ) from None
             return cells.checked_price(column, minor, shown=number)
         with contextlib.suppress(BadPrice):
             return _minor(self.prices, line)
@@ -170,8 +176,10 @@ class ItemBuilder:
                 raise DuplicateId(
                     name,
                     made.external_id,
-                    f"{name} {made.external_id!r} stands in {self.place(first)} already.",
-                    "Give each item an id of its own; the first row counts.",
+                    _("{name} {external_id!r} stands in {place} already.").format(
+                        name=name, external_id=made.external_id, place=self.place(first)
+                    ),
+                    _("Give each item an id of its own; the first row counts."),
                 )
         except BadCell as bad:
             self.add_bad(number, row, bad)
@@ -202,16 +210,20 @@ class ItemBuilder:
         for item_id, variants in self._variants.items():
             if item_id in self._items:
                 item = self._items[item_id]
-                lowest = min(variant.price for _, variant in variants)
+                lowest = min(variant.price for _number, variant in variants)
                 self._items[item_id] = replace(
                     item,
                     price=lowest if item_id in self._unpriced else item.price,
-                    variants=tuple(variant for _, variant in variants),
+                    variants=tuple(variant for _number, variant in variants),
                 )
             elif item_id not in self._bad_items:
-                text = f"{parent} {item_id!r} is no item of this export."
-                fix = f"Export the item too, or empty {parent} to sell the row as an item."
-                for number, _ in variants:
+                text = _("{parent} {item_id!r} is no item of this export.").format(
+                    parent=parent, item_id=item_id
+                )
+                fix = _(
+                    "Export the item too, or empty {parent} to sell the row as an item."
+                ).format(parent=parent)
+                for number, _variant in variants:
                     self._refuse(item_id, number, BadCell(parent, item_id, text, fix))
         for item_id in self._incomplete:
             # Without one of its variants the item would lose that variant: it stays as it was.

@@ -18,6 +18,8 @@ from decimal import Decimal
 from functools import lru_cache
 from typing import Any
 
+from tillbridge.adapter.texts import _
+
 _NAME = re.compile(r"[^\s.\[\]=|^/*]+")
 _LITERAL = re.compile(r"[^|\]]*")
 _BLANKS = re.compile(r"\s*")
@@ -60,7 +62,11 @@ def parse_path(text: str) -> Path:
     parser = _Parser(text)
     path = parser.path()
     if parser.at != len(text):
-        raise ValueError(f"{text!r} is no path: {text[parser.at :]!r} was not expected")
+        raise ValueError(
+            _("{text!r} is no path: {rest!r} was not expected").format(
+                text=text, rest=text[parser.at :]
+            )
+        )
     return path
 
 
@@ -155,7 +161,7 @@ def text_of(value: object) -> str:
             return "true" if value else "false"
         case int() | Decimal():
             return format(value, "f") if isinstance(value, Decimal) else str(value)
-    raise ValueError("is an object or a list, where a text or a number was expected")
+    raise ValueError(_("is an object or a list, where a text or a number was expected"))
 
 
 @dataclass(slots=True)
@@ -191,7 +197,11 @@ class _Parser:
         else:
             match = _NAME.match(self.text, self.at)
             if match is None:
-                raise ValueError(f"{self.text!r} is no path: a name is missing at {self.at + 1}")
+                raise ValueError(
+                    _("{text!r} is no path: a name is missing at {at}").format(
+                        text=self.text, at=self.at + 1
+                    )
+                )
             name, self.at = match.group(), match.end()
         self._blanks()
         if not self._skip("["):
@@ -200,10 +210,12 @@ class _Parser:
             return _Step(name, each=True)
         theirs = self.path()
         if not self._skip("="):
-            raise ValueError(f"{self.text!r} is no path: inside [ ] an = is missing")
+            raise ValueError(
+                _("{text!r} is no path: inside [ ] an = is missing").format(text=self.text)
+            )
         ours = self.path()
         if not self._skip("]"):
-            raise ValueError(f"{self.text!r} is no path: a ] is missing")
+            raise ValueError(_("{text!r} is no path: a ] is missing").format(text=self.text))
         return _Step(name, each=True, where=(theirs, ours))
 
     def _skip(self, mark: str) -> bool:

@@ -63,7 +63,7 @@ def json_text(path: Path, encoding: str | None) -> str:
     try:
         return content.decode(encoding).lstrip("\ufeff")
     except UnicodeDecodeError as failure:
-        fix = "JSON is UTF-8. If the till writes something else, set encoding."
+        fix = _("JSON is UTF-8. If the till writes something else, set encoding.")
         raise undecodable(path.name, encoding, failure, fix) from failure
 
 
@@ -107,7 +107,7 @@ def value_at(text: str, begin: int) -> Any:  # noqa: ANN401 -- any JSON value
 
 
 def _no_number(name: str) -> object:
-    raise ValueError(f"{name} is not a number that JSON has")
+    raise ValueError(_("{name} is not a number that JSON has").format(name=name))
 
 
 _decoder = json.JSONDecoder(

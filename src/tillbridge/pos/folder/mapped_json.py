@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 
 from tillbridge.adapter import AddOn, AddOnGroup, BadRow, Catalogue
 from tillbridge.adapter.sale_options import StockOptions
+from tillbridge.adapter.texts import _
 from tillbridge.model.export_facts import ExportFacts, ExportWarning
 from tillbridge.pos.folder import cells
 from tillbridge.pos.folder.cells import BadCell
@@ -89,7 +90,7 @@ class JsonMenuReader:
         try:
             return self.document.texts(parse_path(path), at)
         except ValueError as failure:
-            raise BadCell(path, "", f"{path} {failure}.", "Correct the path.") from None
+            raise BadCell(path, "", f"{path} {failure}.", _("Correct the path.")) from None
 
     def nodes(self, path: str, at: Node) -> Iterator[Node]:
         """Yield what is at a path."""
@@ -144,8 +145,8 @@ class JsonMenuReader:
                 "price": price,
                 "available": available,
             }
-            text = f'A size of "{row["name"]}" has no name.'
-            nameless = BadCell(sizes.name, "", text, "Give each size a name in the till.")
+            text = _('A size of "{item}" has no name.').format(item=row["name"])
+            nameless = BadCell(sizes.name, "", text, _("Give each size a name in the till."))
             unit.append((number, variant, None if name else nameless))
 
 
@@ -236,9 +237,11 @@ class _Groups:
         self.warnings.append(
             ExportWarning(
                 place=self.reader.place(number),
-                text=f'The choice "{group.name}" differs from size to size; '
-                "online it is offered as for the first.",
-                fix="Give it the same options and prices for every size in the till.",
+                text=_(
+                    'The choice "{name}" differs from size to size; '
+                    "online it is offered as for the first."
+                ).format(name=group.name),
+                fix=_("Give it the same options and prices for every size in the till."),
             )
         )
 

@@ -17,6 +17,7 @@ from tillbridge.adapter.known_records import KnownRecords
 from tillbridge.adapter.prices import PriceReader
 from tillbridge.adapter.sale_options import SaleRules
 from tillbridge.adapter.sharing import read_shared
+from tillbridge.adapter.texts import _
 from tillbridge.adapter.xlsx_export import Sheet, XlsxExport
 from tillbridge.model.export_facts import ExportFacts, LeftOut
 from tillbridge.pos.folder import cells
@@ -120,18 +121,23 @@ class Columns:
         """
         mapping = self.mapping
         if missing := self.missing():
-            fix = "Name the columns as they are called there in the option columns."
+            fix = _("Name the columns as they are called there in the option columns.")
             if named:
-                fix = f"Export the menu as {mapping.title or 'the format'} has it" + (
-                    f" ({mapping.export})." if mapping.export else ", or correct the mapping."
-                )
+                fix = (
+                    _("Export the menu as {format} has it ({where}).")
+                    if mapping.export
+                    else _("Export the menu as {format} has it, or correct the mapping.")
+                ).format(format=mapping.title or _("the format"), where=mapping.export)
             raise no_column(path, self.header, missing, fix)
         if mapping.ids == "derived" and "external_id" in map(str.casefold, self.header):
             raise ExportUnreadable(
-                f'{path.name} has a column external_id, and ids = "derived" would give every dish '
-                "another id.",
+                _(
+                    '{name} has a column external_id, and ids = "derived" would give every dish '
+                    "another "
+                    "id."
+                ).format(name=path.name),
                 place=f"{path.name}, row 1",
-                fix="Leave out the option ids, so that the ids of the file count.",
+                fix=_("Leave out the option ids, so that the ids of the file count."),
             )
 
     def record(self, number: int, row: Sequence[str], bad: BadCell | None = None) -> Record:
@@ -208,9 +214,11 @@ def workbook_records(
         by_name = {name.casefold(): each for name, each in sheets.items()}
         if sheet.casefold() not in by_name:
             raise ExportUnreadable(
-                f'{path.name} has no sheet "{sheet}".',
+                _('{name} has no sheet "{sheet}".').format(name=path.name, sheet=sheet),
                 place=path.name,
-                fix=f"Correct the option sheet; its sheets are: {', '.join(sheets)}.",
+                fix=_("Correct the option sheet; its sheets are: {sheets}.").format(
+                    sheets=", ".join(sheets)
+                ),
             )
         sheets = {sheet: by_name[sheet.casefold()]}
     likely: Columns | None = None
@@ -231,9 +239,9 @@ def workbook_records(
     if likely is not None:
         likely.check(path, named=named)
     raise ExportUnreadable(
-        f"{path.name} has no sheet with a table.",
+        _("{name} has no sheet with a table.").format(name=path.name),
         place=path.name,
-        fix="Export the menu again, or correct the option menu.",
+        fix=_("Export the menu again, or correct the option menu."),
     )
 
 
@@ -270,8 +278,8 @@ def line_records(path: Path, encoding: str | None, patterns: LinePatterns) -> Re
             fields = {ours: value or "" for ours, value in match.groupdict().items()}
             rows.append(Record(number, {"category": category, **fields}))
         else:
-            text_of_it = f"{stripped[:80]!r} is neither a heading nor an item."
-            bad = BadCell("", stripped, text_of_it, "Correct the line.")
+            text_of_it = _("{line!r} is neither a heading nor an item.").format(line=stripped[:80])
+            bad = BadCell("", stripped, text_of_it, _("Correct the line."))
             rows.append(Record(number, {"category": category}, bad=bad))
     return Records(
         rows=tuple(rows),
@@ -376,7 +384,7 @@ class MappedMenu:
         with reading_whole(path):
             found = line_records(path, self._options.encoding, mapping.lines)
             if not found.ends_with_newline and last.is_being_rewritten(path):
-                raise still_being_written(path.name, "ends without a line end")
+                raise still_being_written(path.name, _("ends without a line end"))
             last.done(path)
         return found
 
@@ -395,10 +403,11 @@ class MappedMenu:
         units, parts = reader.read()
         if not units and not parts.bad_rows:
             raise ExportUnreadable(
-                f"{name} has no items at {menu.items}.",
+                _("{name} has no items at {path}.").format(name=name, path=str(menu.items)),
                 place=name,
-                fix=f"Export the menu as {mapping.title or 'the mapping'} has it, or correct "
-                "the option format.",
+                fix=_("Export the menu as {format} has it, or correct the option format.").format(
+                    format=mapping.title or _("the mapping")
+                ),
             )
         return _Export(units, values, reader.place, parts)
 
@@ -414,8 +423,12 @@ def _mapping(path: Path, options: FolderOptions, base_dir: Path) -> MenuMapping:
     else:
         mapping = mapping_named(options.format, base_dir)
         if (mapping.json_menu is not None) != (path.suffix.lower() == ".json"):
-            kind = "a JSON document" if mapping.json_menu else "a table or a text"
-            raise ValueError(f'format: "{options.format}" is for {kind}; {path.name} is none')
+            kind = _("a JSON document") if mapping.json_menu else _("a table or a text")
+            raise ValueError(
+                _('format: "{format}" is for {kind}; {name} is none').format(
+                    format=options.format, kind=kind, name=path.name
+                )
+            )
         columns = {**{str(ours): names for ours, names in mapping.columns.items()}, **own}
         changes = mapping.model_dump(by_alias=True)
     changes |= options.model_dump(include={"group_by", "ids"}, exclude_none=True)

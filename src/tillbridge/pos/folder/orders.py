@@ -39,6 +39,7 @@ from typing import Any
 
 from tillbridge.adapter import Order, PosFailure, PosOffline, Ticket, TicketOutcomeUnknown
 from tillbridge.adapter.folders import make_own_folder, sync_folder, trouble_of, write_new
+from tillbridge.adapter.texts import _
 
 
 class OrderFiles:
@@ -163,7 +164,7 @@ class Outbox:
             pass
         with contextlib.suppress(OSError):
             part.unlink()
-        raise TicketOutcomeUnknown("Another bridge has written this order meanwhile.")
+        raise TicketOutcomeUnknown(_("Another bridge has written this order meanwhile."))
 
     def _is_out(self, ready: Path) -> bool:
         try:
@@ -234,7 +235,7 @@ def safe_stem(name: str) -> str:
     Raises PosFailure for an empty name, which can name nothing.
     """
     if not name:
-        raise PosFailure("The order cannot be written: an empty id cannot name a file.")
+        raise PosFailure(_("The order cannot be written: an empty id cannot name a file."))
     stem = _UNSAFE.sub(_encoded, name)
     if stem.startswith(".") or _RESERVED_BY_WINDOWS.fullmatch(stem):
         stem = f"%{ord(stem[0]):02X}{stem[1:]}"

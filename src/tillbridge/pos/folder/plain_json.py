@@ -31,6 +31,7 @@ from tillbridge.adapter import (
     Variant,
 )
 from tillbridge.adapter.export_files import reading_whole
+from tillbridge.adapter.texts import _
 from tillbridge.pos.folder import cells
 from tillbridge.pos.folder.cells import BadCell
 from tillbridge.pos.folder.json_pieces import (
@@ -98,7 +99,7 @@ def _price(thing: _Thing, field: str) -> int:
     value = thing.get(field)
     if isinstance(value, bool) or not isinstance(value, int):
         raise _wrong(
-            field, value, "a whole number of minor units (450 for 4.50 EUR, 1500 for 1500 JPY)"
+            field, value, _("a whole number of minor units (450 for 4.50 EUR, 1500 for 1500 JPY)")
         )
     return cells.checked_price(field, value, shown=value)
 
@@ -106,18 +107,18 @@ def _price(thing: _Thing, field: str) -> int:
 def _count(thing: _Thing, field: str) -> int:
     value = thing[field] if thing[field] is not None else 0
     if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value < 10**9:
-        raise _wrong(field, value, "a whole number that is not negative")
+        raise _wrong(field, value, _("a whole number that is not negative"))
     return value
 
 
 def _flag(thing: _Thing, field: str, *, null: bool) -> bool:
     value = thing[field] if thing[field] is not None else null
     if not isinstance(value, bool):
-        raise _wrong(field, value, "true or false")
+        raise _wrong(field, value, _("true or false"))
     return value
 
 
-def _list(thing: _Thing, field: str, what: str = "a list") -> list[Any]:
+def _list(thing: _Thing, field: str, what: str = _("a list")) -> list[Any]:
     value = thing.get(field)
     if value is not None and not isinstance(value, list):
         raise _wrong(field, value, what)
@@ -125,9 +126,9 @@ def _list(thing: _Thing, field: str, what: str = "a list") -> list[Any]:
 
 
 def _ids(thing: _Thing, field: str) -> tuple[str, ...]:
-    ids = _list(thing, field, "a list of external ids")
+    ids = _list(thing, field, _("a list of external ids"))
     if not all(isinstance(each, str) for each in ids):
-        raise _wrong(field, ids, "a list of external ids")
+        raise _wrong(field, ids, _("a list of external ids"))
     return tuple(dict.fromkeys(cells.text(field, each, needed=True) for each in ids))
 
 
@@ -139,26 +140,36 @@ def _percent(thing: _Thing, field: str) -> str:
         digits = abs(rate.adjusted()) + len(rate.as_tuple().digits)
         if rate.is_finite() and rate >= 0 and digits < _MAX_RATE_DIGITS:
             return format(rate, "f")
-    raise _wrong(field, value, "a rate in percent, such as 8.25")
+    raise _wrong(field, value, _("a rate in percent, such as 8.25"))
 
 
 def _object(field: str, value: object) -> _Thing:
     if not isinstance(value, dict):
-        raise _wrong(field, value, "an object")
+        raise _wrong(field, value, _("an object"))
     return value
 
 
 def _wrong(field: str, value: object, wanted: str) -> BadCell:
     if value is None:
-        return BadCell(field, "", f"{field} is missing.", f"It must be {wanted}.")
+        return BadCell(
+            field,
+            "",
+            _("{field} is missing.").format(field=field),
+            _("It must be {wanted}.").format(wanted=wanted),
+        )
     match value:
         case bool():
             shown = "true" if value else "false"
         case dict() | list():
-            shown = "an object" if isinstance(value, dict) else "a list"
+            shown = _("an object") if isinstance(value, dict) else _("a list")
         case _:
             shown = (repr(value) if isinstance(value, str) else str(value))[:80]
-    return BadCell(field, value, f"{field} is {shown}.", f"It must be {wanted}.")
+    return BadCell(
+        field,
+        value,
+        _("{field} is {shown}.").format(field=field, shown=shown),
+        _("It must be {wanted}.").format(wanted=wanted),
+    )
 
 
 # -- things
@@ -274,8 +285,9 @@ class PlainJson:
         except BadCell as bad:
             hint = format_hint(body, path) if isinstance(body, dict) else ""
             raise ExportUnreadable(
-                f"{path.name} is not a menu"
-                + (" as the ordering service has it." if hint else f": {bad.text}"),
+                _("{name} is not a menu as the ordering service has it.").format(name=path.name)
+                if hint
+                else _("{name} is not a menu: {why}").format(name=path.name, why=bad.text),
                 place=path.name,
                 fix=hint or bad.fix,
             ) from bad
@@ -367,16 +379,18 @@ class _Body:
 
         `menu_name` is for a flat body that does not name its menu.
         """
-        top = _object("the body", body)
+        top = _object(_("the body"), body)
         if "menus" not in top:
             if "items" not in top:
                 raise BadCell(
-                    "menus", "", "It has neither menus nor items.", "Export a menu push body."
+                    "menus", "", _("It has neither menus nor items."), _("Export a menu push body.")
                 )
             self._add_menu(top, Menu(FLAT_MENU_ID, _line(top, "menu_name") or menu_name), "")
             return
         if "items" in top:
-            raise BadCell("items", "", "It has both menus and items.", "Put each item on a menu.")
+            raise BadCell(
+                "items", "", _("It has both menus and items."), _("Put each item on a menu.")
+            )
         self._add_parts(top, "")
         for each in _list(top, "menus"):
             menu = _object("menus", each)
@@ -430,7 +444,7 @@ class _Body:
                     self._is_odd(kind, thing, place)
                     part = kind.read(thing)
                     if self._parts[name].setdefault(part.external_id, part) != part:
-                        raise _another(part.external_id, kind.name, "above", "those")
+                        raise _another(part.external_id, kind.name)
                     self._part_places.setdefault(part.external_id, place)
                 except BadCell as bad:
                     self._bad_rows.append(bad.at(place))
@@ -459,7 +473,7 @@ class _Body:
         self._items[item.external_id] = replace(first, menus=menus)
         read = self._read[item.external_id]
         if thing != read.thing:
-            other = _another(item.external_id, "item", f"in {read.place}", "items")
+            other = _another(item.external_id, "", read.place)
             self._bad_rows.append(other.at(place))
 
     def _drop_groups_of_nothing(self) -> None:
@@ -471,8 +485,10 @@ class _Body:
                 bad = BadCell(
                     "add_ons",
                     unknown,
-                    f"Add-on group {external_id!r} names add-on {unknown!r}, which is nowhere.",
-                    "Export the add-on too, or take it out of the group.",
+                    _(
+                        "Add-on group {external_id!r} names add-on {unknown!r}, which is nowhere."
+                    ).format(external_id=external_id, unknown=unknown),
+                    _("Export the add-on too, or take it out of the group."),
                 )
                 self._bad_rows.append(bad.at(self._part_places[external_id]))
 
@@ -499,18 +515,24 @@ class _Body:
                 misspelt = BadCell(
                     name,
                     thing[name],
-                    f"{name!r} is not one of the fields that belong here ({kind.name}).",
-                    f"Did you mean {near[0]}? This is told once; there may be more.",
+                    _("{name!r} is not one of the fields that belong here ({kind}).").format(
+                        name=name, kind=kind.name
+                    ),
+                    _("Did you mean {near}? This is told once; there may be more.").format(
+                        near=near[0]
+                    ),
                 )
                 self._bad_rows.append(misspelt.at(place))
         return bool(strange)
 
 
-def _another(external_id: str, kind: str, where: str, which: str) -> BadCell:
-    """Return what is wrong with a thing that has the id of another one."""
-    return BadCell(
-        "external_id",
-        external_id,
-        f"external_id {external_id!r} is another {kind} {where}.",
-        f"Give {which} that differ ids of their own; the first counts.",
-    )
+def _another(external_id: str, kind: str, place: str = "") -> BadCell:
+    """Return what is wrong with a thing that has the id of another one: an item's is at `place`."""
+    if place:
+        text = _("external_id {external_id!r} is another item in {place}.")
+        fix = _("Give items that differ ids of their own; the first counts.")
+    else:
+        text = _("external_id {external_id!r} is another {kind} above.")
+        fix = _("Give those that differ ids of their own; the first counts.")
+    said = text.format(external_id=external_id, kind=kind, place=place)
+    return BadCell("external_id", external_id, said, fix)

@@ -18,6 +18,7 @@ from tillbridge.adapter import (
 )
 from tillbridge.adapter import Table as DiningTable
 from tillbridge.adapter.prices import PriceReader
+from tillbridge.adapter.texts import _
 from tillbridge.pos.folder import cells
 from tillbridge.pos.folder.cells import BadCell
 from tillbridge.pos.folder.items import RowValues
@@ -132,8 +133,10 @@ def _add_on(fields: _Fields, known: Mapping[str, AddOn], values: RowValues) -> A
         raise BadCell(
             "external_id",
             add_on.external_id,
-            f"Add-on {add_on.external_id!r} has another name or price in a row above.",
-            "Give add-ons that differ ids of their own; the first row counts.",
+            _("Add-on {external_id!r} has another name or price in a row above.").format(
+                external_id=add_on.external_id
+            ),
+            _("Give add-ons that differ ids of their own; the first row counts."),
         )
     return add_on
 
@@ -148,8 +151,8 @@ def _group(fields: _Fields, known: Mapping[str, AddOnGroup]) -> AddOnGroup:
         raise BadCell(
             "max_select",
             most,
-            f"max_select {most} is less than min_select {least}.",
-            "Mend the numbers in the till.",
+            _("max_select {most} is less than min_select {least}.").format(most=most, least=least),
+            _("Correct the numbers in the till."),
         )
     return AddOnGroup(
         external_id=group_id,
@@ -182,8 +185,10 @@ def _tables_of(table: Table) -> TablesReading:
             second = BadCell(
                 "external_id",
                 external_id,
-                f"external_id {external_id!r} stands in a row above already.",
-                "Give each table an id of its own; the first row counts.",
+                _("external_id {external_id!r} stands in a row above already.").format(
+                    external_id=external_id
+                ),
+                _("Give each table an id of its own; the first row counts."),
             )
             bad_rows.append(second.at(place))
             continue

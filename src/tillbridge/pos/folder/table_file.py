@@ -31,7 +31,7 @@ from tillbridge.adapter.decoding import (
 )
 from tillbridge.adapter.export_files import LastRead, reading_whole, still_being_written
 from tillbridge.adapter.sharing import open_shared
-from tillbridge.adapter.texts import _
+from tillbridge.adapter.texts import _, joined
 from tillbridge.pos.folder import cells
 from tillbridge.pos.folder.cells import BrokenRow
 from tillbridge.pos.folder.mapping import no_column
@@ -188,15 +188,17 @@ class Table:
             raise BrokenRow(
                 "",
                 self.delimiter.join(row),
-                f"The row has {len(row)} fields, and the table has {width} columns.",
-                "A text that holds the delimiter or a line break must stand in quotation marks.",
+                _("The row has {n} fields, and the table has {width} columns.").format(
+                    n=len(row), width=width
+                ),
+                _("A text that holds the delimiter or a line break must stand in quotation marks."),
             )
         if "\n" in "".join(row) and any(map(self._looks_like_a_row, self._lines_within(row))):
             raise BrokenRow(
                 "",
                 self.delimiter.join(row),
-                "The row runs on over what looks like other rows.",
-                "Look for a quotation mark that is opened and never closed.",
+                _("The row runs on over what looks like other rows."),
+                _("Look for a quotation mark that is opened and never closed."),
             )
 
     def swallowed(self, row: Sequence[str]) -> list[str]:
@@ -324,10 +326,10 @@ def _missing(source: TableSource, header: list[str], missing: list[str]) -> Expo
     renamed = source.renamed
     wanted = [f'{ours} (as "{renamed[ours]}")' if ours in renamed else ours for ours in missing]
     example = ", ".join(f'{ours} = "..."' for ours in missing)
-    fix = (
-        f"Say which of them it is, with the option columns = {{ {example} }}; "
+    fix: str = _(
+        "Say which of them it is, with the option columns = {{ {example} }}; "
         "if the columns run together, set the option delimiter."
-    )
+    ).format(example=example)
     if "external_id" in missing:
-        fix += ' If the till has no ids, set ids = "derived".'
+        fix = joined(" ", [fix, _('If the till has no ids, set ids = "derived".')])
     return no_column(source.path, header, wanted, fix)

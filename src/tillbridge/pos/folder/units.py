@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from decimal import Decimal
 
 from tillbridge.adapter.sale_options import StockOptions, is_sold_out
+from tillbridge.adapter.texts import _
 from tillbridge.model.export_facts import LeftOut
 from tillbridge.pos.folder import cells
 from tillbridge.pos.folder.cells import BadCell, DuplicateId
@@ -180,8 +181,10 @@ class UnitMaker:
                 bad = BadCell(
                     name,
                     "",
-                    f"{name} is empty, and other rows of {key!r} are sizes.",
-                    "Give each size a name in the till.",
+                    _("{name} is empty, and other rows of {key!r} are sizes.").format(
+                        name=name, key=key
+                    ),
+                    _("Give each size a name in the till."),
                 )
             size_id = self._size_id(each, key)
             row = self._row(each, external_id=size_id, parent_id=key, variant_name=size)
@@ -211,8 +214,8 @@ class UnitMaker:
         return DuplicateId(
             name,
             value,
-            f"{what} stands in {self.place(first)} already.",
-            f"Give each a {name} of its own; the first row counts.",
+            _("{what} stands in {place} already.").format(what=what, place=self.place(first)),
+            _("Give each a {name} of its own; the first row counts.").format(name=name),
         )
 
     def _size_id(self, record: Record, item_id: str) -> str:

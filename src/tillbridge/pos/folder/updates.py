@@ -25,6 +25,7 @@ from tillbridge.adapter import (
 )
 from tillbridge.adapter.folders import write_new
 from tillbridge.adapter.sharing import read_shared
+from tillbridge.adapter.texts import _
 from tillbridge.model.numbers import is_storable, printable
 from tillbridge.pos.folder.orders import Pruning, failed
 
@@ -83,7 +84,9 @@ class UpdateFiles:
         """Move the file to `done/`. One that was overwritten since it was read is news again."""
         name = update.key
         if Path(name).name != name:
-            raise PosFailure(f"{name!r} is no file of {self.folder}.")
+            raise PosFailure(
+                _("{name!r} is no file of {folder}.").format(name=name, folder=str(self.folder))
+            )
         try:
             moved = self._move(name, "done")
             read = self._read.pop(name, None)
@@ -104,7 +107,7 @@ class UpdateFiles:
                         BadRow(
                             place=f"bad/{name}",
                             text=error.read_text(encoding="utf-8", errors="replace").strip(),
-                            fix="Handle the order by hand, then remove the file.",
+                            fix=_("Handle the order by hand, then remove the file."),
                         )
                     )
         return rows
@@ -125,7 +128,7 @@ class UpdateFiles:
 
     def _content(self, file: _Found) -> bytes:
         if file.signature[2] > _MAX_BYTES:
-            raise ValueError(f"It is larger than {_MAX_BYTES} bytes.")
+            raise ValueError(_("It is larger than {n} bytes.").format(n=_MAX_BYTES))
         return read_shared(self.folder / file.name)
 
     def _distrust(self, file: _Found, why: str) -> None:
@@ -180,19 +183,23 @@ def _parse(key: str, content: bytes) -> TicketUpdate:
     try:
         data = json.loads(content.decode(encoding))
     except (ValueError, RecursionError) as failure:
-        raise ValueError(f"It is not JSON: {failure}.") from failure
+        raise ValueError(_("It is not JSON: {why}.").format(why=str(failure))) from failure
     if not isinstance(data, dict):
-        raise ValueError("It is not an object.")  # noqa: TRY004 -- bad input, not a programming error
+        raise ValueError(_("It is not an object."))  # noqa: TRY004 -- bad input, not a programming error
     order_id = data.get("order_id")
     if not isinstance(order_id, str) or not order_id.strip():
-        raise ValueError('It has no "order_id" that is text.')
+        raise ValueError(_('It has no "order_id" that is text.'))
     if len(order_id) > _MAX_ID or not is_storable(order_id):
-        raise ValueError(f'Its "order_id" is no id: {printable(order_id, most=60)}')
+        raise ValueError(
+            _('Its "order_id" is no id: {order_id}').format(order_id=printable(order_id, most=60))
+        )
     status = data.get("status")
     known = {each.value for each in TicketStatus}
     if not isinstance(status, str) or status.strip().lower() not in known:
         raise ValueError(
-            f'Its "status" is {str(status)[:60]!r}, not one of {", ".join(sorted(known))}.'
+            _('Its "status" is {status!r}, not one of {names}.').format(
+                status=str(status)[:60], names=", ".join(sorted(known))
+            )
         )
     reason, message = _reason(data)
     return TicketUpdate(
@@ -222,11 +229,17 @@ def _external_ids(value: object) -> tuple[str, ...]:
         return ()
     ids = value if isinstance(value, list) else [value]
     if not all(isinstance(each, str | int) and not isinstance(each, bool) for each in ids):
-        raise ValueError('Its "external_ids" is not a list of ids.')
+        raise ValueError(_('Its "external_ids" is not a list of ids.'))
     if len(ids) > _MAX_ITEMS:
-        raise ValueError(f'Its "external_ids" names {len(ids)} items; at most {_MAX_ITEMS} may be.')
+        raise ValueError(
+            _('Its "external_ids" names {n} items; at most {most} may be.').format(
+                n=len(ids), most=_MAX_ITEMS
+            )
+        )
     texts = tuple(dict.fromkeys(str(each) for each in ids))
     for each in texts:
         if not each or len(each) > _MAX_ID or not is_storable(each):
-            raise ValueError(f'Its "external_ids" holds no id: {printable(each, most=60)}')
+            raise ValueError(
+                _('Its "external_ids" holds no id: {id}').format(id=printable(each, most=60))
+            )
     return texts

@@ -64,45 +64,54 @@ class ProcessOptions(api.AdapterOptions):
     command: tuple[NonEmpty, ...] = Field(
         min_length=1,
         json_schema_extra={FILE_ONLY: True},
-        description='The program and its arguments: command = ["dotnet", "MyTill.dll"]. No shell.',
+        description=_(
+            'The program and its arguments: command = ["dotnet", "MyTill.dll"]. No shell.'
+        ),
     )
     cwd: Path = Field(
         Path(),
         json_schema_extra={FILE_ONLY: True},
-        description="The folder it runs in; relative ones count from bridge.toml.",
+        description=_("The folder it runs in; relative ones count from bridge.toml."),
     )
     env: tuple[NonEmpty, ...] = Field(
         (),
         json_schema_extra={FILE_ONLY: True},
         description=(
-            "Names of environment variables that are handed on; of the others it gets only PATH, "
-            "HOME, the language and the time zone."
+            _(
+                "Names of environment variables that are handed on; of the others it gets only "
+                "PATH, "
+                "HOME, the language and the time zone."
+            )
         ),
     )
     options: dict[str, Any] = Field(
         default_factory=dict,
         repr=False,  # a key may be among them
-        description="What the program is told at its start; its own affair.",
+        description=_("What the program is told at its start; its own affair."),
     )
     capabilities: tuple[Capability, ...] = Field(
         ("catalogue", "tickets", "health"),
         description=(
-            "What to expect of a program that cannot say so itself when the bridge starts."
+            _("What to expect of a program that cannot say so itself when the bridge starts.")
         ),
     )
-    start_s: Seconds = Field(10, description="It must have said hello by then.")
+    start_s: Seconds = Field(10, description=_("It must have said hello by then."))
     answer_s: Seconds = Field(
-        10, description="It must have answered by then about orders and health, or it is ended."
+        10, description=_("It must have answered by then about orders and health, or it is ended.")
     )
-    read_s: Seconds = Field(60, description="The same for reading menus, availability and tables.")
-    restart_cap_s: Seconds = Field(60, description="The longest wait before it is started again.")
-    steady_s: Seconds = Field(60, description="After running so long it counts as well again.")
+    read_s: Seconds = Field(
+        60, description=_("The same for reading menus, availability and tables.")
+    )
+    restart_cap_s: Seconds = Field(
+        60, description=_("The longest wait before it is started again.")
+    )
+    steady_s: Seconds = Field(60, description=_("After running so long it counts as well again."))
 
 
 class NotUnderstood(Exception):
     """The program answered with something that is no answer to the question: its defect."""
 
-    fix = "Correct what the program answers: docs/adapters/process.md says what is expected."
+    fix = _("Correct what the program answers: docs/adapters/process.md says what is expected.")
 
 
 class ProcessAdapter:
@@ -262,7 +271,9 @@ class ProcessAdapter:
             # Not as its cause: that would show the values, which may be a customer's.
             raise NotUnderstood(f"{method}: {first_fault(odd)}") from None
         except MissingResult:
-            raise NotUnderstood(f"{method}: it has neither result nor error") from None
+            raise NotUnderstood(
+                _("{method}: it has neither result nor error").format(method=method)
+            ) from None
         if isinstance(found, Failure):
             _raise(method, found)
         return found.value() if isinstance(found, Result) else found
@@ -279,7 +290,9 @@ def _raise(method: str, failure: Failure) -> Never:
             failure.message, external_ids=failure.external_ids, fix=failure.fix
         )
     if failure.kind not in _FAILURES:
-        raise NotUnderstood(f"{method}: {failure.kind} is no failure of a till")
+        raise NotUnderstood(
+            _("{method}: {kind} is no failure of a till").format(method=method, kind=failure.kind)
+        )
     raise _FAILURES[failure.kind](failure.message, fix=failure.fix)
 
 
@@ -323,7 +336,7 @@ _PARTS: Mapping[Capability, Sequence[str]] = {
 
 ADAPTER = api.Adapter(
     name="process",
-    summary="A program of your own in any language, by JSON lines over stdin and stdout",
+    summary=_("A program of your own in any language, by JSON lines over stdin and stdout"),
     options=ProcessOptions,
     open=ProcessAdapter,
 )
