@@ -47,9 +47,10 @@ slow: setup ## the tests that do at length what others do in short
 check: setup ## format, lint, types, import layers
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
-	$(BIN)/mypy $(wildcard src tests bench packaging/deb) $(wildcard adapters/*/src adapters/*/tests)
-	$(BIN)/mypy --platform win32 --cache-dir .mypy_cache/win32 --no-warn-unreachable src  # what only Windows sees, read here
 	$(BIN)/lint-imports --no-logo
+	$(BIN)/mypy --platform win32 --cache-dir .mypy_cache/win32 --no-warn-unreachable src & windows=$$!; \
+		$(BIN)/mypy $(wildcard src tests bench packaging/deb) $(wildcard adapters/*/src adapters/*/tests); \
+		code=$$?; wait $$windows && exit $$code  # beside each other; what only Windows sees is read here too
 
 simulate: setup ## the whole bridge in virtual time, with faults (ARGS="--seed 7" plays one again; --help)
 	$(BIN)/python -m tests.simulation $(ARGS)
