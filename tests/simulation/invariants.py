@@ -174,6 +174,18 @@ def written_soon(sim: "Simulation", order: str) -> None:
         sim.violated("2 one ticket", f"{order} was written {late_s:.0f} s late")
 
 
+def not_given_up_at_a_till_that_is_there(sim: "Simulation", event: Mapping[str, Any]) -> None:
+    """The same of an order that is cancelled because the till could not be reached."""
+    if event["event"] != "order.to_cancel" or event["code"] != "POS_OFFLINE":
+        return
+    since = max(sim.till_works_at, sim.disk_works_at, sim.machine.ready_at)
+    late_s = sim.loop.now - since
+    if late_s > WRITTEN_WITHIN_S:
+        sim.violated(
+            "2 one ticket", f"{event['order']} was given up {late_s:.0f} s after the till was back"
+        )
+
+
 def accepted_is_in_till(sim: "Simulation", order: str) -> None:
     if not sim.plan.settings["auto_accept"] and not sim.till.of(order):
         sim.violated("2 one ticket", f"{order} was accepted, and the till never had it")

@@ -173,6 +173,7 @@ class Simulation:
     def logged(self, event: dict[str, Any]) -> None:
         invariants.no_secret(self, str(event))
         invariants.is_a_transition(self, event)
+        invariants.not_given_up_at_a_till_that_is_there(self, event)
         self.log_lines.append(f"{self.loop.now - 1000.0:9.3f} {event}")
         if len(self.log_lines) > 400:
             del self.log_lines[:200]
