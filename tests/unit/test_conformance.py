@@ -104,7 +104,9 @@ def test_what_a_till_does_not_keep_is_named_with_the_reason() -> None:
 
     (content,) = [check for check in CHECKS if check.name == "content"]
     reasons = {"tax": "it works out taxes by itself"}
-    assert "in the till for: tax." in run_check(content, Subject(NoTax)).text
+    lacking = run_check(content, Subject(NoTax))
+    assert (lacking.outcome, "The tickets lack: tax." in lacking.text) == (Outcome.FAILED, True)
+    assert "[not_kept]" in lacking.fix
     assert run_check(content, Subject(NoTax, None, reasons)).outcome is Outcome.PASSED
     assert "tax is not kept, and the till has it" in (
         run_check(content, Subject(PaperRig, None, reasons)).text

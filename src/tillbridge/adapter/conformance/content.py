@@ -74,9 +74,10 @@ def writes_what_was_ordered(subject: Subject) -> str:
             unsaid += _compare(subject, order, ticket)
         if unsaid:
             names = ", ".join(dict.fromkeys(unsaid))
-            raise CannotDo(
-                f"The rig does not say what stands in the till for: {names}. Let tickets() return"
-                " it; or, where the till does not keep it, say why in quality.toml, [not_kept]."
+            raise Violation(
+                f"The tickets lack: {names}.",
+                fix="Write it, and let the rig's tickets() return it; or, if the till cannot store"
+                " it, say why in quality.toml, [not_kept].",
             )
         parts = ["quantities"]
         parts += ["variants"] if any(item.variants for item in menu.items.values()) else []

@@ -140,16 +140,18 @@ class Witness:
                 if len(value) >= _SHORTEST:
                     self._secrets[value] = option
 
-    def check_text(self, text: str, how: str, frames: Iterable[FrameType] = ()) -> None:
-        """Note a secret in what the adapter shows; `how` it does."""
+    def check_text(
+        self, text: str, how: str, frames: Iterable[FrameType] = (), *, place: str = ""
+    ) -> None:
+        """Note a secret in what the adapter shows; `how` it does, at `place` or in a frame."""
         for value, option in self._secrets.items():
             if value in text:
                 found = (self._place(frame.f_code, frame.f_lineno) for frame in frames)
-                place = next(filter(None, found), None)
-                leak = f"{place or 'the adapter'} {how} the secret in the option {option}"
+                at = place or str(next(filter(None, found), ""))
+                leak = f"{at or 'the adapter'} {how} the secret in the option {option}"
                 if leak not in self.leaks:
                     self.leaks.append(leak)
-                    self.leaked_at = self.leaked_at or str(place or "")
+                    self.leaked_at = self.leaked_at or at
 
     def check_value(self, value: object) -> None:
         """Note a secret in what the adapter raises, or says of its health."""
@@ -157,7 +159,8 @@ class Witness:
             frames = [frame for frame, _line in traceback.walk_tb(value.__traceback__)]
             self.check_text(str(value), "raises a failure whose text shows", frames[::-1])
         elif isinstance(value, Health):
-            self.check_text(value.detail, "says in Health.detail")
+            place = self.place_of_method(["health"])
+            self.check_text(value.detail, "says in Health.detail", place=place.partition(" ")[0])
 
     def check_stderr(self) -> None:
         """Note a secret in what the adapter's own program writes to stderr, and where it may."""
