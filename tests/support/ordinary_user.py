@@ -56,17 +56,20 @@ class OrdinaryUser:
         )
 
     def run_module(
-        self, name: str, *arguments: str, folder: Path
+        self, name: str, *arguments: str, folder: Path, inside: tuple[str, ...] = ()
     ) -> subprocess.CompletedProcess[str]:
-        """Run a module of the tests to its end, in a folder that this user may read."""
+        """Run a module of the tests to its end, in a folder that this user may read.
+
+        `inside` is a command that runs it, before this user has given up root's rights.
+        """
         return subprocess.run(
-            [*self._prefix, sys.executable, "-m", name, *arguments],
+            [*inside, *self._prefix, sys.executable, "-m", name, *arguments],
             cwd=folder,
             env={**self._env, "PYTHONDONTWRITEBYTECODE": "1"},
             capture_output=True,
             text=True,
             check=False,
-            timeout=110,
+            timeout=290 if inside else 110,
         )
 
     def run_other(
