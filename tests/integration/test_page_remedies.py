@@ -91,3 +91,15 @@ async def test_nothing_is_said_twice() -> None:
     texts = [" ".join(html.unescape(each).split()) for each in re.split(r"<[^>]+>", main)]
     sentences = Counter(each for each in texts if len(each.split()) > 3)
     assert {each: n for each, n in sentences.items() if n > 1} == {}
+
+
+async def test_the_menu_says_which_rows_of_the_export_guests_do_not_see() -> None:
+    detail = {"count": 2, "detail": "menu.csv, row 5: The price is wrong.", "remedy": "Correct it."}
+    async with page_harness() as harness:
+        busy(harness.control)
+        bad = OpenProblem("export.bad_rows", "main", "menu", harness.control.now_ms, detail)
+        harness.control.facts = replace(harness.control.facts, problems=(bad,))
+        page = (await harness.get("/menu")).text
+    assert "2 rows of the export cannot be read; the first: menu.csv, row 5" in page
+    assert 'href="/stores/main/menu/difference">Show the rows' in page
+    assert "The storefront matches the till." not in page

@@ -6,6 +6,8 @@ from dataclasses import replace
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.support.full_menus import totals_of
+from tillbridge.menu.compare import Comparison
 from tillbridge.menu.diff import diff
 from tillbridge.menu.history import PushView, details_of, push_columns
 from tillbridge.menu.plan import Step
@@ -18,7 +20,7 @@ from tillbridge.menu.review import (
     rows_of,
     worst_of,
 )
-from tillbridge.model.catalogue import AddOn, Catalogue, Category, Item, Variant
+from tillbridge.model.catalogue import AddOn, BadRow, Catalogue, Category, Item, Variant
 
 PRICES = st.integers(0, 20_000)
 NAMES = st.sampled_from(["Lasagne", "Cola", "Éclair", "Tiramisu"])
@@ -177,3 +179,14 @@ def test_a_push_of_an_older_version_is_told_by_what_it_remembered() -> None:
         "job_id": None,
     }  # fmt: skip
     assert push_columns(view, "USD") == ("Lasagne: price", "refused", "")
+
+
+def test_a_row_that_cannot_be_read_is_shown_where_nothing_else_differs() -> None:
+    bad = BadRow("menu.csv, row 5", "The price is no number.", "Correct it in the till.", "p5")
+    same = menu(3)
+    read = replace(same, bad_rows=(bad,))
+    for after, shown in ((read, (bad,)), (same, None)):
+        changes = diff(same, after)
+        comparison = Comparison(changes, same, after, totals_of(same, changes), menus=1)
+        found = Differing.of(comparison, (), (), 0)
+        assert (found and found.after.bad_rows) == shown

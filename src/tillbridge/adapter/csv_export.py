@@ -41,7 +41,7 @@ class CsvTable:
 
     def place(self, number: int) -> str:
         """Return the place of that row, for people."""
-        return f"{self.name}, row {number}"
+        return _("{file}, row {row}").format(file=self.name, row=number)
 
 
 @dataclass(frozen=True, slots=True)

@@ -32,7 +32,7 @@ class Sheet:
 
     def place(self, number: int) -> str:
         """Return the place of that row, for people."""
-        return f"{self.place_name}, row {number}"
+        return _("{file}, row {row}").format(file=self.place_name, row=number)
 
 
 @dataclass(frozen=True, slots=True)

@@ -98,8 +98,8 @@ class Differing:
     def of(
         cls, comparison: "Comparison", reasons: Sequence[str], suspects: Sequence[str], read_at: int
     ) -> "Differing | None":
-        """Return it of a comparison; None if nothing differs."""
-        if not comparison.changes:
+        """Return it of a comparison; None if nothing differs and every row could be read."""
+        if not comparison.changes and not comparison.current.bad_rows:
             return None
         return cls(
             comparison.changes,

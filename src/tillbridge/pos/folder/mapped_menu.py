@@ -283,7 +283,7 @@ def line_records(path: Path, encoding: str | None, patterns: LinePatterns) -> Re
             rows.append(Record(number, {"category": category}, bad=bad))
     return Records(
         rows=tuple(rows),
-        place=lambda number: f"{name}, row {number}",
+        place=lambda number: _("{file}, row {row}").format(file=name, row=number),
         ends_with_newline=text.endswith(("\n", "\r")),
         facts=facts_of(name, how),
     )

@@ -223,7 +223,7 @@ class Table:
 
     def place(self, number: int) -> str:
         """Return how a person finds row `number`."""
-        return f"{self.path.name}, row {number}"
+        return _("{file}, row {row}").format(file=self.path.name, row=number)
 
     def _check_end(self, row: list[str], number: int, short_row: int) -> None:
         if row != [_END]:

@@ -17,9 +17,13 @@ _LATEST = 8
 _READ_AT_ONCE = 12
 _MOST_HOSTS = 4
 
+# Problems of the till's export that say which of its rows guests do not see.
+UNREAD = {"export.bad_rows", "export.unreadable"}
+
 
 async def _fill(visit: Visit) -> Filled:
-    stores = (await visit.status())["stores"]
+    status = await visit.status()
+    stores = status["stores"]
     store = visit.one_of("store", list(stores)) or next(iter(stores))
     visit.show_zone_of(store)
     text = visit.text("q", 60)
@@ -46,6 +50,11 @@ async def _fill(visit: Visit) -> Filled:
         "state": shown,
         "hold": None if hold is None or hold["approved"] else hold,
         "review": review,
+        "unread": [
+            each
+            for each in status["problems"]
+            if (each["store"], each["subject"]) == (store, "menu") and each["code"] in UNREAD
+        ],
         "counted": counted,
         "labels": FIELD_LABELS,
         "pushes": history["pushes"][:_LATEST],
