@@ -6,14 +6,24 @@ import signal
 from collections.abc import AsyncIterator
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from tests.support.bridge_process import until
 from tests.support.postgresql import on_postgresql, server
 from tests.support.several_bridges import OneBridge, SeveralBridges, several_bridges
+from tillbridge.sandbox import CommunitySeed
 
 pytestmark = on_postgresql()
+
+TAKEN_OVER_S = 15
+HALL = """
+[communities.hall]
+community_id = "com_food_hall"
+sync_s = 0.3
+check_s = 0.5
+"""
 
 
 @pytest.fixture
@@ -57,6 +67,7 @@ async def test_a_killed_bridge_s_orders_are_taken_over_and_written_once(
         return await together.server_of("main") in together.bridges
 
     await until("another bridge has taken the store over", is_taken_over, within_s=40)
+    assert await together.taken_over_after_s("main", owner.name) <= TAKEN_OVER_S
     for order in orders:
         await together.world.reaches(order, "accepted", within_s=30)
         assert await together.tickets(order) == 1
@@ -76,6 +87,7 @@ async def test_a_bridge_that_was_frozen_writes_nothing_when_it_goes_on(
     together.bridges = {other.name: other, frozen.name: frozen}  # so a load balancer would
     during = [await together.world.order("p2", wait=False) for _ in range(4)]
     await together.spread(lambda seen: seen[other.name] == set(together.stores))
+    assert await together.taken_over_after_s("main", frozen.name) <= TAKEN_OVER_S
     for order in before + during:
         await together.world.reaches(order, "accepted", within_s=30)
     written = len(frozen.process.events("order.written"))
@@ -136,9 +148,21 @@ async def test_a_pinned_store_is_served_by_its_bridge_alone(together: SeveralBri
 async def test_every_bridge_shows_all_of_them_and_who_serves_what(
     together: SeveralBridges,
 ) -> None:
-    await together.start("a", "b")
+    for name in ("a", "b"):
+        reports = f'[fleet]\nname = "{name}"\nfolder = "reports"\nevery_s = 0.5'
+        await together.start(name, more=reports)
     await together.spread(lambda seen: sorted(map(len, seen.values())) == [2, 2])
     a, b = together.bridges.values()
+
+    async def reports_its_own(bridge: OneBridge) -> bool:
+        try:
+            text = (bridge.folder / "reports" / f"{bridge.name}.json").read_text("utf-8")
+        except FileNotFoundError:
+            return False
+        return set(json.loads(text)["status"]["stores"]) == await bridge.serves()
+
+    for bridge in (a, b):
+        await until("its report is of its own stores", partial(reports_its_own, bridge))
 
     async def shows(bridge: OneBridge) -> bool:
         _code, out, _err = await bridge.process.run("status", "--json")
@@ -170,6 +194,47 @@ async def test_every_bridge_shows_all_of_them_and_who_serves_what(
     assert entry[1] == "bar"
     await a.process.kill()
     del together.bridges["a"]
+
+
+async def test_a_community_is_one_bridge_s_and_taken_over(tmp_path: Path) -> None:
+    communities = (CommunitySeed(store_ids=("st_main",)),)
+    async with several_bridges(tmp_path, communities=communities) as together:
+        await together.start("a", "b", more=HALL)
+        await together.spread(lambda seen: sorted(map(len, seen.values())) == [2, 3])
+        await connect(together)
+        owner = await together.owner("communities/hall")
+        (other,) = together.others(owner)
+
+        async def hall() -> dict[str, Any]:
+            state = await together.world.state()
+            found: dict[str, Any] = state["communities"]["com_food_hall"]
+            return found
+
+        async def is_subscribed() -> bool:
+            return bool((await hall())["webhooks"])
+
+        async def knows(what: str, name: str, value: object) -> bool:
+            rows = (await other.command("community", what, "hall"))[what]
+            return value in [each[name] for each in rows]
+
+        await until("there is a subscription", is_subscribed)
+        subscriptions = (await hall())["webhooks"]
+        # A command at the bridge that does not serve it.
+        await until("the item is there", partial(knows, "items", "external_id", "p1"), within_s=30)
+        assert (await other.command("community", "86", "hall", "p1"))["told"]
+        assert (await hall())["items_off"] == ["p1"]
+
+        await owner.process.kill()
+        del together.bridges[owner.name]
+        lines = [{"store_id": "st_main", "external_id": "p2"}]
+        placed = await together.world.control("communities/com_food_hall/orders", {"items": lines})
+        await together.spread(lambda seen: len(seen[other.name]) == 5)
+        assert await together.taken_over_after_s("communities/hall", owner.name) <= TAKEN_OVER_S
+        order = partial(knows, "orders", "order_id", placed["order_id"])
+        await until("the order is known", order, within_s=30)
+        await other.command("community", "restore", "hall", "p1")
+        assert (await hall())["items_off"] == []
+        assert (await hall())["webhooks"] == subscriptions, "it made no other one"
 
 
 async def test_a_database_that_is_away_ends_no_bridge(together: SeveralBridges) -> None:

@@ -49,8 +49,8 @@ class OneBridge:
         self.process.env |= {"BRIDGE_SECRET": SECRET, "LEDGER_URL": together.url}
         self.process.env["LEDGER_KEY"] = together.key
 
-    def write_config(self, *, bridge: str = "", stores: Iterable[str]) -> None:
-        """Write bridge.toml; `bridge` are further lines of [bridge]."""
+    def write_config(self, *, bridge: str = "", stores: Iterable[str], more: str = "") -> None:
+        """Write bridge.toml; `bridge` are further lines of [bridge], `more` are other tables."""
         world = self.together.world
         tables = "".join(
             _STORE.format(
@@ -82,7 +82,8 @@ listen = "127.0.0.1:{self.receiver_port}"
 public_url = "http://127.0.0.1:{world.public_port}"
 [status_page]
 listen = "127.0.0.1:{self.page_port}"
-{tables}""",
+{tables}
+{more}""",
             "utf-8",
         )
 
@@ -159,6 +160,18 @@ class SeveralBridges:
         found = await self.rows(query, store)
         return found[0][0] if found else ""
 
+    async def taken_over_after_s(self, store: str, of: str) -> float:
+        """Return how long after a bridge was last there another one took its store.
+
+        By the database's clock, whatever else this machine has to do meanwhile.
+        """
+        query = (
+            "SELECT since - seen_at FROM leases, bridges"
+            " WHERE store = %s AND bridges.name = %s AND bridges.holder <> leases.holder"
+        )
+        ((passed_ms,),) = await self.rows(query, store, of)
+        return float(passed_ms) / 1000
+
     async def lose_words(self) -> None:
         """End each connection that listens, again and again."""
         end = (
@@ -195,9 +208,9 @@ class SeveralBridges:
 
 
 @asynccontextmanager
-async def several_bridges(folder: Path) -> AsyncIterator[SeveralBridges]:
+async def several_bridges(folder: Path, **settings: object) -> AsyncIterator[SeveralBridges]:
     """Start the service, the load balancer and a database; bridges are started by the test."""
-    async with make_world(folder, webhook_retry_delays_s=(2.0,) * 30) as world:
+    async with make_world(folder, webhook_retry_delays_s=(2.0,) * 30, **settings) as world:
         together = SeveralBridges(world)
 
         async def connect(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:

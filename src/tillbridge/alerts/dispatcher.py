@@ -3,7 +3,7 @@
 import asyncio
 import contextlib
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, time
 from functools import partial
 from typing import Any
@@ -28,6 +28,7 @@ from tillbridge.core.errors import BridgeError, LedgerError
 from tillbridge.core.log import get_logger
 from tillbridge.core.problems import PROBLEMS, Found, OpenProblem, Scope
 from tillbridge.core.worker import Supervisor, Worker
+from tillbridge.ledger.facts import facts_named
 from tillbridge.ledger.ledger import Ledger
 from tillbridge.ledger.problems import ProblemTracker
 from tillbridge.ledger.snapshot import ACKNOWLEDGED, acknowledgement
@@ -71,7 +72,8 @@ class AlertDispatcher:
         self._retry_first_s = retry_first_s
         self._episodes: Mapping[Key, Episode] = {}
         self._acknowledged: frozenset[Key] = frozenset()
-        self._looked_at: float | None = None
+        self._looked_at = clock.monotonic()
+        self._followed: frozenset[str] | None = frozenset()  # as of the tracker
         supervisor = Supervisor("", tracker)
         self._follower = Worker("alerts", self._follow, supervisor, clock)
         self._senders = {
@@ -89,7 +91,6 @@ class AlertDispatcher:
 
     async def run(self) -> None:
         """Follow and send, until cancelled."""
-        await self._recall()
         self._tracker.on_change(self.look)
         for code in (each for each in self._tracker.current() if each.code == NOT_SENT):
             if code.subject not in self._senders:  # a channel that is no longer configured
@@ -104,16 +105,16 @@ class AlertDispatcher:
     async def _follow(self) -> float | None:
         """Follow the problems; return in how many seconds there is something to send."""
         await self._read_acknowledged()
+        while (followed := self._tracker.followed) != self._followed:
+            await self._take_over(followed)
         before = self._episodes
         now = self._clock.monotonic()
-        passed = 0.0 if self._looked_at is None else now - self._looked_at
-        self._looked_at = now
+        passed, self._looked_at = now - self._looked_at, now
         settings = self._settings
         self._episodes = follow(
             before, self._tracker.current(), self._acknowledged, passed, settings
         )
-        if _outline(before) != _outline(self._episodes):
-            await self._store()
+        await self._store(before)
         for sender in self._senders.values():
             sender.wake()
         next_s = next_in_s(self._episodes, settings)
@@ -155,13 +156,15 @@ class AlertDispatcher:
         message = await self._message(what)
         if any(key not in self._episodes for key in what.keys):
             return None  # it was over while the message was written
-        self._episodes = record_sent(self._episodes, channel.name, what, self._settings)
-        await self._store()
+        unsent = self._episodes
+        self._episodes = record_sent(unsent, channel.name, what, self._settings)
+        await self._store(unsent)
         try:
             await channel.send(message)
         except BridgeError as failure:
-            self._episodes = record_unsent(self._episodes, before, channel.name, what)
-            await self._store()
+            sent = self._episodes
+            self._episodes = record_unsent(sent, before, channel.name, what)
+            await self._store(sent)
             return failure
         log.info("alert.sent", way=channel.name, kind=message.kind, code=what.keys[0][0])
         return None
@@ -187,12 +190,24 @@ class AlertDispatcher:
 
     # -- the ledger
 
-    async def _recall(self) -> None:
-        known = from_fact(await self._ledger.get_fact("", FACT))
-        # How long nobody looked is known by the wall clock only; one that was set back says 0.
-        asleep_s = max(0, self._clock.now_ms() - known.at) / 1000
-        self._looked_at = self._clock.monotonic() - (asleep_s if known.episodes else 0.0)
-        self._episodes = known.episodes
+    async def _take_over(self, followed: frozenset[str] | None) -> None:
+        """Continue the episodes of stores that this bridge follows from now on, and only those."""
+        stored, now_ms = await self._ledger.read(facts_named, FACT), self._clock.now_ms()
+        episodes: dict[Key, Episode] = {}
+        for store, fact in stored.items():
+            known = from_fact(fact)
+            # How long nobody looked is known by the wall clock only; one that was set back says 0.
+            asleep_s = max(0, now_ms - known.at) / 1000
+            for key, each in known.episodes.items():
+                if key[1] == store:
+                    over_s = None if each.over_s is None else each.over_s + asleep_s
+                    episodes[key] = replace(each, age_s=each.age_s + asleep_s, over_s=over_s)
+        before, self._followed = self._followed, followed
+        self._episodes = {
+            key: each
+            for key, each in {**episodes, **self._episodes}.items()
+            if _is_in(followed, key) and (key in self._episodes or not _is_in(before, key))
+        }
 
     async def _read_acknowledged(self) -> None:
         with contextlib.suppress(LedgerError):
@@ -203,11 +218,31 @@ class AlertDispatcher:
                 if acknowledgement(fact, each) is not None
             )
 
-    async def _store(self) -> None:
+    async def _store(self, before: Mapping[Key, Episode]) -> None:
+        """Write down the episodes of each store where more than their age has changed."""
+        after = self._episodes
+        stores = {store for _code, store, _subject in (*before, *after)}
+        await asyncio.gather(
+            *(
+                self._put(store)
+                for store in stores
+                if _outline(_of(before, store)) != _outline(_of(after, store))
+            )
+        )
+
+    async def _put(self, store: str) -> None:
         at = self._clock.now_ms()
-        fact = to_fact(self._episodes, at)
         with contextlib.suppress(LedgerError):
-            await self._ledger.put_fact("", FACT, fact, at=at)
+            fact = to_fact(_of(self._episodes, store), at)
+            await self._ledger.put_fact(store, FACT, fact, at=at)
+
+
+def _is_in(followed: frozenset[str] | None, key: Key) -> bool:
+    return followed is None or key[1] in followed
+
+
+def _of(episodes: Mapping[Key, Episode], store: str) -> Mapping[Key, Episode]:
+    return {key: each for key, each in episodes.items() if key[1] == store}
 
 
 def _outline(episodes: Mapping[Key, Episode]) -> object:

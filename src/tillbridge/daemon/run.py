@@ -53,7 +53,7 @@ from tillbridge.operations.bridge import Bridge, Mode
 from tillbridge.operations.connect import ConnectionRequest, Connections
 from tillbridge.operations.diagnostics import Diagnostics
 from tillbridge.operations.setup import Setup
-from tillbridge.operations.status import status
+from tillbridge.operations.status import own_status
 from tillbridge.pos.watch import FileWatch
 from tillbridge.receiver import Receiver, receiver_settings, trial_receiver
 from tillbridge.setup import updates
@@ -371,7 +371,7 @@ class _Daemon:
         checks.plan(bridge.context, bridge.reach, self._subject)
         self._receiver.plan(plan)
         if bridge.settings.fleet.is_wanted:
-            StatusSender(bridge.context, partial(status, bridge)).plan()
+            StatusSender(bridge.context, partial(own_status, bridge)).plan()
 
     async def drain(self) -> None:
         """Take no new delivery, and let the calls under way come to their end, in bounded time."""

@@ -71,6 +71,16 @@ def all_facts(connection: Connection) -> dict[str, dict[str, Any]]:
     return known
 
 
+def facts_named(connection: Connection, name: str) -> dict[str, Any]:
+    """Return the fact of this name of each store that has it, and of the bridge itself."""
+    own = own_key(connection)
+    query = select(col(Fact.store), col(Fact.value)).where(col(Fact.name) == name)
+    return {
+        "" if store == own else store: json.loads(value, object_hook=from_plain)
+        for store, value in connection.execute(query)
+    }
+
+
 def last_change(connection: Connection) -> int | None:
     """Return when (ms) a fact was last changed, or None."""
     return connection.scalar(select(func.max(col(Fact.at))))

@@ -197,6 +197,8 @@ class ProblemTracker:
         self._clock = clock
         self._open = {each.key: each for each in known}
         self._elsewhere: tuple[OpenProblem, ...] = ()
+        # The stores whose problems are followed here, and "" for the bridge's own; None: all.
+        self.followed = frozenset({""}) if ledger.is_shared else None
         self._unwritten: set[_Key] = set()
         self._past: list[PastProblem] = []
         self._writing: asyncio.Task[None] | None = None
@@ -267,12 +269,18 @@ class ProblemTracker:
         for each in await self._ledger.read(open_problems):
             if each.store in stores:
                 self._open.setdefault(each.key, each)
+        if self.followed is not None:
+            self.followed |= frozenset(stores)
+        self.noticed()
 
     def give_up(self, store: str) -> None:
         """Leave the problems of a store to the bridge that serves it from now on."""
         self._open = {key: each for key, each in self._open.items() if each.store != store}
         self._unwritten = {key for key in self._unwritten if key[1] != store}
         self._past = [each for each in self._past if each.store != store]
+        if self.followed is not None:
+            self.followed -= {store}
+        self.noticed()
 
     async def settle(self) -> None:
         """Wait until everything is written, or cannot be. Call it before closing the ledger."""

@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, TypedDict
 
@@ -38,6 +39,23 @@ async def status(bridge: "Bridge") -> "StatusDocument":
     from tillbridge.status.document import document
 
     return document(await _facts(bridge), bridge.clock.now_ms())
+
+
+async def own_status(bridge: "Bridge") -> "StatusDocument":
+    """Return the status document of what this bridge serves: each of several reports its own."""
+    from tillbridge.status.document import document
+
+    facts = await _facts(bridge)
+    if bridge.cluster is not None:
+        facts = replace(
+            facts,
+            adapters={name: each for name, each in facts.adapters.items() if name in bridge.stores},
+            communities={
+                name: each for name, each in facts.communities.items() if name in bridge.communities
+            },
+            problems=bridge.problems.current(),
+        )
+    return document(facts, bridge.clock.now_ms())
 
 
 @operation("status.overview", role=Role.LOOK, reads=True, before_setup=True)
