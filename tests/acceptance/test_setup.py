@@ -365,6 +365,17 @@ async def test_at_the_practice_service_one_click_knows_the_app(wizard: Wizard) -
     assert (wizard.fresh.folder / "sample-till/export/menu.csv").is_file()
 
 
+async def test_who_types_the_address_of_the_practice_service_need_not_know_the_app(
+    wizard: Wizard,
+) -> None:
+    url = f"{wizard.fresh.service}/v2"
+    await wizard.send("service", base_url=url)
+    assert f'name="practice" value="{url}"' in await wizard.page()
+    told = await wizard.send("service", practice=url)
+    await wizard.merchant_allows(told)
+    assert (await wizard.state())["sign_in"] == "done"
+
+
 async def test_a_stored_secret_goes_to_no_other_address(wizard: Wizard) -> None:
     """Whoever may open the page could else have the secret sent to a machine of their own."""
     await wizard.everything()
