@@ -27,8 +27,9 @@ EXECUTABLE = (
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Run these tests in the loop that the browser is driven from."""
+    ours = str(Path(__file__).parent)
     for item in items:
-        if Path(__file__).parent in item.path.parents and pytest_asyncio.is_async_test(item):
+        if str(item.path).startswith(ours) and pytest_asyncio.is_async_test(item):
             item.add_marker(pytest.mark.asyncio(loop_scope="session"), append=False)
 
 

@@ -6,12 +6,14 @@ a new ledger is created directly from the tables; a test proves that this equals
 
 from pathlib import Path
 
-from sqlalchemy import Connection, inspect, text
+from sqlalchemy import Connection, Dialect, inspect, text
+from sqlalchemy.engine.mock import MockConnection
 
 from tillbridge import ledger_schemas
 from tillbridge.ledger.models import metadata
 
 _MIGRATIONS = Path(__file__).parent / "migrations"
+_compiled: dict[str, list[str]] = {}  # by database
 
 
 def state(connection: Connection) -> tuple[str, list[str]]:
@@ -25,7 +27,8 @@ def state(connection: Connection) -> tuple[str, list[str]]:
 
 def create(connection: Connection) -> None:
     """Create all tables, in the caller's transaction."""
-    metadata.create_all(connection, checkfirst=False)
+    for statement in _statements(connection.dialect):
+        connection.exec_driver_sql(statement)
     connection.exec_driver_sql(
         "CREATE TABLE alembic_version (version_num VARCHAR(32) NOT NULL,"
         " CONSTRAINT alembic_version_pkc PRIMARY KEY (version_num))"
@@ -34,6 +37,19 @@ def create(connection: Connection) -> None:
         text("INSERT INTO alembic_version (version_num) VALUES (:version)"),
         {"version": ledger_schemas()[-1]},
     )
+
+
+def _statements(dialect: Dialect) -> list[str]:
+    """Return the SQL that creates the tables. To compile it takes as long as to execute it."""
+    if dialect.name in _compiled:
+        return _compiled[dialect.name]
+    made: list[str] = []
+    collect = MockConnection(
+        dialect, lambda ddl, *_: made.append(str(ddl.compile(dialect=dialect)))
+    )
+    metadata.create_all(collect, checkfirst=False)
+    _compiled[dialect.name] = made
+    return made
 
 
 def upgrade(connection: Connection, to: str) -> None:
