@@ -62,3 +62,15 @@ async def test_a_tap_leads_back_to_what_was_looked_at() -> None:
         answer = await harness.post("/stores/main/items/p1/86", form)
         where = answer.headers["Location"]
         assert where.startswith("/86?store=main&q=piz+za&category=c+1&page=2&until=hour&said=")
+
+
+async def test_a_dish_that_is_back_is_not_said_to_be_hidden() -> None:
+    async with page_harness() as harness:
+        busy(harness.control, "x")
+        stopped = harness.control.items.stopped[0]
+        stopped |= {"external_id": "p1", "reached_at": stopped["since"], "reached_ms": 900}
+        for action, is_said in (("86", True), ("restore", False)):
+            answer = await harness.post(f"/stores/main/items/p1/{action}", {"until": "always"})
+            shown = (await harness.get(answer.headers["Location"])).text
+            said = shown[shown.index('<div id="said"') :]
+            assert ("Hidden from guests" in said) == is_said

@@ -6,14 +6,14 @@ name, an id, an amount), or a text that nobody can translate.
 
 import gettext
 import re
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from html.parser import HTMLParser
 
 import pytest
 
 from tests.support.every_page import addresses
 from tests.support.page_harness import PageHarness, page_harness
-from tests.support.page_sample import busy
+from tests.support.page_sample import busy, crowded
 from tillbridge.core import i18n
 
 _SILENT = {"script", "style", "code", "pre", "svg", "time", "option", "kbd", "samp"}
@@ -28,7 +28,7 @@ _VALUES = re.compile(
     r"|Cause|Whole|preparing|ready|tillbridge|JSON|HTTP|main|hall|folder|A4Letter|EUR|USD|Gastronomy"
     r"|[\w.-]+@[\w.]+|https?://\S*|\w+=\S+|[a-z]+\.[a-z_]+|vor \d+ Tagen|\bmin\b"
     r"|^(?:info|warning|error|external_id|name|price|category|stock|bridge|disk)$|(?<=main)menu"
-    r"|bridge|other|^order\.$|page:|staff|[A-Z][a-z]+tag|Mittwoch|Europe/Rome"
+    r"|bridge|other|^order\.$|page:|staff|[A-Z][a-z]+tag|Mittwoch|Europe/Rome|store-\d"
 )
 
 
@@ -78,24 +78,43 @@ def _outside(text: str) -> str:
 
 
 @pytest.fixture
-async def harness(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[PageHarness]:
+def _marked(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     monkeypatch.setattr(i18n, "catalogue", lambda language: _Marks())
     monkeypatch.setattr(i18n, "languages", lambda: ("en", "de"))
     i18n._of_header.cache_clear()
+    yield
+    i18n._of_header.cache_clear()
+
+
+@pytest.fixture
+async def harness(_marked: None) -> AsyncIterator[PageHarness]:
     async with page_harness() as made:
         busy(made.control)
         yield made
-    i18n._of_header.cache_clear()
+
+
+async def _english_on(harness: PageHarness, address: str) -> list[str]:
+    page = await harness.get(address, **{"Accept-Language": "de"})
+    found = _Reader()
+    found.feed(page.text)
+    lines = [line.strip() for line in _outside(found.text).splitlines()]
+    english = [line for line in lines if _WORD.search(line)]
+    return english + [each for each in map(_outside, found.attributes) if _WORD.search(each)]
 
 
 @pytest.mark.parametrize("address", addresses())
 async def test_all_that_is_read_on_a_page_can_be_translated(
     harness: PageHarness, address: str
 ) -> None:
-    page = await harness.get(address, **{"Accept-Language": "de"})
-    found = _Reader()
-    found.feed(page.text)
-    lines = [line.strip() for line in _outside(found.text).splitlines()]
-    english = [line for line in lines if _WORD.search(line)]
-    english += [each for each in map(_outside, found.attributes) if _WORD.search(each)]
+    english = await _english_on(harness, address)
     assert not english, "\n".join(english)
+
+
+@pytest.mark.parametrize("sample", ["crowded", "empty"])
+@pytest.mark.usefixtures("_marked")
+async def test_so_can_pages_with_more_than_fits_and_with_nothing_yet(sample: str) -> None:
+    async with page_harness() as harness:
+        if sample == "crowded":
+            crowded(harness.control, "Pizza")
+        found = {each: await _english_on(harness, each) for each in addresses()}
+    assert {each: english for each, english in found.items() if english} == {}

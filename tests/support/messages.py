@@ -4,9 +4,11 @@
 catalogue in `src/tillbridge/locale` up to date; a language behind it begins a new one.
 
 Texts stand in calls of `_`, `N_` and `ngettext` in the code and in the templates of pages, in the
-table of problems, and in the docstrings of commands, which are their help.
+table of problems, in the docstrings of commands, which are their help, and in the options of the
+adapters in this repository.
 """
 
+import ast
 import sys
 import tomllib
 from collections.abc import Iterable, Iterator
@@ -43,7 +45,7 @@ Text = str | tuple[str, ...]
 def template() -> Catalog:
     """Return every text, with the files that it stands in."""
     found = Catalog(project="tillbridge", header_comment=_HEADER, creation_date=_NO_DATE)
-    for place, text in (*_of_files(), *_of_problems(), *_of_commands()):
+    for place, text in (*_of_files(), *_of_adapters(), *_of_problems(), *_of_commands()):
         found.add(text, locations=[(place, 1)])
     return found
 
@@ -55,6 +57,16 @@ def _of_files() -> Iterator[tuple[str, Text]]:
     library = Path(sys.modules["typer.core"].__file__ or "")  # the headings of its help
     for _line, text, _comments, _context in extract_from_file("python", library):
         yield "typer", text
+
+
+def _of_adapters() -> Iterator[tuple[str, Text]]:
+    """Yield what the adapters of this repository say beside the fields of the page Set-up."""
+    for file in sorted(ROOT.glob("adapters/*/src/*/options.py")):
+        for call in ast.walk(ast.parse(file.read_text("utf-8"))):
+            if isinstance(call, ast.Call) and isinstance(call.func, ast.Name):
+                for given in call.keywords if call.func.id == "Field" else ():
+                    if given.arg in {"title", "description"}:
+                        yield file.relative_to(ROOT).as_posix(), ast.literal_eval(given.value)
 
 
 def _of_problems() -> Iterator[tuple[str, Text]]:

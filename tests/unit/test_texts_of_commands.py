@@ -20,6 +20,8 @@ from tillbridge.cli.say import pairs
 from tillbridge.core.i18n import Reader, _, english, from_plain, reading, to_plain
 from tillbridge.core.redaction import masked
 from tillbridge.orders.sentences import ticket_text
+from tillbridge.pos.loader import find_adapter
+from tillbridge.setup.options import fields_of
 
 
 def test_an_order_is_listed_in_the_readers_language() -> None:
@@ -86,3 +88,18 @@ def test_a_bad_price_is_said_to_each_reader_also_when_it_comes_from_the_database
             assert f"{each.text}" == (
                 "Der Preis von „Pizza“ ist falsch: Preis '4,5O' ist kein Geldbetrag."
             )
+
+
+def test_the_fields_for_a_till_are_named_in_the_readers_language() -> None:
+    found = {name: find_adapter(name) for name in ("folder", "printer")}
+    with reading(Reader("de")):
+        fields = {
+            f"{name}.{field.name}": (f"{field.label}", f"{field.hint}")
+            for name, adapter in found.items()
+            for field in fields_of(adapter.options, {})
+        }
+    assert fields["folder.orders_dir"] == (
+        "Ordner für Bestellungen",
+        "Die Bridge schreibt hier jede Bestellung als eine Datei.",
+    )
+    assert fields["printer.timeout_s"][1] == "Wie lange der Drucker für einen Bon brauchen darf."

@@ -110,9 +110,9 @@ def _field(name: str, info: FieldInfo, value: object, *, for_menu: bool) -> Opti
     required = info.is_required() or (for_menu and _is_marked(info, NEEDED))
     return OptionField(
         name,
-        info.title or name.replace("_", " ").capitalize(),
+        _(info.title or name.replace("_", " ").capitalize()),
         kind,
-        info.description or "",
+        _(info.description) if info.description else "",
         required=required,
         first=required or _is_marked(info, ASKED_FIRST),
         value="" if value is None or kind == "secret" else _shown(value),
