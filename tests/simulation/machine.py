@@ -250,9 +250,9 @@ class Network:
             later += rng.uniform(1.0, 30.0)
 
         def end(value: Any) -> None:
-            if isinstance(value, tuple) and value[0] == 429:
-                self.closed_until[process] = loop.now + float(value[1]["Retry-After"])
-            if not outcome.done():
+            if not outcome.done():  # it does not hear an answer that it no longer waits for
+                if isinstance(value, tuple) and value[0] == 429:
+                    self.closed_until[process] = loop.now + float(value[1]["Retry-After"])
                 if isinstance(value, BaseException):
                     outcome.set_exception(value)
                 else:

@@ -505,9 +505,12 @@ accept = "{chosen["accept"]}"
         self.later(20.0, self._look_at_consent)
 
     def _look_at_consent(self) -> None:
+        """Look again and again: the bridge may find out much later that it has no consent."""
         open_now = [code for (code,) in self.machine.rows("SELECT code FROM problems")]
         if not self.service.consent or any(each.startswith("consent.") for each in open_now):
             self._happens(self._consent)
+        else:
+            self.later(20.0, self._look_at_consent)
 
     def do_deploy(self, seconds: float, pick: int, pushing: bool) -> None:
         """Let the service be away for a new release, which knows no job any more."""
