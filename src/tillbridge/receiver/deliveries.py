@@ -365,13 +365,16 @@ class Deliveries:
             if named and known and named != known:
                 raise _Refused(401, "another_store")
         delivery_id = headers.get("X-Service-Delivery-Id", "").encode("ascii", "backslashreplace")
-        return Delivery(
-            store=store,
-            delivery_id=delivery_id.decode("ascii")[:_LONGEST_ID],
-            event_id=envelope.event_id,
-            event_type=envelope.event_type,
-            received_at=now,
-            body=body,
+        # Its constructor would take a third of the time from the socket to the ledger.
+        return Delivery.of_columns(
+            {
+                "store": store,
+                "delivery_id": delivery_id.decode("ascii")[:_LONGEST_ID],
+                "event_id": envelope.event_id,
+                "event_type": envelope.event_type,
+                "received_at": now,
+                "body": body,
+            }
         )
 
     async def _body(self, request: web.BaseRequest) -> bytes:
