@@ -53,14 +53,6 @@ async def deliver(http: aiohttp.ClientSession, url: str, number: int) -> int:
         return answer.status
 
 
-async def refused(http: aiohttp.ClientSession, url: str, number: int) -> bool:
-    """Return whether the sender has to try again: an answer of 503, or none at all."""
-    try:
-        return await deliver(http, url, number) == 503
-    except aiohttp.ServerDisconnectedError:
-        return True  # HAProxy may close the connection where no receiver is left
-
-
 def loses_its_database(each: ReceiverHarness) -> None:
     """Let the ledger fail as one whose server is gone."""
 
