@@ -162,7 +162,7 @@ class FolderOptions(SaleOptions, PriceOptions, StockOptions):
         description=_("A file that the till touches while it is running."),
     )
     heartbeat_s: float = Field(
-        50,
+        60,
         gt=0,
         title=_("Till is offline after (seconds)"),
         description=_("A heartbeat older than this means that the till is offline."),
