@@ -34,6 +34,11 @@ SAMPLES: Mapping[str, Callable[[Any], None]] = {
 }
 BUDGET = 150_000
 NARROW, WIDE = 360, 1280
+# Where words of other languages meet narrow columns.
+MAIN_PAGES = (
+    *("/", "/orders", "/orders/ord_1", "/menu", "/stores/main/menu/difference", "/86", "/tables"),
+    *("/store", "/stores", "/fleet", "/diagnostics", "/settings", "/settings/people", "/setup"),
+)
 # What axe finds depends on the width; of its rules, only those of colours depend on the scheme.
 LOOKS: Sequence[tuple[int, Scheme, bool]] = (
     (WIDE, "light", True),
@@ -183,6 +188,22 @@ async def test_no_name_of_an_item_or_a_guest_makes_a_phone_scroll_sideways(
                 faults += await page.evaluate(WIDER_WITH_OTHERS)
             if faults:
                 found[path] = faults
+    assert found == {}, "\n".join(f"{a}: {b}" for a, b in found.items())
+
+
+@pytest.mark.parametrize("language", ["de-DE", "es-ES", "fr-FR", "it-IT"])
+async def test_no_language_makes_a_phone_scroll_sideways(browser: Browser, language: str) -> None:
+    found = {}
+    async with furnished(FIRST) as harness:
+        context = await browser.new_context(
+            viewport={"width": NARROW, "height": 800}, locale=language
+        )
+        page = await context.new_page()
+        for path in MAIN_PAGES:
+            await visit(page, harness, path)
+            if faults := await page.evaluate(WIDER):
+                found[path] = faults
+        await context.close()
     assert found == {}, "\n".join(f"{a}: {b}" for a, b in found.items())
 
 
