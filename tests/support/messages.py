@@ -60,12 +60,13 @@ def _of_files() -> Iterator[tuple[str, Text]]:
 
 
 def _of_adapters() -> Iterator[tuple[str, Text]]:
-    """Yield what the adapters of this repository say beside the fields of the page Set-up."""
-    for file in sorted(ROOT.glob("adapters/*/src/*/options.py")):
+    """Yield what the adapters of this repository say of themselves and of their options."""
+    said = {"Field": {"title", "description"}, "Adapter": {"summary"}}
+    for file in sorted(ROOT.glob("adapters/*/src/*/*.py")):
         for call in ast.walk(ast.parse(file.read_text("utf-8"))):
             if isinstance(call, ast.Call) and isinstance(call.func, ast.Name):
-                for given in call.keywords if call.func.id == "Field" else ():
-                    if given.arg in {"title", "description"}:
+                for given in call.keywords:
+                    if given.arg in said.get(call.func.id, ()):
                         yield file.relative_to(ROOT).as_posix(), ast.literal_eval(given.value)
 
 

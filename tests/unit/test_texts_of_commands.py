@@ -17,6 +17,7 @@ from tillbridge.cli.answers import closure_line
 from tillbridge.cli.app import program
 from tillbridge.cli.orders import _reported, _way
 from tillbridge.cli.say import pairs
+from tillbridge.config.toml import ConfigFaults, Fault
 from tillbridge.core.i18n import Reader, _, english, from_plain, reading, to_plain
 from tillbridge.core.redaction import masked
 from tillbridge.orders.sentences import ticket_text
@@ -103,3 +104,14 @@ def test_the_fields_for_a_till_are_named_in_the_readers_language() -> None:
         "Die Bridge schreibt hier jede Bestellung als eine Datei.",
     )
     assert fields["printer.timeout_s"][1] == "Wie lange der Drucker für einen Bon brauchen darf."
+
+
+def test_what_is_wrong_with_the_settings_is_told_whole_in_the_readers_language() -> None:
+    faults = [
+        Fault(("service", "base_url"), _("is missing."), "", 4),
+        Fault(("bridge",), _("is missing."), ""),
+    ]
+    with reading(Reader("de")):
+        told = f"{ConfigFaults('bridge.toml', faults).text}".splitlines()
+    assert told[0] == "2 Fehler gefunden:"
+    assert told[2] == "  bridge.toml, Zeile 4: service.base_url fehlt."

@@ -66,7 +66,7 @@ def list_adapters(_context: typer.Context) -> Answer:
         found.append(
             {
                 "name": name,
-                "summary": adapter.summary,
+                "summary": _(adapter.summary),
                 "api_version": adapter.api_version,
                 "level": "none" if quality is None else quality.level,
                 "capabilities": [] if quality is None else sorted(quality.capabilities),
@@ -329,7 +329,7 @@ def _show_trial(trial: "Trial", currency: str) -> Lines:
         yield f"! {each['place']}: {each['text']} {each['fix']}", "warning"
     for part in ("catalogue", "availability", "tables"):
         for row in readings.get(part, {}).get("bad_rows", ()):
-            text = row["text"].rstrip()
+            text = f"{row['text']}".rstrip()
             stop = "" if text.endswith((".", "!", "?", ":")) else "."
             yield f"? {row['place']}: {text}{stop} {row['fix']}", "warning"
     if trial.summary is not None:

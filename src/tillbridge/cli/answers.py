@@ -415,7 +415,7 @@ def _community_orders(answer: Answer, _given: Arguments) -> Lines:
 def problem_lines(problem: "ProblemView") -> Lines:
     """Show a problem: what is wrong, what to do, since when."""
     where = f"{problem['store']}: " if problem["store"] else ""
-    first, *more = problem["text"].splitlines() or [""]
+    first, *more = f"{problem['text']}".splitlines() or [""]
     yield where + first, problem["severity"]
     yield from ((f"  {each.strip()}", problem["severity"]) for each in more)
     yield f"  {problem['fix']}"

@@ -22,7 +22,7 @@ from tillbridge.config.toml import ConfigFaults, Fault, KeyPath, Written, read_n
 from tillbridge.config.translate import validated
 from tillbridge.config.values import FilledText, Section, Text, invalid
 from tillbridge.core.errors import ConfigError
-from tillbridge.core.i18n import _
+from tillbridge.core.i18n import _, joined
 from tillbridge.model.money import to_minor
 from tillbridge.model.restaurant import Address, DeliveryTerms, OpeningHours, Restaurant, Span
 
@@ -287,7 +287,7 @@ def read_store_files(files: StoreFiles, *, today: date) -> StoreDetails:
         ]
         head = _("{count} settings are wrong").format(count=len(lines))
         raise ConfigError(
-            "\n".join([f"{head}:", *(f"  {line}" for line in lines)]),
+            joined("\n", [head + ":", *(joined("", ("  ", line)) for line in lines)]),
             fix=_("Correct them, then try again."),
         )
     return found

@@ -7,6 +7,7 @@ from typing import Annotated, Any, Literal
 from pydantic import ConfigDict, Field, field_validator
 
 from tillbridge.config.values import CurrencyCode, Percent, Seconds, Section, TimeOfDay
+from tillbridge.core.i18n import _
 from tillbridge.model.order import ReasonCode
 
 MenuSyncDirection = Literal["none", "quiqqy_to_pos", "pos_to_quiqqy", "bidirectional"]
@@ -199,7 +200,7 @@ class StoreSettings(Section):
             try:
                 ZoneInfo(name)
             except (KeyError, ValueError, OSError):
-                msg = 'must be an IANA time zone name, for example "Europe/Prague"'
+                msg = _('must be an IANA time zone name, for example "Europe/Prague"')
                 raise ValueError(msg) from None
         return name
 

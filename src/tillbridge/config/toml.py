@@ -18,7 +18,7 @@ from typing import Any
 
 from tillbridge.core.errors import ConfigError
 from tillbridge.core.files import claim_file
-from tillbridge.core.i18n import _, ngettext
+from tillbridge.core.i18n import _, joined, ngettext
 
 SEARCHED = (Path("bridge.toml"), Path("/etc/tillbridge/bridge.toml"))
 SYSTEM_DATA_DIR = Path("/var/lib/tillbridge")
@@ -125,9 +125,10 @@ class Fault:
 
     def sentence(self, file: str) -> str:
         """Return the fault as one line for a person."""
-        place = f"{file}, line {self.line}: " if self.line else f"{file}: "
+        place = _("{file}, line {line}").format(file=file, line=self.line) if self.line else file
         subject = f"{self.key} " if self.key else ""
-        return f"{place}{subject}{self.text} {self.fix}".strip()
+        said = joined(" ", filter(None, (self.text, self.fix)))
+        return joined("", (place, ": ", subject, said))
 
 
 class ConfigFaults(ConfigError):
@@ -140,9 +141,9 @@ class ConfigFaults(ConfigError):
         if len(lines) > 1:
             count = len(lines)
             head = ngettext("{count} setting is wrong", "{count} settings are wrong", count)
-            lines = [head.format(count=count) + ":", *(f"  {line}" for line in lines)]
+            lines = [head.format(count=count) + ":", *(joined("", ("  ", line)) for line in lines)]
         super().__init__(
-            "\n".join(lines), fix=_("Correct them, then try again.") if len(lines) > 1 else ""
+            joined("\n", lines), fix=_("Correct them, then try again.") if len(lines) > 1 else ""
         )
 
 

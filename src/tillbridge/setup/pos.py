@@ -42,7 +42,7 @@ def adapters(names: Collection[str] = ()) -> list[dict[str, Any]]:
     for name, adapter in chosen.items():
         quality = find_quality(adapter)
         level = NO_LEVEL if quality is None else quality.reached
-        found.append({"name": name, "summary": adapter.summary, "level": level})
+        found.append({"name": name, "summary": _(adapter.summary), "level": level})
     return found
 
 
