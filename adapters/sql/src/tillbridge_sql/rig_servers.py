@@ -10,6 +10,7 @@ import os
 import shutil
 import signal
 import socket
+import stat
 import subprocess
 import tempfile
 import time
@@ -42,8 +43,12 @@ class Server(ABC):
     def __init__(self) -> None:
         self.user = _unprivileged(self.users)
         # Another user must come through to it, which root's own folders may not allow.
-        shared = None if self.user is None else "/tmp"  # noqa: S108 -- in a folder of its own there
-        self.folder = Path(tempfile.mkdtemp(prefix="till-server-", dir=shared))
+        usual = Path(tempfile.gettempdir()).resolve()
+        open_ = self.user is None or all(
+            each.stat().st_mode & stat.S_IXOTH for each in (usual, *usual.parents)
+        )
+        place = usual if open_ else "/tmp"  # noqa: S108 -- in a folder of its own there
+        self.folder = Path(tempfile.mkdtemp(prefix="till-server-", dir=place))
         self.port = _free_port()
         self._process: subprocess.Popen[bytes] | None = None
         self._made = 0
