@@ -21,11 +21,11 @@ from sqlalchemy import (
     UniqueConstraint,
     event,
     false,
-    inspect,
     schema,
     text,
 )
 from sqlalchemy.orm import registry
+from sqlalchemy.orm.instrumentation import manager_of_class
 from sqlmodel import Field, SQLModel
 
 from tillbridge.ledger.database import Enumerated, JsonText
@@ -40,10 +40,10 @@ class Row(SQLModel, registry=registry()):
     def of_columns(cls, values: Mapping[str, Any]) -> Self:
         """Return a row with these values, one for each column.
 
-        The constructor sets each attribute through pydantic and SQLAlchemy, which takes twenty
-        times as long.
+        The constructor sets each attribute through pydantic and SQLAlchemy, which takes nine times
+        as long.
         """
-        row: Self = inspect(cls).class_manager.new_instance()
+        row: Self = manager_of_class(cls).new_instance()
         row.__dict__.update(values)
         return row
 
