@@ -219,6 +219,7 @@ def parsing_here() -> Iterator[None]:
         except Unreadable as failure:
             names = ("text", "place", "fix", "passing")
             parts = {name: getattr(failure, name) for name in names}
+            parts["values"] = dict(failure.values)
             return json.dumps(["unreadable", parts]).encode()
 
     with mock.patch.object(isolation, "_answer", answer):

@@ -171,7 +171,9 @@ def _families(rows: Sequence[_Row], columns: Columns) -> Iterator[list[_Row]]:
             continue
         if family and fields[HANDLE] == handle and len(fields) > NAME:
             # A list that was filled in by hand may say the name again beside each variant.
-            again = whole and fields[NAME] == family[0][1][NAME] and _options(fields, columns)
+            first = family[0][1]  # ... or it is broken off before its name
+            named = whole and len(first) > NAME and fields[NAME] == first[NAME]
+            again = named and _options(fields, columns)
             if again or not fields[NAME].strip():
                 family.append(row)
                 continue
