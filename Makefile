@@ -9,9 +9,6 @@ ADD ?=
 # Two workers for each processor: half of the tests wait for a process, and leave theirs idle.
 WORKERS := $(shell expr $$(getconf _NPROCESSORS_ONLN) \* 2)
 PYTEST_ARGS ?= -n $(WORKERS) --maxprocesses=5
-# Tests that write wait for the disk half of their time, and less in memory: if 4 GiB are free and programs run there.
-IN_MEMORY = $(shell [ "$$(df -Pk /dev/shm 2>/dev/null | awk 'NR == 2 { print $$4 }')" -gt 4194304 ] 2>/dev/null && \
-	! mount | grep -q ' /dev/shm .*noexec' && echo TMPDIR=/dev/shm)
 UPGRADE ?=
 ARCH ?= amd64
 
@@ -39,13 +36,13 @@ demo: setup ## the whole thing on this machine (ARGS=--once plays it once and en
 
 test: setup ## all tests but the slow ones (PYTEST_ARGS="tests/unit -x" for some)
 	@$(BIN)/python -m compileall -q src adapters/*/src  # tests start hundreds of processes of it
-	$(IN_MEMORY) PYTHONDONTWRITEBYTECODE= $(BIN)/pytest $(PYTEST_ARGS)  # what pytest compiles, the next run has
+	PYTHONDONTWRITEBYTECODE= $(BIN)/pytest $(PYTEST_ARGS)  # what pytest compiles, the next run has
 
 ON_POSTGRESQL = $(wildcard $(addprefix tests/integration/test_,order*.py menu_*.py catalogue_flow.py community_*.py))
 
 slow: setup ## the tests that do at length what others do in short
-	$(IN_MEMORY) $(BIN)/pytest $(PYTEST_ARGS) -m slow --timeout 600
-	$(IN_MEMORY) TEST_LEDGERS=postgresql $(BIN)/pytest $(PYTEST_ARGS) $(ON_POSTGRESQL)
+	$(BIN)/pytest $(PYTEST_ARGS) -m slow --timeout 600
+	TEST_LEDGERS=postgresql $(BIN)/pytest $(PYTEST_ARGS) $(ON_POSTGRESQL)
 
 check: setup ## format, lint, types, import layers
 	$(BIN)/ruff format --check .
