@@ -197,12 +197,14 @@ def as_sheets(content: bytes) -> bytes:
 
 
 def _sheets(content: bytes) -> list[tuple[str, list[tuple[int, list[str]]]]]:
-    """Return sheets as `parse_sheets` would: whatever cannot be one is left out."""
+    """Return sheets as `parse_sheets` would, at least one. Raises Unreadable."""
     with suppress(ValueError, RecursionError, TypeError, OverflowError):
-        return [
+        sheets = [
             (str(name), [(int(number), [str(cell) for cell in cells]) for number, cells in rows])
             for name, rows in json.loads(content.decode("utf-8", "replace"))
         ]
+        if sheets:
+            return sheets
     raise Unreadable("It is damaged.", place="", fix="Export it again.")
 
 
