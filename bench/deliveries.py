@@ -35,10 +35,10 @@ def run(options: Options) -> Iterator[Result]:
     with tempfile.TemporaryDirectory(prefix="tillbridge-bench-") as folder:
         rates = _rates(Path(folder), ("verifying", "committing", "grouping"), options, seconds, {})
     yield from _told(rates, "")
-    yield _ratio(rates, 1, "committing", 0.9, "")
-    yield _ratio(rates, 16, "committing", 4, "")
+    yield _ratio(rates, 1, "committing", 1, "")
+    yield _ratio(rates, 16, "committing", 4.5, "")
     yield _ratio(rates, 16, "verifying", 0.6, "")
-    yield _ratio(rates, 64, "committing", None, "")
+    yield _ratio(rates, 64, "committing", 6, "")
     with tempfile.TemporaryDirectory(prefix="tillbridge-bench-") as folder:
         shim = _slow_fsync(Path(folder))
         if isinstance(shim, Skipped):
