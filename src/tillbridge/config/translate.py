@@ -11,7 +11,7 @@ from pydantic_core import ErrorDetails
 from tillbridge.config.bridge import PageUser, Settings
 from tillbridge.config.secrets import SecretSource
 from tillbridge.config.toml import Fault, KeyPath, Written, dotted
-from tillbridge.config.values import INVALID, meanings_of
+from tillbridge.config.values import INVALID
 from tillbridge.core.errors import nearest
 from tillbridge.core.i18n import _
 
@@ -168,14 +168,15 @@ _NO_STORE = _(
 def _how_to_add(path: KeyPath, root: Section) -> str:
     if path == ("stores",):
         return _NO_STORE
-    field, section = _field(path, root)
-    if field is None or section is None:
+    field, _section_of_it = _field(path, root)
+    if field is None:
         return _("Add it.")
     extra = field.json_schema_extra
     if isinstance(extra, dict) and "fix" in extra:
         return str(extra["fix"])
-    meaning = field.description or meanings_of(section).get(str(path[-1]))
-    return _("Add it: {meaning}").format(meaning=meaning) if meaning else _("Add it.")
+    if not field.description:
+        return _("Add it.")
+    return _("Add it: {meaning}").format(meaning=field.description)
 
 
 def _field(path: KeyPath, root: Section) -> tuple[FieldInfo | None, Section | None]:

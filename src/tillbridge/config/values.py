@@ -1,24 +1,11 @@
 """What every table of the settings is built from: strict sections, and kinds of text."""
 
-import ast
-import inspect
-from collections.abc import Mapping
 from ipaddress import ip_address
-from itertools import pairwise
-from textwrap import dedent
-from typing import Annotated, cast
+from typing import Annotated
 from urllib.parse import urlsplit
 
-from pydantic import (
-    AfterValidator,
-    BaseModel,
-    ConfigDict,
-    Field,
-    GetJsonSchemaHandler,
-    StringConstraints,
-)
-from pydantic.json_schema import JsonSchemaValue
-from pydantic_core import CoreSchema, PydanticCustomError
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstraints
+from pydantic_core import PydanticCustomError
 
 from tillbridge.core.i18n import _
 from tillbridge.model.money import currency_like, is_currency
@@ -157,34 +144,13 @@ class Section(BaseModel):
         hide_input_in_errors=True,
         # Only the whole file is ever validated: a validator for each table would be a waste.
         defer_build=True,
+        # The text below a field is its meaning in the schema, in the reference and in errors.
+        use_attribute_docstrings=True,
     )
 
     @classmethod
-    def __get_pydantic_json_schema__(
-        cls, core_schema: CoreSchema, handler: GetJsonSchemaHandler
-    ) -> JsonSchemaValue:
-        """Return its schema, with the meanings of its fields."""
-        schema = handler(core_schema)
-        fields = handler.resolve_ref_schema(schema)["properties"]
-        for name, meaning in meanings_of(cls).items():
-            fields[name]["description"] = meaning
-        return schema
-
-
-def meanings_of(table: type[BaseModel]) -> Mapping[str, str]:
-    """Return the meaning of each field: the text below it, as one sentence.
-
-    It is read from the source when somebody asks: to let pydantic do so slows each start.
-    """
-    found: dict[str, str] = {}
-    for each in reversed(table.__mro__):
-        if issubclass(each, Section):
-            (parsed,) = ast.parse(dedent(inspect.getsource(each))).body
-            for field, below in pairwise(cast("ast.ClassDef", parsed).body):
-                match field, below:
-                    case (
-                        ast.AnnAssign(target=ast.Name(id=name)),
-                        ast.Expr(value=ast.Constant(value=str(text))),
-                    ):
-                        found[name] = " ".join(text.split())
-    return found
+    def __pydantic_init_subclass__(cls, **_options: object) -> None:
+        """Let a meaning of several lines be one sentence."""
+        for field in cls.model_fields.values():
+            if field.description:
+                field.description = " ".join(field.description.split())
