@@ -21,7 +21,9 @@ T = TypeVar("T")
 
 
 # Below the ports that the system gives to connections: one of those may be taken again at once.
-_PORTS = range(12_000, 20_000)
+# Each worker of pytest has its own, or two would choose the same one in the same moment.
+_WORKER = int(os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw"))
+_PORTS = range(12_000 + _WORKER, 20_000, int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1")))
 # Of the system's chance: tests seed the other, and would all begin with the same ports.
 _chosen = itertools.cycle(random.SystemRandom().sample(_PORTS, len(_PORTS)))
 
