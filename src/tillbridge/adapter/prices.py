@@ -32,7 +32,7 @@ _WHOLE_EXAMPLE = "12500"
 _MAX_SHOWN = 60
 
 
-def said(failure: ValueError) -> str:
+def amount_fault(failure: ValueError) -> str:
     """Return what is wrong with an amount, for whoever reads it."""
     if isinstance(failure, BadAmount):
         return _(failure.text).format(**failure.values)
@@ -78,7 +78,7 @@ class PriceReader:
                 column,
                 written[:_MAX_SHOWN],
                 _('The price of "{name}" is wrong: {column} {what}.').format(
-                    name=name, column=column, what=said(failure)
+                    name=name, column=column, what=amount_fault(failure)
                 ),
                 self._fix(failure),
             ) from failure

@@ -11,7 +11,7 @@ from decimal import Decimal
 from functools import cached_property, lru_cache
 
 from tillbridge.adapter import BadRow, Catalogue, Category, Item, Menu, Source, Variant
-from tillbridge.adapter.prices import BadPrice, PriceReader, said
+from tillbridge.adapter.prices import BadPrice, PriceReader, amount_fault
 from tillbridge.adapter.sale_options import NotForSale, SaleRules
 from tillbridge.adapter.texts import _
 from tillbridge.model.money import DoubtfulAmount, to_minor
@@ -112,7 +112,7 @@ class RowValues:
                 raise BadCell(
                     column,
                     number,
-                    _("{column}: {what}.").format(column=column, what=said(failure)),
+                    _("{column}: {what}.").format(column=column, what=amount_fault(failure)),
                     fix,
                 ) from None
             return cells.checked_price(column, minor, shown=number)
