@@ -203,7 +203,13 @@ listen = "127.0.0.1:{self.page_port}"
         async def look() -> bool:
             return await self.order_state(order_id) == state
 
-        await until(f"{order_id} is {state}", look, within_s=within_s)
+        try:
+            await until(f"{order_id} is {state}", look, within_s=within_s)
+        except AssertionError as failure:
+            told = await self.control(f"orders/{order_id}", method="GET")
+            log = self.bridge.log_path.read_text("utf-8", "replace")
+            failure.add_note(f"The service: {told}\nThe bridge: {log[-4000:]}")
+            raise
 
     async def menu_is_on_sale(self, *, within_s: float = 20) -> None:
         """Wait until the storefront says what the till says."""
