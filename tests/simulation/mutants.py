@@ -65,8 +65,8 @@ async def _nothing(*_args: Any, **_more: Any) -> None:
 def commit_after_the_200() -> Patches:
     real = Ledger.write
 
-    def write(self: Ledger, work: Any) -> Any:
-        written = real(self, work)
+    def write(self: Ledger, work: Any, *rest: Any, **given: Any) -> Any:
+        written = real(self, work, *rest, **given)
         if not isinstance(work, Delivery):
             return written
         written.add_done_callback(lambda late: late.cancelled() or late.exception())
