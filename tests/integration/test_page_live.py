@@ -1,6 +1,7 @@
 """Server-sent events: transitions only, bounded, and over at once when the bridge ends."""
 
 import asyncio
+import re
 from collections.abc import AsyncIterator
 
 import aiohttp
@@ -76,9 +77,25 @@ async def test_streams_end_with_the_bridge(harness: PageHarness) -> None:
 
 
 async def test_nobody_listens_where_nobody_looks(harness: PageHarness) -> None:
-    await harness.get("/")
+    await harness.get("/healthz")
+    await harness.get("/static/live.js")
     assert harness.changed == []
     assert harness.listener._hub.streams == 0
+
+
+async def test_a_stream_says_whether_the_page_still_holds(harness: PageHarness) -> None:
+    async def version() -> str:
+        found = re.search(r'data-version="([0-9a-f]+-\d+)"', (await harness.get("/")).text)
+        assert found is not None
+        return found[1]
+
+    before = await version()
+    (change,) = harness.changed
+    async with harness.session.get(harness.url + "/events") as answer:
+        assert f"data: {before}\n" in await event(answer)
+        change()
+        assert f"data: {await version()}\n" in await event(answer)
+    assert await version() != before
 
 
 async def test_a_stream_ends_when_its_session_does() -> None:

@@ -6,6 +6,7 @@ import hmac
 import json
 import os
 import re
+import secrets
 import socket
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterator, Mapping
 from contextlib import asynccontextmanager
@@ -55,10 +56,20 @@ _MOST_EACH = 4  # of one browser; its own limit is six connections
 
 
 class LiveHub:
-    """Notifies every open stream of each change. Used from the event loop."""
+    """Notifies every open stream of each change. Used from the event loop.
 
-    def __init__(self, *, beat_s: float = _BEAT_S) -> None:
+    `subscribe` is given whom to call whenever something may look different, once somebody looks.
+    """
+
+    def __init__(
+        self,
+        subscribe: Callable[[Callable[[], None]], None] | None = None,
+        *,
+        beat_s: float = _BEAT_S,
+    ) -> None:
+        self._subscribe = subscribe
         self._beat_s = beat_s
+        self._run = secrets.token_hex(4)  # a page of an earlier run is never as things are now
         self._version = 0
         self._changed = asyncio.Event()
         self._closed = False
@@ -70,6 +81,13 @@ class LiveHub:
         # A browser that has gone is noticed at the next write; its place is free at once.
         self._streams = [each for each in self._streams if _is_there(each[1])]
         return len(self._streams)
+
+    def version(self) -> str:
+        """Return what a page that is made now carries: its stream says whether it still holds."""
+        if self._subscribe is not None:
+            self._subscribe(self.change)
+            self._subscribe = None
+        return f"{self._run}-{self._version}"
 
     def change(self) -> None:
         """Record that something may look different now."""
@@ -109,8 +127,8 @@ class LiveHub:
         return response
 
     async def _stream(self, response: web.StreamResponse, welcome: Callable[[], bool]) -> None:
+        await _write(response, f"retry: 3000\nevent: hello\ndata: {self.version()}\n\n")
         sent = self._version
-        await _write(response, f"retry: 3000\nevent: hello\ndata: {sent}\n\n")
         while not self._closed:
             changed = self._changed
             if self._version == sent:
@@ -125,7 +143,7 @@ class LiveHub:
             if self._version != sent and not self._closed:
                 await asyncio.sleep(_GATHER_S)
                 sent = self._version
-                await _write(response, f"event: change\ndata: {sent}\n\n")
+                await _write(response, f"event: change\ndata: {self.version()}\n\n")
 
 
 def _is_there(request: web.Request) -> bool:
@@ -210,8 +228,7 @@ class StatusListener:
         self._metrics = metrics
         self._is_parting = is_parting
         self._token = token
-        self._on_change = on_change  # until somebody looks
-        self._hub = LiveHub()
+        self._hub = LiveHub(on_change)
         application = web.Application(middlewares=[self._guarded], client_max_size=65_536)
         application.add_routes(
             [
@@ -225,7 +242,9 @@ class StatusListener:
         )
         if merchant is not None:
             application.router.add_get(merchant.path, _consent_callback(merchant.on_callback))
-        self._site = Site(dispatcher, authenticator, only_setup=only_setup)
+        self._site = Site(
+            dispatcher, authenticator, version=self._hub.version, only_setup=only_setup
+        )
         application.add_routes(self._site.routes())
         self._runner = web.AppRunner(
             application,
@@ -315,9 +334,6 @@ class StatusListener:
         visitor = self.authenticator.visitor(request, person=False)
         if not isinstance(visitor, Visitor):
             return _turned_away(visitor)
-        if self._on_change is not None:
-            self._on_change(self._hub.change)
-            self._on_change = None
         return await self._hub.stream(request, self.authenticator.browser(request), welcome)
 
     async def _api_status(self, request: web.Request) -> web.StreamResponse:

@@ -78,15 +78,24 @@ SIGN_IN = Page(
 
 
 class Site:
-    """The page of a running bridge; of one that has no store yet only how to set it up."""
+    """The page of a running bridge; of one that has no store yet only how to set it up.
+
+    `version` names the state of the bridge that a page shows which is made now.
+    """
 
     def __init__(
-        self, dispatcher: Dispatcher, authenticator: Authenticator, *, only_setup: bool = False
+        self,
+        dispatcher: Dispatcher,
+        authenticator: Authenticator,
+        *,
+        version: Callable[[], str],
+        only_setup: bool = False,
     ) -> None:
         self._everything = (*(BEFORE_SETUP if only_setup else EVERYTHING), SIGN_IN)
         self._home = "/setup" if only_setup else ""  # where "/" leads; "" where it is a page itself
         self.dispatcher = dispatcher
         self._authenticator = authenticator
+        self._version = version
         self._pages = {each.path: each for each in self._everything if isinstance(each, Page)}
         self._actions = {each.path: each for each in self._everything if isinstance(each, Action)}
         self._flashes: OrderedDict[str, Done] = OrderedDict()
@@ -138,9 +147,11 @@ class Site:
         visit = self._visit(request, visitor)
         if isinstance(what, File):
             return await what.give(visit)
+        # Of before it is read: what changes meanwhile may be missing from the page.
+        version = self._version()
         frame = await self._frame(visit)
         if isinstance(what, Page):
-            return self._shown(what, visit, frame, await what.fill(visit))
+            return self._shown(what, visit, frame, version, await what.fill(visit))
         if what.ask is None:
             raise web.HTTPMethodNotAllowed(request.method, ["POST"])
         if isinstance(what.ask, Question):
@@ -258,14 +269,16 @@ class Site:
         except BridgeError:
             return Frame()
 
-    def _shown(self, page: Page, visit: Visit, frame: Frame, filled: Filled) -> web.Response:
+    def _shown(
+        self, page: Page, visit: Visit, frame: Frame, version: str, filled: Filled
+    ) -> web.Response:
         done = self._flashes.pop(visit.query.get("said", ""), None)
         return self._html(
             page.template,
             visit.visitor,
             _(page.title),
             section=page.section or page.path,
-            live=page.live,
+            live=version if page.live else "",
             frame=frame,
             flash=None if done is None else _flash(done),
             **filled,
@@ -322,7 +335,7 @@ class Site:
         *,
         code: int = 200,
         section: str = "",
-        live: bool = False,
+        live: str = "",
         frame: Frame = Frame(),  # noqa: B008 -- it is frozen, so one serves all
         flash: Mapping[str, Any] | None = None,
         **filled: Any,  # noqa: ANN401 -- whatever the template shows

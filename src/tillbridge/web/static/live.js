@@ -4,7 +4,7 @@
 (function () {
   'use strict';
   var AGES_MS = 30000, NO_STREAM_MS = 10000, LATE_MS = 45000;
-  var place = document.body.getAttribute('data-live');
+  var place = document.body.getAttribute('data-live'), version = document.body.getAttribute('data-version');
   var banner = document.getElementById('not-live');
   var source = null, asking = false, again = false, heard = Date.now(), working = true;
   var timer = null, later = null, title = document.title;
@@ -187,7 +187,12 @@
     if (source || document.hidden) { return; }
     source = new window.EventSource(place);
     /* What changed between the page and its stream would be missed. */
-    source.addEventListener('hello', function () { alive(); refresh(); every(AGES_MS); });
+    source.addEventListener('hello', function (event) {
+      alive();
+      if (event.data !== version) { refresh(); }
+      version = '';
+      every(AGES_MS);
+    });
     source.addEventListener('change', function () { alive(); refresh(); });
     source.addEventListener('ended', function () { window.location.reload(); });
     source.onerror = function () {
