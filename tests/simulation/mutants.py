@@ -112,7 +112,7 @@ def no_deduplication() -> Patches:
             seen[each.event_id] += 1
             if seen[each.event_id] > 1:
                 each.event_id = f"{each.event_id}~{seen[each.event_id]}"
-        return real(self, connection, deliveries)
+        return real(connection, deliveries)
 
     def insert(connection: Any, row: Any) -> bool:
         connection.exec_driver_sql("DELETE FROM orders WHERE order_id = ?", (row.order_id,))
@@ -133,7 +133,7 @@ def dedupe_without_event_id() -> Patches:
     def record(self: Any, connection: Any, deliveries: Any) -> Any:
         for each in deliveries:
             each.event_id = each.delivery_id or each.event_id
-        return real(self, connection, deliveries)
+        return real(connection, deliveries)
 
     return [patch.object(backend, "record", record)]
 

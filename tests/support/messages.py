@@ -24,7 +24,7 @@ from babel.messages.pofile import read_po, write_po
 
 from tillbridge.cli.app import app, paragraphs
 from tillbridge.core.i18n import LOCALES
-from tillbridge.core.problems import HELP_FILE, PROBLEMS_FILE, TEXTS, help_texts
+from tillbridge.core.problems import HELP_FILE, PROBLEMS_FILE, TEXTS
 
 ROOT = Path(__file__).parents[2]
 SOURCE = ROOT / "src/tillbridge"
@@ -75,8 +75,10 @@ def _of_problems() -> Iterator[tuple[str, Text]]:
         texts = [entry[name] for name in TEXTS if name in entry]
         for text in filter(None, (*texts, *entry.get("defaults", {}).values())):
             yield PROBLEMS_FILE.relative_to(SOURCE).as_posix(), text
-    for _code, text in help_texts():
-        yield HELP_FILE.relative_to(SOURCE).as_posix(), text
+    for entry in tomllib.loads(HELP_FILE.read_text("utf-8")).values():
+        for name in ("title", "means", "restaurant", "technician", "why"):
+            texts = [entry[name]] if isinstance(entry[name], str) else entry[name]
+            yield from ((HELP_FILE.relative_to(SOURCE).as_posix(), each) for each in texts)
 
 
 def _of_commands() -> Iterator[tuple[str, Text]]:

@@ -188,17 +188,18 @@ class Effects:
     async def price_mismatch(self) -> None:
         self.resyncs += 1
 
-    def pos_offline(self, detail: str) -> None:
-        self.presence.append("offline")
+    @property
+    def pos_pause(self) -> "Effects":
+        return self
+
+    def pos_changed(self, *, online: bool) -> None:
+        self.presence.append("online" if online else "offline")
 
     def pos_closed(self, why: str) -> None:
         self.closed.append(why)
 
     def order_lost(self) -> None:
         self.presence.append("order lost")
-
-    def pos_online(self) -> None:
-        self.presence.append("online")
 
     def delivery_processed(self, result: object) -> None:
         """Nothing beside the orders learns from deliveries."""

@@ -1,7 +1,6 @@
 """The help of a problem: what the file says, with its fields filled in, and where it is found."""
 
 import tomllib
-from collections import Counter
 
 import pytest
 
@@ -10,7 +9,6 @@ from tillbridge.core.problems import (
     PROBLEMS,
     Ends,
     help_of,
-    help_texts,
     index,
     title_of,
 )
@@ -65,9 +63,3 @@ def test_each_code_is_in_one_group_under_its_title() -> None:
     for group, entries in index():
         assert group
         assert entries, group
-
-
-def test_each_text_is_there_to_be_translated() -> None:
-    assert Counter(help_texts()) == Counter(
-        (code, text) for code, texts in TEXTS.items() for text in texts
-    )

@@ -15,7 +15,7 @@ from tillbridge.status.document import document
 from tillbridge.status.overview import overview
 
 
-@given(st.dictionaries(st.sampled_from(STEPS), st.booleans()))
+@given(st.dictionaries(st.sampled_from(tuple(STEPS)), st.booleans()))
 def test_at_most_one_step_is_open_and_it_is_the_first_that_is_not_done(
     done: dict[str, bool],
 ) -> None:

@@ -166,22 +166,15 @@ def _schema_on_disk(context: typer.Context) -> str | None:
 
 # -- how far the bridge is set up, and writing what the page may not write
 
-_TITLES = {
-    "service": _("The ordering service"),
-    "sign_in": _("Sign-in"),
-    "store": _("The store"),
-    "adapter": _("The till"),
-    "address": _("The public address"),
-    "save": _("Save and restart"),
-    "order": _("The first order"),
-}
 _STATES = {"done": _("done"), "open": _("now"), "shut": _("later")}
 
 
 def _show_steps(answer: Answer, _given: Arguments) -> Lines:
+    from tillbridge.setup.draft import STEPS
+
     for number, step in enumerate(answer["steps"], 1):
         level = {"done": "ok", "open": "warning"}.get(step["state"], "")
-        text = f"{number}. {_TITLES[step['name']]}: {_STATES[step['state']]}"
+        text = f"{number}. {STEPS[step['name']]}: {_STATES[step['state']]}"
         yield text, level
         if step["text"] and step["state"] != "shut":
             yield f"   {step['text']}"

@@ -226,15 +226,9 @@ def _ask_for_missing(form: dict[str, str]) -> None:
 
 def _check(form: Mapping[str, str]) -> None:
     """Raise ConfigError, with all that is missing or wrong, before anything is sent."""
-    from tillbridge.stores.consent import faults_of, missing
+    from tillbridge.stores.consent import faults_of, refuse_missing
 
-    if left_out := missing(form):
-        raise ConfigError(
-            _("A signup needs {fields}.").format(
-                fields=", ".join(f"--{name}" for name in left_out)
-            ),
-            fix=_("Give these options, or run it in a terminal, where it asks."),
-        )
+    refuse_missing(form)
     if faults := faults_of(form):
         *others, last = faults
         for each in others:

@@ -10,7 +10,7 @@ step. The page `/help/CODE`, `tillbridge problems show CODE` and docs/problems.m
 """
 
 import tomllib
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import lru_cache
@@ -262,14 +262,6 @@ def index() -> list[tuple[str, list[tuple[str, str]]]]:
         (_(name), [(code, title_of(code)) for code in PROBLEMS if code.startswith(beginnings)])
         for name, beginnings in GROUPS.items()
     ]
-
-
-def help_texts() -> Iterator[tuple[str, str]]:
-    """Yield every text to translate, with its code."""
-    for code, entry in _entries().items():
-        for name in ("title", "means", "restaurant", "technician", "why"):
-            texts = entry[name]
-            yield from ((code, each) for each in ([texts] if isinstance(texts, str) else texts))
 
 
 @lru_cache(maxsize=1)

@@ -319,22 +319,6 @@ class Effects:
         """Synchronise the menu again."""
         self.menu.resync()
 
-    def pos_offline(self, detail: str) -> None:  # noqa: ARG002 -- the problem is open already
-        """Begin to count towards a pause."""
-        self.pos_pause.pos_changed(online=False)
-
-    def pos_closed(self, why: str) -> None:
-        """Pause while the till takes no orders."""
-        self.pos_pause.pos_closed(why)
-
-    def order_lost(self) -> None:
-        """Pause without waiting any longer."""
-        self.pos_pause.order_lost()
-
-    def pos_online(self) -> None:
-        """Begin to count towards resuming."""
-        self.pos_pause.pos_changed(online=True)
-
 
 def absent_s(connection: Connection, *, store: str, now_ms: int, started_at: int | None) -> float:
     """Return for how many seconds nobody received deliveries before this start; 0 at the first.

@@ -99,6 +99,9 @@ class SQLite:
 
     begin = "BEGIN IMMEDIATE"
     begin_reading = "BEGIN"
+    record = staticmethod(sqlite.record)
+    is_storage_failure = staticmethod(sqlite.is_storage_failure)
+    is_damage = staticmethod(sqlite.is_damage)
 
     def __init__(self, data_dir: Path) -> None:
         self._data_dir = data_dir
@@ -139,18 +142,6 @@ class SQLite:
         """Run statements without parameters."""
         for each in words:
             connection.exec_driver_sql(each)
-
-    def record(self, connection: Connection, deliveries: Sequence[Delivery]) -> list[bool]:
-        """Insert the new deliveries in one statement; return, in the same order, which were new."""
-        return sqlite.record(connection, deliveries)
-
-    def is_storage_failure(self, failure: BaseException) -> bool:
-        """Return whether the file or the disk is at fault."""
-        return sqlite.is_storage_failure(failure)
-
-    def is_damage(self, failure: BaseException) -> bool:
-        """Return whether the file is not a sound database."""
-        return sqlite.is_damage(failure)
 
     def refusal(self, failure: Exception) -> Exception:
         """Return the failure itself."""

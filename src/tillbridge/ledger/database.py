@@ -53,24 +53,15 @@ def all_rows(connection: Connection, query: Select[T], **parameters: object) -> 
     Changing them does not change the ledger: no session is involved, which would take four times
     as long for one row.
     """
-    table, names = _table_of(query)
+    table = query.column_descriptions[0]["entity"]
+    names = _attributes(table)
     found = connection.execute(query, parameters)
     return [table.of_columns(dict(zip(names, row, strict=True))) for row in found]
 
 
 def first_row(connection: Connection, query: Select[T], **parameters: object) -> T | None:
-    """Return the first row found, or None; see `all_rows`."""
-    row = connection.execute(query, parameters).first()
-    if row is None:
-        return None
-    table, names = _table_of(query)
-    return cast("T", table.of_columns(dict(zip(names, row, strict=True))))
-
-
-def _table_of(query: Select[Any]) -> tuple[Any, Sequence[str]]:
-    """Return the class of a query's rows, and the attributes in the order of the columns."""
-    table = query.column_descriptions[0]["entity"]
-    return table, _attributes(table)
+    """Return the first of a few rows, or None; see `all_rows`."""
+    return next(iter(all_rows(connection, query, **parameters)), None)
 
 
 @cache

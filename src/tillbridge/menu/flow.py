@@ -65,10 +65,6 @@ class AvailabilitySync(SyncLane[None]):
         self._unread = self.ctx.pos.reads_availability
         self.changed()
 
-    def changed(self) -> None:
-        """Ask for a round: an override was made or lifted."""
-        self.request(SyncRequest(since=self.ctx.clock.monotonic()))
-
     async def round(self, request: SyncRequest) -> None:
         """Send the service what is sold out, and what is back."""
         await self.read()
@@ -230,20 +226,12 @@ class MenuFlow:
         self._availability = AvailabilitySync(self._ctx, self._menu)
         self._menu.on_end = self._availability.request
         self.tables = TableSync(self._ctx)
+        # What has changed: the menu's export, what the POS says of availability, the floor plan.
+        self.export_changed = self._menu.changed
+        self.availability_changed = self._availability.export_changed
+        self.tables_changed = self.tables.changed
 
     # -- what wakes it
-
-    def export_changed(self) -> None:
-        """The menu's export has changed."""
-        self._menu.request(SyncRequest(since=self._ctx.clock.monotonic()))
-
-    def availability_changed(self) -> None:
-        """The availability file has changed."""
-        self._availability.export_changed()
-
-    def tables_changed(self) -> None:
-        """The floor plan's export has changed."""
-        self.tables.request()
 
     def service_back(self) -> None:
         """The service, the consent or the integration is back: what waited goes out."""
@@ -251,13 +239,9 @@ class MenuFlow:
         self._availability.changed()
         self.tables.retry()
 
-    def full_compare(self) -> None:
-        """Read the whole export and compare it with everything the service has (daily)."""
-        self._menu.request(WHOLE)
-
     def daily(self) -> None:
         """Compare everything, and push the floor plan: what others have changed is mended."""
-        self.full_compare()
+        self._menu.request(WHOLE)
         self.tables.request(ANYWAY)
 
     def resync(self) -> None:

@@ -300,6 +300,10 @@ class SyncLane(ABC, Generic[T]):
         else:
             self.worker.wake()
 
+    def changed(self) -> None:
+        """Ask for a round: an export or an override has changed."""
+        self.request(SyncRequest(since=self.ctx.clock.monotonic()))
+
     def retry(self) -> None:
         """Ask for a round although the service refused the same plan before."""
         self.refused_digest = ""

@@ -53,17 +53,11 @@ async def signup(
     bridge: "Bridge", store: StoreName, *, form: dict[str, str], flow_type: str = ""
 ) -> Answer:
     """Sign a merchant up; return as `connect`, with `as_login` where the merchant exists."""
-    from tillbridge.stores.consent import faults_of, missing, request_of
+    from tillbridge.stores.consent import faults_of, refuse_missing, request_of
 
     bridge.store(store)
     connections = _connections(bridge)
-    if left_out := missing(form):
-        raise ConfigError(
-            _("A signup needs {fields}.").format(
-                fields=", ".join(f"--{name}" for name in left_out)
-            ),
-            fix=_("Give these options, or run it in a terminal, where it asks."),
-        )
+    refuse_missing(form)
     if faults := faults_of(form):
         raise ConfigError(f"--{faults[0].field}: {faults[0].text}", fix=faults[0].fix)
     location_id = bridge.settings.stores[store].location_id

@@ -18,7 +18,7 @@ from tillbridge.core.log import get_logger
 from tillbridge.core.problems import Ends, Found, Scope
 from tillbridge.core.worker import Worker
 from tillbridge.ledger.models import OrderRow, TicketState
-from tillbridge.ledger.orders import UNWRITTEN, is_on_paper
+from tillbridge.ledger.orders import UNWRITTEN, is_on_paper, was_never_written
 from tillbridge.model.order import OrderState, ReasonCode
 from tillbridge.orders import events, state
 from tillbridge.orders.intake import Intake
@@ -123,7 +123,8 @@ class OrdersFlow:
         try:
             self._writer.update(change)
             self._notifier.update(change)
-            self._reconciler.update(change)
+            if was_never_written(change.after):  # a ticket may come late
+                self._reconciler.worker.wake()
         except Exception as failure:  # noqa: BLE001 -- it is committed, whatever this is
             self._aside.failed(order_id, failure, order=order_id)
             self._redispatching.wake()

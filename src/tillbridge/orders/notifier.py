@@ -215,7 +215,9 @@ class ServiceNotifier:
         ready = heapq.nsmallest(2, waiting, key=lambda each: each.due)
         now = self._clock.monotonic()
         if not ready or ready[0].due > now:
-            self._end_what_a_crash_left()
+            to_report = any(each.busy or each.due < math.inf for each in self._reports.values())
+            if not to_report and self._orders.problems.is_open(_UNREPORTED, self._orders.store):
+                self._report_waiting()  # whichever process opened it
             return ready[0].due - now if ready and ready[0].due < math.inf else None
         if ready[1:] and ready[1].due <= now:
             self._wake()  # one of the others takes it
@@ -351,12 +353,6 @@ class ServiceNotifier:
     def _end_wait(self, report: _Report) -> None:
         if report.waiting_since is not None:
             report.waiting_since, report.failures, report.answer = None, 0, ""
-            self._report_waiting()
-
-    def _end_what_a_crash_left(self) -> None:
-        """Close the problem once nothing is to be reported, whichever process opened it."""
-        to_report = any(each.busy or each.due < math.inf for each in self._reports.values())
-        if not to_report and self._orders.problems.is_open(_UNREPORTED, self._orders.store):
             self._report_waiting()
 
     def _report_waiting(self) -> None:

@@ -78,7 +78,7 @@ class PosPresence:
             self._closed = health.closed
             event = "pos.closed" if health.closed else "pos.open"
             log.info(event, store=self._orders.store, detail=health.closed)
-            self._effects.pos_closed(health.closed)
+            self._effects.pos_pause.pos_closed(health.closed)
         if health.advice != self._advice:
             self._advice = health.advice
             detail = {
@@ -102,7 +102,7 @@ class PosPresence:
         if cancel.pos_offline:
             await self.write_failed(PosOffline(cancel.message))
         if cancel.lost_to_absence:
-            self._effects.order_lost()
+            self._effects.pos_pause.order_lost()
 
     async def write_failed(self, failure: PosFailure) -> None:
         """Record that the POS could not be reached for a write."""
@@ -137,10 +137,8 @@ class PosPresence:
             self._since_ms = clock.now_ms()
             if not self.online:
                 log.warning("pos.offline", store=self._orders.store, detail=health.detail)
-                self._effects.pos_offline(health.detail)
-            else:
-                if before is not None:
-                    log.info("pos.online", store=self._orders.store)
-                self._effects.pos_online()
+            elif before is not None:
+                log.info("pos.online", store=self._orders.store)
+            self._effects.pos_pause.pos_changed(online=self.online)
         fact = {"online": self.online, "since_ms": self._since_ms, "detail": health.detail}
         await self._orders.write(put_fact, "pos_health", fact, at=clock.now_ms())

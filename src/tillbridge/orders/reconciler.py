@@ -240,11 +240,6 @@ class TicketReconciler:
         self._looks: dict[str, tuple[float, float]] = {}  # by order: when next, and how long after
         self._failures = FailureLog("tickets.not_compared", repository.store)
 
-    def update(self, change: state.Change) -> None:
-        """Begin to look for a ticket that may come late, if that follows from this change."""
-        if orders.was_never_written(change.after):
-            self.worker.wake()
-
     async def _step(self) -> float | None:
         """Compare once, and mend what differs. A POS that does not answer is asked again later."""
         if self._presence.online:

@@ -17,8 +17,16 @@ from tillbridge.core.i18n import _, ngettext
 
 State = Literal["done", "open", "shut"]
 
-# In this order; each is tested before the next one opens.
-STEPS = ("service", "sign_in", "store", "adapter", "address", "save", "order")
+# With their titles, in this order; each is tested before the next one opens.
+STEPS = {
+    "service": _("The ordering service"),
+    "sign_in": _("Sign-in"),
+    "store": _("The store"),
+    "adapter": _("The till"),
+    "address": _("The public address"),
+    "save": _("Save and restart"),
+    "order": _("The first order"),
+}
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,7 +16,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from tillbridge.config import origin_of
 from tillbridge.core.clock import Clock
-from tillbridge.core.errors import BridgeError, LedgerError, Refused
+from tillbridge.core.errors import BridgeError, ConfigError, LedgerError, Refused
 from tillbridge.core.i18n import _
 from tillbridge.core.log import get_logger
 from tillbridge.ledger.ledger import Ledger
@@ -401,6 +401,17 @@ def faults_of(values: Mapping[str, str]) -> tuple[FormFault, ...]:
     """Return everything that is wrong, in the order of the fields."""
     found = (fault_of(each.name, values.get(each.name, "")) for each in FIELDS)
     return tuple(fault for fault in found if fault is not None)
+
+
+def refuse_missing(values: Mapping[str, str]) -> None:
+    """Raise ConfigError, which names the options of a command that are needed and not given."""
+    if left_out := missing(values):
+        raise ConfigError(
+            _("A signup needs {fields}.").format(
+                fields=", ".join(f"--{name}" for name in left_out)
+            ),
+            fix=_("Give these options, or run it in a terminal, where it asks."),
+        )
 
 
 def request_of(values: Mapping[str, str], *, location_id: str, flow_type: str) -> SignupRequest:

@@ -14,6 +14,7 @@ from tillbridge.core.formats import currency_name
 from tillbridge.core.i18n import _
 from tillbridge.model.money import currencies
 from tillbridge.orders.sentences import is_ticket_number
+from tillbridge.setup.draft import STEPS
 from tillbridge.web.site.book import (
     Action,
     Do,
@@ -29,15 +30,6 @@ from tillbridge.web.site.book import (
 from tillbridge.web.site.orders import worded
 from tillbridge.web.site.settings import what_next
 
-TITLES: Mapping[str, str] = {
-    "service": _("The ordering service"),
-    "sign_in": _("Sign-in"),
-    "store": _("The store"),
-    "adapter": _("The till"),
-    "address": _("The public address"),
-    "save": _("Save and restart"),
-    "order": _("The first order"),
-}
 _CHANGEABLE = ("service", "sign_in", "store", "adapter", "address")
 # The step that an action belongs to.
 _STEP_OF: Mapping[str, str] = {
@@ -78,7 +70,7 @@ async def _fill(visit: Visit) -> Filled:
     steps = await what_next(visit) if answer["running"] and not answer["next"] else ()
     return {
         "setup": answer,
-        "titles": TITLES,
+        "titles": STEPS,
         "changeable": _CHANGEABLE,
         "currencies": [(each.code, currency_name(each.code, each.name)) for each in currencies()],
         "step_of": _STEP_OF,
