@@ -39,14 +39,16 @@ MAIN_PAGES = (
     *("/", "/orders", "/orders/ord_1", "/menu", "/stores/main/menu/difference", "/86", "/tables"),
     *("/store", "/stores", "/fleet", "/diagnostics", "/settings", "/settings/people", "/setup"),
 )
-# What axe finds depends on the width; of its rules, only those of colours depend on the scheme.
-LOOKS: Sequence[tuple[int, Scheme, bool]] = (
-    (WIDE, "light", True),
-    (WIDE, "dark", False),
-    (NARROW, "dark", True),
-    (NARROW, "light", False),
+LOOKS: Sequence[tuple[int, Scheme]] = (
+    (WIDE, "light"),
+    (WIDE, "dark"),
+    (NARROW, "dark"),
+    (NARROW, "light"),
 )
-COLOURS = {"runOnly": ["color-contrast", "link-in-text-block"]}
+# In which looks axe judges a page: each width and each scheme once where all pages are seen, and
+# once where only what differs is seen again.
+JUDGED = {FIRST: (LOOKS[0], LOOKS[2]), UNBREAKABLE: ()}
+AT_LENGTH = pytest.mark.slow(reason="axe at each width in each scheme; in short, at some of them")
 
 
 async def declined(_query: object) -> CallbackAnswer:
@@ -131,9 +133,19 @@ def test_a_page_that_nobody_could_look_at_is_told() -> None:
         addresses([BookPage("/shelves/{shelf}", "Shelf", "shelf.html", fill)])
 
 
-@pytest.mark.parametrize("sample", SAMPLES)
+@pytest.mark.parametrize(
+    ("sample", "judged"),
+    [
+        *(pytest.param(each, JUDGED.get(each, LOOKS[:1]), id=each) for each in SAMPLES),
+        *(
+            pytest.param(each, LOOKS, marks=AT_LENGTH, id=f"{each}, at length")
+            for each in SAMPLES
+            if each != UNBREAKABLE
+        ),
+    ],
+)
 async def test_every_page_is_for_everybody_fits_its_screen_and_is_light(
-    browser: Browser, sample: str
+    browser: Browser, sample: str, judged: Sequence[tuple[int, Scheme]]
 ) -> None:
     """Axe finds nothing that shuts anybody out, in no colours and on no screen.
 
@@ -155,14 +167,13 @@ async def test_every_page_is_for_everybody_fits_its_screen_and_is_light(
             frame = await page.evaluate(FRAME)
             where = "main" if frame in frames else "html"
             frames.add(frame)
-            for width, scheme, every_rule in LOOKS:
+            for width, scheme in LOOKS:
                 await page.set_viewport_size({"width": width, "height": 800})
                 await page.emulate_media(color_scheme=scheme)
                 seen = await page.evaluate(MISFITS, scheme == "dark")
-                if sample != UNBREAKABLE and (every_rule or sample == FIRST):
-                    whole = every_rule and width == WIDE
-                    options = {} if every_rule else COLOURS
-                    seen += await page.evaluate(VIOLATIONS, ["html" if whole else where, options])
+                if (width, scheme) in judged:
+                    whole = (width, scheme) == LOOKS[0]
+                    seen += await page.evaluate(VIOLATIONS, "html" if whole else where)
                 faults += [f"{width} {scheme}: {each}" for each in seen]
             faults += [each for each in complaints if "400" not in each and "404" not in each]
             complaints.clear()
@@ -281,10 +292,10 @@ window.markNewLooks = (part) => {
 """
 
 # What axe finds in a part of the page. Only that comes over, with the first places of each.
-VIOLATIONS = """async ([part, options]) => {
+VIOLATIONS = """async (part) => {
   const looks = markNewLooks(part);
   const {violations, incomplete} = await axe.run(part,
-    {resultTypes: ['violations', 'incomplete'], elementRef: true, ...options});
+    {resultTypes: ['violations', 'incomplete'], elementRef: true});
   const undecided = incomplete.filter(({id}) => id === 'color-contrast')
     .flatMap(({nodes}) => nodes.map(({element}) => element.dataset.newLook));
   for (const each of looks.filter((look) => !undecided.includes(look))) sessionStorage[each] = '';

@@ -9,9 +9,13 @@ from tests.support.adapter_command import tillbridge
 from tillbridge.pos.scaffold import KINDS, make_package
 
 LEVELS = {"files": "silver", "http": "silver", "sql": "gold", "process": "gold"}
+BY_TUTORIALS = pytest.mark.slow(reason="the tutorials make and check one; in short, they do")
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize(
+    "kind",
+    [pytest.param(each, marks=BY_TUTORIALS if each in {"files", "http"} else ()) for each in KINDS],
+)
 def test_what_is_made_works_as_it_is(kind: str, tmp_path: Path) -> None:
     code, out, err = tillbridge("new", "corner_shop", "--kind", kind, "--in", ".", cwd=tmp_path)
     assert code == 0, err

@@ -46,9 +46,11 @@ def in_processes(asked: argparse.Namespace) -> int:
     """Play a part of the seeds in each process; 1 where one of them has failed."""
     each = -(-asked.seeds // asked.jobs)
     ends = asked.first + asked.seeds
-    command = (sys.executable, "-m", "tests.simulation", "--cpu", str(asked.cpu))
+    command = [sys.executable, "-m", "tests.simulation", "--cpu", str(asked.cpu)]
+    if asked.digests:
+        command.append("--digests")
     parts = [
-        subprocess.Popen((*command, "--first", str(first), "--seeds", str(min(each, ends - first))))
+        subprocess.Popen([*command, "--first", str(first), "--seeds", str(min(each, ends - first))])
         for first in range(asked.first, ends, each)
     ]
     return int(max(part.wait() for part in parts) > 0)

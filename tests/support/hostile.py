@@ -101,7 +101,7 @@ class _Under:
 
 class _Shape(HTMLParser):
     def __init__(self) -> None:
-        super().__init__(convert_charrefs=True)
+        super().__init__(convert_charrefs=False)  # text is left out
         self.parts: list[tuple[str, ...]] = []
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
