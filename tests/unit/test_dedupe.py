@@ -37,11 +37,6 @@ def order(order_id: str, number: str = "1", *, store: str = "main") -> OrderRow:
     )
 
 
-def test_of_no_deliveries_none_is_new(connection: Connection) -> None:
-    assert record(connection, []) == []
-    assert rows(connection) == 0
-
-
 def test_all_are_new_where_none_is_known(connection: Connection) -> None:
     assert record(connection, [delivery("a"), delivery("b"), delivery("c")]) == [True] * 3
     assert rows(connection) == 3

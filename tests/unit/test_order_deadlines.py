@@ -10,13 +10,13 @@ from tillbridge.adapter import (
     StoreClosed,
     TicketOutcomeUnknown,
 )
+from tillbridge.core.worker import backoff_s
 from tillbridge.ledger.models import OrderRow, TicketState
 from tillbridge.model.order import OrderState, ReasonCode
 from tillbridge.orders.reasons import Lapse, Lapsed, cancellation, may_pass
 from tillbridge.orders.state import Phase, phase_of
 from tillbridge.orders.ticket_writer import (
     GRACE_S,
-    backoff_s,
     remaining_s,
 )
 

@@ -27,7 +27,7 @@ from tillbridge.core.clock import Clock
 from tillbridge.core.errors import BridgeError, LedgerError
 from tillbridge.core.log import get_logger
 from tillbridge.core.problems import PROBLEMS, Found, OpenProblem, Scope
-from tillbridge.core.worker import Supervisor, Worker
+from tillbridge.core.worker import Supervisor, Worker, backoff_s
 from tillbridge.ledger.facts import facts_named
 from tillbridge.ledger.ledger import Ledger
 from tillbridge.ledger.problems import ProblemTracker
@@ -147,7 +147,7 @@ class AlertDispatcher:
         detail = {"way": channel, "detail": failure.text, "remedy": failure.fix}
         found = Found(NOT_SENT, channel, detail)
         self._tracker.report(Scope.of(NOT_SENT, subject=channel), [found])
-        wait_s: float = min(_RETRY_CAP_S, self._retry_first_s * 2 ** (failures - 1))
+        wait_s = backoff_s(failures, self._retry_first_s, _RETRY_CAP_S)
         self._not_before[channel] = self._clock.monotonic() + wait_s
         return wait_s
 

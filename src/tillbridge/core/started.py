@@ -18,12 +18,12 @@ Verb = Literal["start", "restart"]
 @cache
 def command_to(verb: Verb) -> str:
     """Return what a person does to start this process's bridge, or to restart it."""
-    return how_to(verb, os.environ, in_terminal=_in_terminal(), cgroup=_cgroup())
+    return how_to(verb, os.environ, in_terminal=in_terminal(), cgroup=_cgroup())
 
 
 def is_service() -> bool:
     """Whether the system starts this process by itself, so that it comes back after a power cut."""
-    return bool(os.environ.get("NOTIFY_SOCKET")) or (sys.platform == "win32" and not _in_terminal())
+    return bool(os.environ.get("NOTIFY_SOCKET")) or (sys.platform == "win32" and not in_terminal())
 
 
 def how_to(
@@ -45,7 +45,8 @@ def how_to(
     return _("stop it, then start it the way you did before")
 
 
-def _in_terminal() -> bool:
+def in_terminal() -> bool:
+    """Return whether a person started it in a window: closing that ends it, as it ends anything."""
     return sys.stdin is not None and not sys.stdin.closed and sys.stdin.isatty()
 
 

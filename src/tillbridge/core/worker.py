@@ -8,9 +8,12 @@ run by `daemon.run`.
 
 import asyncio
 import random
+import threading
 import time
 from collections.abc import Awaitable, Callable, Coroutine, Mapping
-from typing import TYPE_CHECKING, Any, Never
+from concurrent.futures import Future, ThreadPoolExecutor
+from functools import partial
+from typing import TYPE_CHECKING, Any, Never, TypeVar
 
 from tillbridge.core.clock import Clock
 from tillbridge.core.log import get_logger
@@ -20,11 +23,9 @@ from tillbridge.model.numbers import printable
 if TYPE_CHECKING:
     from tillbridge.ledger.problems import ProblemTracker
 
-import threading
-from concurrent.futures import Future, ThreadPoolExecutor
-from typing import TypeVar
-
 log = get_logger()
+
+T = TypeVar("T")
 
 FIRST_PAUSE_S = 1.0
 LONGEST_PAUSE_S = 300.0
@@ -44,9 +45,13 @@ Step = Callable[[], Awaitable[object]]
 """What goes on for ever, or is done once; it can be begun again after it has failed."""
 
 
-def crash_backoff_s(failures: int) -> float:
-    """Return how long to wait after so many failures in a row: 1 s, doubled up to 5 minutes."""
-    return min(LONGEST_PAUSE_S, FIRST_PAUSE_S * 2.0 ** min(max(failures - 1, 0), 16))
+def backoff_s(failures: int, first_s: float, cap_s: float) -> float:
+    """Return how long to wait after that many failures in a row: doubling, up to the cap."""
+    return min(cap_s, first_s * 2.0 ** min(max(failures - 1, 0), 30))
+
+
+# After what fails unexpectedly.
+crash_backoff_s = partial(backoff_s, first_s=FIRST_PAUSE_S, cap_s=LONGEST_PAUSE_S)
 
 
 class Supervisor:
@@ -269,9 +274,6 @@ class Worker:
 #
 # A look-up or a share that hangs cannot be interrupted; the interpreter would wait for the threads
 # of an executor, and `doctor` would hang with them.
-
-
-T = TypeVar("T")
 
 
 class UnwaitedThreads(ThreadPoolExecutor):

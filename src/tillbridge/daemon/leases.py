@@ -293,8 +293,7 @@ class Leases:
         for key in give:
             self._ended(key)
         for key in cluster.inbox & held:
-            if (served := self._served.get(key)) is not None:
-                served.deliveries_arrived()
+            self._served.deliveries_arrived(key)
         self.on_renewed(cluster)
         return cluster
 

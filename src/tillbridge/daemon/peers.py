@@ -62,20 +62,13 @@ class Peers:
         """Do at once what would be noticed at the next look."""
         kind, _space, about = text.partition(" ")
         if kind == "inbox":
-            self.arrived(about)
+            self._served.deliveries_arrived(about)
         elif kind == "answer" and about not in self._waiting:
             return
         elif kind in {"answer", "secret"}:
             self._looking.wake()
         elif kind != "request" or about == self._leases.holder:
             self._leases.worker.wake()
-
-    def arrived(self, key: str) -> bool:
-        """Wake whoever works on this inbox; return whether that is this bridge."""
-        if (served := self._served.get(key)) is None:
-            return False
-        served.deliveries_arrived()
-        return True
 
     def notify_owner(self, key: str) -> None:
         """Notify the bridge that serves this store or community of a delivery."""

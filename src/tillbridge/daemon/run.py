@@ -171,10 +171,8 @@ class _Daemon:
         )
 
     def _arrived(self, key: str) -> None:
-        """Wake whoever works on the inbox of a store or community; it looks at its start, too."""
-        if (served := self.served.get(key)) is not None:
-            served.deliveries_arrived()
-        elif self._peers is not None:
+        """Wake whoever works on the inbox of a store or community, in whichever bridge."""
+        if not self.served.deliveries_arrived(key) and self._peers is not None:
             self._peers.notify_owner(key)
 
     def _opened(self, served: Served) -> None:

@@ -61,9 +61,12 @@ class ServedStores:
         """The keys of all that is open."""
         return self._served.keys()
 
-    def get(self, key: str) -> Served | None:
-        """Return what is open under this key."""
-        return self._served.get(key)
+    def deliveries_arrived(self, key: str) -> bool:
+        """Wake whoever works on this inbox, at its start it looks, too; False if it is not open."""
+        if (served := self._served.get(key)) is None:
+            return False
+        served.deliveries_arrived()
+        return True
 
     def is_idle(self, key: str) -> bool:
         """Return whether this does not run, and is not to."""

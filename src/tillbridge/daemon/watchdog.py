@@ -19,6 +19,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from tillbridge.core.log import get_logger
+from tillbridge.core.started import in_terminal
 from tillbridge.operations.bridge import Bridge
 
 log = get_logger()
@@ -194,7 +195,7 @@ def on_end(stop: Callable[[], object]) -> None:
             loop.add_signal_handler(number, stop)
         except NotImplementedError:  # Windows
             signal.signal(number, lambda *_args: loop.call_soon_threadsafe(stop))
-    if sys.platform != "win32" and not _in_a_terminal():
+    if sys.platform != "win32" and not in_terminal():
         signal.signal(signal.SIGHUP, signal.SIG_IGN)
 
 
@@ -202,10 +203,5 @@ def on_hangup(reload: Callable[[], None]) -> None:
     """Call `reload` on SIGHUP, where there is one."""
     # A host's thread (a service of Windows, a test) hears no signals.
     gets_signals = threading.current_thread() is threading.main_thread()
-    if sys.platform != "win32" and gets_signals and not _in_a_terminal():
+    if sys.platform != "win32" and gets_signals and not in_terminal():
         asyncio.get_running_loop().add_signal_handler(signal.SIGHUP, reload)
-
-
-def _in_a_terminal() -> bool:
-    """Whether a person started it in a window: closing that ends it, as it ends anything."""
-    return sys.stdin is not None and not sys.stdin.closed and sys.stdin.isatty()

@@ -9,7 +9,7 @@ of the event loop answers all waiters.
 import asyncio
 import contextlib
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
@@ -380,9 +380,10 @@ class Ledger:
                 self._say()
                 facts.put_fact(self._connection, "", "write_probe", _PROBE, at=0)
                 facts.drop_fact(self._connection, "", "write_probe")
+            are_new: Iterator[bool] = iter(())
             if deliveries:
                 self._say()
-            are_new = iter(self._backend.record(self._connection, deliveries))
+                are_new = iter(self._backend.record(self._connection, deliveries))
             answers = [
                 _Answer(each.waiter, next(are_new))
                 if isinstance(each.work, Delivery)

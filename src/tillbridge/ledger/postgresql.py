@@ -184,8 +184,6 @@ class PostgreSQL:
 
     def record(self, connection: Connection, deliveries: Sequence[Delivery]) -> list[bool]:
         """Insert the new deliveries in one statement; return, in the same order, which were new."""
-        if not deliveries:
-            return []
         if len(deliveries) == 1:  # without arrays and rows, this takes a third of the time
             values = [getattr(deliveries[0], name) for name in NEW_DELIVERY]
             return [driver_of(connection).execute(_RECORD_ONE, values).rowcount == 1]

@@ -123,8 +123,6 @@ def record(connection: Connection, deliveries: Sequence[Delivery]) -> list[bool]
     Without rows to fetch, because each SQLite step releases the interpreter lock and then waits
     for the busy event loop to get it back.
     """
-    if not deliveries:
-        return []
     parameters = tuple(getattr(each, name) for each in deliveries for name in NEW_DELIVERY)
     # Straight to the driver: every acknowledgement waits for this statement.
     done = driver_of(connection).execute(_insert_sql(len(deliveries)), parameters)

@@ -36,7 +36,7 @@ from tillbridge.menu.history import PushView
 from tillbridge.menu.plan import Assessment, StepSummary
 from tillbridge.menu.sync import FIRST_IMPORT, PENDING
 from tillbridge.model.catalogue import MenuSummaryView
-from tillbridge.model.instant import to_iso
+from tillbridge.model.instant import iso_of, to_iso
 from tillbridge.model.money import to_major
 
 _PER_PAGE = 50
@@ -113,10 +113,10 @@ def menu_state(connection: Connection, store: str) -> MenuState:
     names = items_by_id(connection, store, [key for key, _refusal in shown])
     hold = get_hold(connection, store)
     return {
-        "export": {"items": export.get("items"), "read_at": _iso(export.get("read_at"))},
+        "export": {"items": export.get("items"), "read_at": iso_of(export.get("read_at"))},
         "accepted": item_count(connection, store),
         "pending": get_fact(connection, store, PENDING) or 0,
-        "last_synced_at": _iso(get_fact(connection, store, "last_synced_at")),
+        "last_synced_at": iso_of(get_fact(connection, store, "last_synced_at")),
         "hold": None
         if hold is None
         else _hold(hold, get_fact(connection, store, DISMISSED, dict) or {}),
@@ -136,7 +136,7 @@ def menu_state(connection: Connection, store: str) -> MenuState:
 def _first(stored: Mapping[str, Any] | None) -> FirstImportView | None:
     if stored is None:
         return None
-    return {"at": _iso(stored.get("at")), "lines": list(stored.get("lines", ()))}
+    return {"at": iso_of(stored.get("at")), "lines": list(stored.get("lines", ()))}
 
 
 def _hold(hold: Hold, dismissed: Mapping[str, Any]) -> HoldView:
@@ -146,7 +146,7 @@ def _hold(hold: Hold, dismissed: Mapping[str, Any]) -> HoldView:
         "reasons": list(hold.reasons),
         "counts": dict(hold.summary.get("counts", {})),
         "approved": hold.approved,
-        "dismissed": {"by": by_whom(dismissed.get("by")), "at": _iso(dismissed.get("at"))}
+        "dismissed": {"by": by_whom(dismissed.get("by")), "at": iso_of(dismissed.get("at"))}
         if of_this
         else None,
     }
@@ -231,10 +231,6 @@ def _push(push: Push) -> PushView:
     }
 
 
-def _iso(at_ms: object) -> str | None:
-    return to_iso(at_ms) if isinstance(at_ms, int) else None
-
-
 # -- items: what the storefront has or had, and items by a few letters
 
 
@@ -303,7 +299,7 @@ def items_page(
         "page": page,
         "pages": max(1, -(-found.count // _PER_PAGE)),
         "currency": currency,
-        "at": _iso(at_ms),
+        "at": iso_of(at_ms),
     }
 
 
@@ -419,9 +415,9 @@ def items_off_sale(connection: Connection, store: str, now: int) -> list[OffSale
             "variant": "",
             "how": "till",
             "by": "",
-            "since": _iso(since.get(key)),
-            "until": _iso(item.snooze_until),
-            "reached_at": _iso(since.get(key)),
+            "since": iso_of(since.get(key)),
+            "until": iso_of(item.snooze_until),
+            "reached_at": iso_of(since.get(key)),
             "reached_ms": None,
         }
         for key, item in off.items()
@@ -439,8 +435,8 @@ def _off_by_override(override: StoreOverride, owner: AcceptedItem | None) -> Off
         "how": "order" if by_order else "staff",
         "by": "" if by_order else by_whom(override.by),
         "since": to_iso(override.at),
-        "until": _iso(override.until),
-        "reached_at": _iso(override.sent_at),
+        "until": iso_of(override.until),
+        "reached_at": iso_of(override.sent_at),
         "reached_ms": override.sent_at and max(0, override.sent_at - override.at),
     }
 

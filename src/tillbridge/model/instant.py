@@ -43,6 +43,11 @@ def to_iso(at_ms: int | None) -> str | None:
     return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
+def iso_of(at_ms: object) -> str | None:
+    """Return as `to_iso` what a fact says of an instant; None where that is no whole number."""
+    return to_iso(at_ms) if isinstance(at_ms, int) else None
+
+
 def end_or_never(until_ms: int | None) -> int | None:
     """Return an end that was stored; None (no end) for one after the year 2100."""
     return None if until_ms is None or until_ms > LATEST_MS else until_ms

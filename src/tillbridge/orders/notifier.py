@@ -18,7 +18,7 @@ from tillbridge.core.errors import Conflict, OutcomeUnknown, RateLimited, Refuse
 from tillbridge.core.i18n import _
 from tillbridge.core.log import get_logger
 from tillbridge.core.problems import Found
-from tillbridge.core.worker import Worker, crash_backoff_s
+from tillbridge.core.worker import Worker, backoff_s, crash_backoff_s
 from tillbridge.ledger import orders
 from tillbridge.ledger.models import OrderRow
 from tillbridge.model.order import OrderState, ReasonCode
@@ -33,7 +33,6 @@ from tillbridge.orders.events import (
 from tillbridge.orders.reasons import customer_text
 from tillbridge.orders.repository import OrderRepository
 from tillbridge.orders.state import FINAL, FORWARD, LEADS_TO, LEAVES, RANK, Change, call_for
-from tillbridge.orders.ticket_writer import backoff_s
 from tillbridge.service.answers import NOT_INTEGRATED
 
 log = get_logger()

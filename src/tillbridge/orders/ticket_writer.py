@@ -17,6 +17,7 @@ wanted.
 """
 
 import math
+from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -31,22 +32,19 @@ from tillbridge.adapter import (
 from tillbridge.core.context import StoreContext
 from tillbridge.core.i18n import _
 from tillbridge.core.log import get_logger
-from tillbridge.core.worker import Worker, crash_backoff_s
+from tillbridge.core.worker import Worker, backoff_s, crash_backoff_s
 from tillbridge.ledger import orders
 from tillbridge.ledger.models import OrderRow, TicketState
 from tillbridge.ledger.orders import ON_PAPER, PERHAPS_ON_PAPER_ONLY
+from tillbridge.model.order import Order
 from tillbridge.orders import events, reasons, state
 from tillbridge.orders.intake import order_of
 from tillbridge.orders.presence import PosPresence
 from tillbridge.orders.repository import OrderRepository
+from tillbridge.orders.state import Phase
 
 if TYPE_CHECKING:
     from tillbridge.pos.runner import PosRunner
-
-from dataclasses import dataclass
-
-from tillbridge.model.order import Order
-from tillbridge.orders.state import Phase
 
 # -- The orders that wait for the POS, and which of them is next. Pure, but for being a list.
 #
@@ -69,11 +67,6 @@ def remaining_s(age_ms: int, within_s: float) -> float:
     """Return how many seconds an order has left whose age by the wall clock is `age_ms`."""
     left = within_s - age_ms / 1000
     return min(within_s, max(left, min(GRACE_S, within_s)))
-
-
-def backoff_s(failures: int, first_s: float, cap_s: float) -> float:
-    """Return how long to wait after that many failures in a row: doubling, up to the cap."""
-    return min(cap_s, first_s * 2.0 ** min(max(failures - 1, 0), 30))
 
 
 @dataclass(slots=True)
@@ -101,7 +94,7 @@ class QueuedOrder:
     def outcome_unknown(self, now: float, late_write_s: float) -> None:
         """Note that a write may yet take effect; twice as long as after the one before."""
         self.unknown_outcomes += 1
-        wait_s = late_write_s * 2.0 ** min(self.unknown_outcomes - 1, 30)
+        wait_s = backoff_s(self.unknown_outcomes, late_write_s, math.inf)
         self.may_land_until = max(self.may_land_until, now + wait_s)
 
     def due(self, pos_from: float) -> float:

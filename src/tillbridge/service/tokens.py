@@ -138,7 +138,10 @@ class CachedToken(ABC):
     async def _shared_renewal(self) -> str:
         if self._renewing is None or self._renewing.done():
             self._renewing = asyncio.create_task(self._renew())
-            self._renewing.add_done_callback(_retrieved)
+            self._renewing.add_done_callback(
+                # Raised to whoever waited; if nobody did, the loop need not report it.
+                lambda done: done.cancelled() or done.exception()
+            )
         # If one caller gives up, the renewal must continue for the others.
         return await asyncio.shield(self._renewing)
 
@@ -344,11 +347,6 @@ class AppToken(CachedToken):
         stored = StoredToken(grant.access_token, asked_ms, expires_at_ms)
         await self._saved("app_token.not_saved", self._store.save, self.access, stored)
         return grant.access_token
-
-
-def _retrieved(task: asyncio.Task[str]) -> None:
-    if not task.cancelled():
-        task.exception()  # raised to whoever waited; if nobody did, the loop need not report it
 
 
 TokenKeeper = StoreTokens  # its former name

@@ -16,7 +16,7 @@ from tillbridge.ledger.snapshot import (
     StoreSnapshot,
     acknowledgement,
 )
-from tillbridge.model.instant import to_iso
+from tillbridge.model.instant import iso_of, to_iso
 from tillbridge.status.views import (
     CommunityView,
     Level,
@@ -339,9 +339,9 @@ def _store(
         "pos": {
             "adapter": adapter,
             "online": health.get("online"),
-            "since": _iso(health.get("since_ms")),
+            "since": iso_of(health.get("since_ms")),
             "detail": health.get("detail") or "",
-            "last_seen_at": _iso(pos_seen[0]),
+            "last_seen_at": iso_of(pos_seen[0]),
             "latency_ms": pos_seen[1],
             "adapters": [dict(each) for each in tills],
         },
@@ -354,7 +354,7 @@ def _store(
             "dismissed": dismissed,
             "held_reasons": list(held.reasons) if held else [],
             "held_since": to_iso(held.since) if held else None,
-            "last_synced_at": _iso(store.facts.get("last_synced_at")),
+            "last_synced_at": iso_of(store.facts.get("last_synced_at")),
         },
         "orders": {
             "waiting": store.waiting,
@@ -376,8 +376,8 @@ def _tables(store: StoreSnapshot) -> TablesView:
         "active": store.tables,
         "held": held,
         "held_reasons": list(hold.get("reasons", ())) if held else [],
-        "held_since": _iso(hold.get("since")) if held else None,
-        "last_synced_at": _iso(store.facts.get("tables_synced_at")),
+        "held_since": iso_of(hold.get("since")) if held else None,
+        "last_synced_at": iso_of(store.facts.get("tables_synced_at")),
         # the names of the tables whose printed QR code is dead
         "codes_changed": list(store.facts.get("tables_dead") or ()),
     }
@@ -417,21 +417,21 @@ def _service(
         "webhook_url": has.get("webhook_url"),
         "auto_accept_orders": has.get("auto_accept_orders"),
         "location_id": has.get("external_store_id"),
-        "connected_at": _iso(integration.get("connected_at")),
-        "removed_since": _iso(removed.get("at")),
-        "integration_checked_at": _iso(_mapping(facts.get("integration_checked")).get("at")),
+        "connected_at": iso_of(integration.get("connected_at")),
+        "removed_since": iso_of(removed.get("at")),
+        "integration_checked_at": iso_of(_mapping(facts.get("integration_checked")).get("at")),
         # what differs from the configuration and is not applied yet, as lines for people
         "pending_changes": list(plan.get("lines", ())),
         "integration_under_way": _mapping(facts.get("integration_intent")).get("kind"),
-        "secret_since": _iso(secret.get("since_ms")),
-        "old_secret_until": _iso(old_until) if (old_until or 0) > now_ms else None,
-        "last_contact_at": _iso(evidence.of_service(contact.get("ok_at"))),
+        "secret_since": iso_of(secret.get("since_ms")),
+        "old_secret_until": iso_of(old_until) if (old_until or 0) > now_ms else None,
+        "last_contact_at": iso_of(evidence.of_service(contact.get("ok_at"))),
         "latency_ms": contact.get("took_ms"),
         "consent": consent_is,
-        "consent_expires_at": _iso(expires),
+        "consent_expires_at": iso_of(expires),
         "consent_days_left": 0.0 if consent_is in {"ended", "withdrawn"} else left,
         "paused": closure.status == "inactive",
-        "paused_since": _iso(closure.since_ms),
+        "paused_since": iso_of(closure.since_ms),
     }
 
 
@@ -450,14 +450,14 @@ def _store_part(facts: Mapping[str, Any], now_ms: int) -> OpeningView:
         "status": closure.status,
         "told": state.get("told"),  # what was last sent to the service; None: not known
         **closure.to_json(),
-        "next_change_at": _iso(state.get("next_change_ms")),
+        "next_change_at": iso_of(state.get("next_change_ms")),
         "settings": {
             "pending": list(settings.get("pending", ())),
-            "last_sent_at": _iso(settings.get("sent_at")),
+            "last_sent_at": iso_of(settings.get("sent_at")),
         },
         "hours_today": _hours_today(facts.get("store_hours"), now_ms),
         "tax": {
-            "checked_at": _iso(tax.get("checked_at")),
+            "checked_at": iso_of(tax.get("checked_at")),
             "differences": list(tax.get("differences", ())),
         },
     }
@@ -488,19 +488,19 @@ def _community(community_id: str, known: StoreSnapshot) -> CommunityView:
             "categories": mirror.get("categories", 0),
             "items": mirror.get("items", 0),
             "as_of": mirror.get("as_of"),
-            "read_at": _iso(mirror.get("read_at")),
-            "read_whole_at": _iso(mirror.get("whole_at")),
+            "read_at": iso_of(mirror.get("read_at")),
+            "read_whole_at": iso_of(mirror.get("whole_at")),
         },
         "webhook": {
             "webhook_id": subscription.get("webhook_id"),
             "url": subscription.get("url"),
             "events": subscription.get("events", []),
-            "checked_at": _iso(subscription.get("checked_at")),
+            "checked_at": iso_of(subscription.get("checked_at")),
             "unhandled": known.unhandled,
         },
         "orders": {"by_status": dict(_mapping(known.facts.get("orders")))},
         "hours": {
-            store: {"pushed_at": _iso(_mapping(each).get("pushed_at"))}
+            store: {"pushed_at": iso_of(_mapping(each).get("pushed_at"))}
             for store, each in hours.items()
         },
     }
@@ -518,7 +518,3 @@ def _consent(left: float | None, codes: Collection[str]) -> str:
 
 def _mapping(value: object) -> Mapping[str, Any]:
     return value if isinstance(value, Mapping) else {}
-
-
-def _iso(at_ms: object) -> str | None:
-    return to_iso(at_ms) if isinstance(at_ms, int) else None

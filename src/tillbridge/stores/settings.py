@@ -29,7 +29,7 @@ from tillbridge.core.formats import money
 from tillbridge.core.i18n import _
 from tillbridge.core.log import get_logger
 from tillbridge.core.problems import Found, Scope
-from tillbridge.core.worker import Worker
+from tillbridge.core.worker import Worker, backoff_s
 from tillbridge.ledger.facts import get_fact, put_fact
 from tillbridge.model.restaurant import (
     OpeningHours,
@@ -361,4 +361,4 @@ class SettingsFlow:
                 self._report("store.settings_not_sent", failure.text)
                 return None  # until the file changes
         self._failures += 1
-        return min(_AGAIN_CAP_S, _AGAIN_FIRST_S * 2.0 ** min(self._failures - 1, 10))
+        return backoff_s(self._failures, _AGAIN_FIRST_S, _AGAIN_CAP_S)

@@ -118,7 +118,7 @@ class Checkup:
         else:
             # Cancelled and not waited for: it may be deaf to that.
             task.cancel()
-            task.add_done_callback(_forget)
+            task.add_done_callback(lambda done: done.cancelled() or done.exception())
             finding = failed(
                 _("{title}: no answer within {seconds:g} seconds.").format(
                     title=check.title, seconds=limit_s
@@ -147,11 +147,6 @@ def _outcome(task: "asyncio.Future[Finding]", code: str) -> Finding:
     finding = task.result()
     # What is a problem already is not reported a second time.
     return coded(finding, code) if finding.level is Level.FAILED and code else finding
-
-
-def _forget(task: "asyncio.Future[Finding]") -> None:
-    if not task.cancelled():
-        task.exception()
 
 
 def _one_by_cause(results: Sequence[_Result], titles: Mapping[str, str]) -> list[_Result]:

@@ -24,6 +24,7 @@ from pydantic import ValidationError
 
 from tillbridge.core.i18n import _
 from tillbridge.core.log import get_logger
+from tillbridge.core.worker import backoff_s
 from tillbridge.pos.loader import first_fault
 from tillbridge.pos.process.wire import (
     PROTOCOL,
@@ -228,7 +229,7 @@ class ProgramSupervisor:
     def _supervise(self) -> None:
         while self._start():
             with self._state:
-                pause_s = min(self._limits.restart_cap_s, _FIRST_S * 2 ** min(self._ends - 1, 12))
+                pause_s = backoff_s(self._ends, _FIRST_S, self._limits.restart_cap_s)
                 get_logger().warning(
                     "adapter.ended", **self._log.place, reason=self._why, again_in_s=pause_s
                 )
