@@ -83,11 +83,11 @@ def test_whatever_is_told_the_origin_stays(told: str) -> None:
 
 
 def test_ids_in_a_path_are_quoted() -> None:
-    url = ORIGIN.url("pos", "stores", "a/b?c#d", "items", "é %")
+    url = ORIGIN.url("pos/stores/{}/items/{}", "a/b?c#d", "é %")
     assert url == "https://api.example.com/v2/pos/stores/a%2Fb%3Fc%23d/items/%C3%A9%20%25"
 
 
 @pytest.mark.parametrize("segment", ["", ".", ".."])
 def test_an_id_that_would_climb_is_refused(segment: str) -> None:
     with pytest.raises(Refused):
-        ORIGIN.url("pos", "stores", segment)
+        ORIGIN.url("pos/stores/{}", segment)

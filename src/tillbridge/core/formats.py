@@ -6,21 +6,18 @@ reader's zone: the store's, where the page or command is about one.
 
 import re
 from copy import copy
-from datetime import UTC, date, datetime, timedelta
+from datetime import UTC, date, datetime, time, timedelta, tzinfo
 from decimal import Decimal
 from functools import cache
 from typing import TYPE_CHECKING, Literal
 
 from tillbridge.core.i18n import NOBODY, _, ngettext, reader, shown_by_locale
+from tillbridge.model.instant import LATEST_MS
 from tillbridge.model.money import exponent, to_major
 
 if TYPE_CHECKING:
     from babel.core import Locale
     from babel.numbers import NumberPattern
-
-from datetime import time, tzinfo
-
-from tillbridge.model.instant import LATEST_MS
 
 Unit = Literal["second", "minute", "hour", "day"]
 _MOST = 10**18  # more than any price, and within what decimals can be made of

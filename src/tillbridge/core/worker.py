@@ -12,7 +12,6 @@ import threading
 import time
 from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
-from functools import partial
 from typing import TYPE_CHECKING, Any, Never, TypeVar
 
 from tillbridge.core.clock import Clock
@@ -50,8 +49,9 @@ def backoff_s(failures: int, first_s: float, cap_s: float) -> float:
     return min(cap_s, first_s * 2.0 ** min(max(failures - 1, 0), 30))
 
 
-# After what fails unexpectedly.
-crash_backoff_s = partial(backoff_s, first_s=FIRST_PAUSE_S, cap_s=LONGEST_PAUSE_S)
+def crash_backoff_s(failures: int) -> float:
+    """Return how long to wait after so many unexpected failures in a row."""
+    return backoff_s(failures, FIRST_PAUSE_S, LONGEST_PAUSE_S)
 
 
 class Supervisor:

@@ -4,7 +4,11 @@ What a bridge reports of itself to whoever looks after many, signed, and where i
 """
 
 import asyncio
+import base64
+import binascii
+import hashlib
 import json
+import os
 import ssl
 from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping
@@ -13,6 +17,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import aiohttp
+from cryptography.exceptions import InvalidSignature
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
+from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 from pydantic import BaseModel, Field, ValidationError
 
 from tillbridge.config.secrets import resolve_secret
@@ -26,15 +33,6 @@ from tillbridge.model.instant import from_iso, to_iso
 
 if TYPE_CHECKING:
     from tillbridge.ledger.vault import Vault
-
-import base64
-import binascii
-import hashlib
-import os
-
-from cryptography.exceptions import InvalidSignature
-from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
-from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 
 # -- Signatures as `minisign` makes and checks them: Ed25519 over the BLAKE2b of a file.
 #

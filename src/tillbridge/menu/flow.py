@@ -230,6 +230,7 @@ class MenuFlow:
         self.export_changed = self._menu.changed
         self.availability_changed = self._availability.export_changed
         self.tables_changed = self.tables.changed
+        self.resync = self._menu.resync
 
     # -- what wakes it
 
@@ -243,13 +244,6 @@ class MenuFlow:
         """Compare everything, and push the floor plan: what others have changed is mended."""
         self._menu.request(WHOLE)
         self.tables.request(ANYWAY)
-
-    def resync(self) -> None:
-        """The storefront shows other prices than the POS has: read everything, and push it all.
-
-        The ledger cannot show what differs: as far as it knows, the service has the POS's prices.
-        """
-        self._menu.distrust()
 
     # -- what others ask
 

@@ -175,9 +175,10 @@ class MenuSync(SyncLane[Assessment]):
 
     # -- what the next round has to do differently
 
-    def distrust(self) -> None:
-        """Push everything: the storefront shows something that was never sent to the service.
+    def resync(self) -> None:
+        """Push everything: the storefront shows other prices than the POS has.
 
+        The ledger cannot show what differs: as far as it knows, the service has the POS's prices.
         As with drift, reports that come with every order do not cause a push each time.
         """
         self.request(FULL, after_s=self._drift.pause(self.ctx.clock.monotonic()))

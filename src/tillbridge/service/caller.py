@@ -10,13 +10,12 @@ import asyncio
 import heapq
 import itertools
 import random
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 from enum import IntEnum
 from functools import partial
 from typing import TypeVar
-from urllib.parse import urlencode
 
 from tillbridge.core.errors import (
     Conflict,
@@ -326,7 +325,7 @@ class Caller:
         if (hindered := self.hindrance(operation)) is not None:
             raise hindered
         endpoint = ENDPOINTS[operation]
-        url = url or self._url(endpoint, ids, query)
+        url = url or self.transport.origin.url(endpoint.path, *ids, query=query)
         course = _Course(
             Request(
                 operation,
@@ -370,11 +369,6 @@ class Caller:
         if not outcome.settled:
             self.on_contact(Contact(operation, ok, None, took_s))
         return outcome
-
-    def _url(self, endpoint: Endpoint, ids: Sequence[str], query: Mapping[str, str] | None) -> str:
-        left = iter(ids)
-        segments = (next(left) if part == "{}" else part for part in endpoint.path.split("/"))
-        return self.transport.origin.url(*segments) + (f"?{urlencode(query)}" if query else "")
 
     async def read(
         self,

@@ -10,7 +10,7 @@ import secrets
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, replace
 from typing import Any
-from urllib.parse import urlencode, urlsplit
+from urllib.parse import urlsplit
 
 from tillbridge.core.clock import Clock
 from tillbridge.core.errors import Conflict, ConsentLost, Refused, ServiceError, Unauthorised
@@ -47,7 +47,7 @@ def authorize_url(
     if email:
         query["email"] = email
     query["state"] = state
-    return f"{Origin(base_url).url('oauth2', 'authorize')}?{urlencode(query)}"
+    return Origin(base_url).url("oauth2/authorize", query=query)
 
 
 @dataclass(frozen=True, slots=True)

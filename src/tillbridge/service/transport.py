@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any, NoReturn
-from urllib.parse import SplitResult, quote, unquote, urlsplit
+from urllib.parse import SplitResult, quote, unquote, urlencode, urlsplit
 
 import aiohttp
 import orjson
@@ -41,11 +41,13 @@ class Origin:
         self.root = f"{self._base.scheme}://{self._base.netloc}"
         self.uses_tls = self._base.scheme == "https"
 
-    def url(self, *segments: str) -> str:
-        """Return the URL of a path below the root; each segment is quoted.
+    def url(self, path: str, *ids: str, query: Mapping[str, str] | None = None) -> str:
+        """Return the URL of a path below the root, in which each `{}` stands for an id.
 
         Raises Refused for a segment that no URL can hold as a name ("", "." and "..").
         """
+        left = iter(ids)
+        segments = [next(left) if part == "{}" else part for part in path.split("/")]
         for segment in segments:
             if segment in {"", ".", ".."}:
                 raise Refused(
@@ -54,8 +56,8 @@ class Origin:
                     ),
                     code="request.validation",
                 )
-        path = "/".join(quote(segment, safe="") for segment in segments)
-        return f"{self.root}{self._base.path}/{path}"
+        quoted = "/".join(quote(segment, safe="") for segment in segments)
+        return f"{self.root}{self._base.path}/{quoted}" + (f"?{urlencode(query)}" if query else "")
 
     def poll_url(self, path_or_url: str) -> str:
         """Return the URL for a `poll_url`: a path below the root, with or without its prefix.

@@ -55,7 +55,8 @@ async def _pause(visit: Visit) -> Done:
     return Done.of(answer)
 
 
-def _ask_pause(store: str) -> Question:
+async def _ask_pause(visit: Visit) -> Question:
+    store = await visit.store_name()
     return Question(
         _("Pause {store}? Guests cannot order until it reopens.").format(store=store),
         _("Pause {store}").format(store=store),
@@ -77,9 +78,9 @@ def _ask_pause(store: str) -> Question:
     )
 
 
-def _ask_busy(store: str) -> Question:
+async def _ask_busy(visit: Visit) -> Question:
     return Question(
-        _("Turn on busy mode for {store}?").format(store=store),
+        _("Turn on busy mode for {store}?").format(store=await visit.store_name()),
         _("Turn on busy mode"),
         points=(
             _("When that many orders have come in 15 minutes, the store pauses itself."),
@@ -104,14 +105,6 @@ def _ask_busy(store: str) -> Question:
             ),
         ),
     )
-
-
-async def _asked_pause(visit: Visit) -> Question:
-    return _ask_pause(await visit.store_name())
-
-
-async def _asked_busy(visit: Visit) -> Question:
-    return _ask_busy(await visit.store_name())
 
 
 async def _busy(visit: Visit) -> Done:
@@ -152,10 +145,10 @@ async def _tax(visit: Visit) -> Done:
 SUBJECT = subject(
     Page("/store", _("Store"), "store.html", _fill),
     performs(
-        "/stores/{store}/pause", N_("Pause the store"), "store.pause", do=_pause, ask=_asked_pause
+        "/stores/{store}/pause", N_("Pause the store"), "store.pause", do=_pause, ask=_ask_pause
     ),
     performs("/stores/{store}/resume", N_("Reopen now"), "store.resume"),
-    performs("/stores/{store}/busy", N_("Busy mode"), "store.busy", do=_busy, ask=_asked_busy),
+    performs("/stores/{store}/busy", N_("Busy mode"), "store.busy", do=_busy, ask=_ask_busy),
     performs("/stores/{store}/busy-off", N_("Turn off busy mode"), "store.busy_off"),
     performs(
         "/stores/{store}/settings",
