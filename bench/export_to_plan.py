@@ -10,12 +10,12 @@ from pathlib import Path
 from bench.export_store import prepare
 from bench.measure import Bench, Measured, Options, Result, Skipped
 
-_SIZES = (20_000, 200_000)
+_AIMS = {20_000: 2, 200_000: 1}  # times what csv.reader takes; planning itself takes some 10 ms
 
 
 def run(options: Options) -> Iterator[Result]:
     """Measure each size in a process of its own."""
-    for items in _SIZES:
+    for items in _AIMS:
         with tempfile.TemporaryDirectory(prefix="tillbridge-bench-") as folder:
             prepare(Path(folder), items)
             yield from _told(_planner(Path(folder), options.rounds), items)
@@ -38,7 +38,7 @@ def _told(found: dict[str, float | None], items: int) -> Iterator[Result]:
     assert hold is not None
     assert size is not None
     note = f"({plan * 1000:.0f} ms; csv.reader {read * 1000:.0f} ms)"
-    yield Measured(f"plan beside csv.reader, {rows}", ratio, "x", "at most", 3, note)
+    yield Measured(f"plan beside csv.reader, {rows}", ratio, "x", "at most", _AIMS[items], note)
     what = f"peak memory beside the file, {rows}"
     if peak is None:
         yield Skipped(what, "only Linux tells a process's peak")
@@ -48,4 +48,4 @@ def _told(found: dict[str, float | None], items: int) -> Iterator[Result]:
     yield Measured(f"longest hold of the event loop, {rows}", hold, "ms", "at most", 50)
 
 
-BENCH = Bench("export", "from a large export with ten changes to a plan", run)
+BENCH = Bench("export", "from a large export with ten changes to a plan, in processor time", run)

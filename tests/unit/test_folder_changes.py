@@ -1,5 +1,8 @@
 """A menu read as its difference says the same as the menu read whole."""
 
+import csv
+import io
+from collections.abc import Collection
 from pathlib import Path
 
 import pytest
@@ -7,9 +10,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from tests.support.folder_till import menu_till
-from tillbridge.adapter import Catalogue, CatalogueChanges
+from tillbridge.adapter import Catalogue, CatalogueChanges, ExportUnreadable
 from tillbridge.adapter.conformance.changes import Told
-from tillbridge.pos.folder import plain_table
+from tillbridge.pos.folder import plain_table, table_file
 
 HEADER = "external_id,name,price,parent_id\n"
 FINGERPRINT_OF_DISH_0 = 1779956954521566657
@@ -176,3 +179,69 @@ def test_a_row_that_stands_there_again_changes_nothing(
     told.follow(again)
     assert not again.read_changes(told.known).fresh.items
     told.follow(menu_till(tmp_path, HEADER + "\n".join(LINES) + "\n", **by))
+
+
+CELLS = st.text('a1 ,;"\n\r\x00\x1f\x85\u2028\ufeff\N{SNOWMAN}', max_size=12)
+
+
+@given(
+    cells=st.lists(CELLS, max_size=12),
+    encoding=st.sampled_from(["utf-8", "utf-8-sig", "utf-16", "utf-16-le", "utf-8-torn"]),
+    delimiter=st.sampled_from([",", ";", "\N{SNOWMAN}", " ", "a"]),
+    portion=st.integers(1, 40),
+    has_header=st.booleans(),
+    known=st.sets(st.integers(0, 11)),
+)
+def test_lines_without_quotation_marks_are_the_rows_that_csv_makes_of_them(
+    tmp_path_factory: pytest.TempPathFactory,
+    cells: list[str],
+    encoding: str,
+    delimiter: str,
+    portion: int,
+    has_header: bool,
+    known: set[int],
+) -> None:
+    text = delimiter.join(["x", "y"]) + "\n" + "".join(cells)
+    path = tmp_path_factory.mktemp("till") / "menu.csv"
+    codec = encoding.removesuffix("-torn")
+    path.write_bytes(text.encode(codec)[: -1 if encoding.endswith("torn") else None])
+    names = ("x", "y") if has_header else ("column 1",)
+
+    def found(known: Collection[int], **patched: int) -> tuple[object, set[int], object]:
+        unseen = set(known)
+        source = table_file.TableSource(
+            path, names, encoding=codec, delimiter=delimiter, has_header=has_header
+        )
+        try:
+            with pytest.MonkeyPatch.context() as patch:
+                for name, value in patched.items():
+                    patch.setattr(table_file, name, value)
+                rows = table_file.read_table(
+                    source, lambda table: [*table.unknown_rows(frozenset(known), unseen, 7)]
+                )
+        except ExportUnreadable as failure:
+            return str(failure), set(), failure.place
+        return rows, unseen, None
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(csv, "field_size_limit", lambda: -1)  # all is parsed by csv
+        whole = found(())
+        rows = whole[0] if isinstance(whole[0], list) else []
+        some = {row[2] for at, row in enumerate(rows) if at in known} | {1}
+        expected = found(some)
+    assert found((), _PORTION=portion) == whole
+    assert found(some, _PORTION=portion) == expected
+    if isinstance(whole[0], list) and not encoding.endswith("torn"):
+        lines = io.StringIO(text.removeprefix("\ufeff"), newline="")
+        numbered = enumerate(csv.reader(lines, delimiter=delimiter), 1)
+        filled = [(at, row) for at, row in numbered if any(map(str.strip, row))]
+        assert [row[:2] for row in rows] == filled[has_header:]
+        assert expected[1] == {1}
+
+
+def test_what_is_wrong_with_a_table_is_placed_below_rows_of_any_kind(tmp_path: Path) -> None:
+    rows = '1,Soup,1,\n2,"Tea,\nhot",2,\n' * 3000
+    menu = f"{HEADER}{rows}3,{'x' * 131_073},3,\n4,Stew,4,\n"
+    with pytest.raises(ExportUnreadable) as caught:
+        menu_till(tmp_path, menu).read_catalogue()
+    assert caught.value.place == "menu.csv, line 9002"

@@ -12,9 +12,10 @@ stored of those that are known.
 import csv
 import io
 import re
-from collections.abc import Callable, Iterator, Mapping, MutableSet, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
+from functools import partial
 from itertools import chain
 from pathlib import Path
 from typing import IO, TypeVar
@@ -43,6 +44,7 @@ _HINT = "sep="  # the first line with which a spreadsheet declares its delimiter
 # Stands after the last line. A quote left open swallows it, which is how one is noticed.
 _END = "\x00end of file\x00"
 _BLOCK_BYTES = 1 << 20
+_PORTION = 1 << 14  # characters
 _FIELD_MARK = "\x1f"
 _MAX_HEADER_LINES = 50
 _PRICE_LIKE = re.compile(r"\s*\d[\d\s.,']*\s*")
@@ -121,7 +123,7 @@ class Table:
     passed: BytesPassed = field(init=False)
 
     def unknown_rows(
-        self, known: AbstractSet[int], unseen: MutableSet[int], seed: int
+        self, known: AbstractSet[int], unseen: set[int], seed: int
     ) -> Iterator[tuple[int, list[str], int]]:
         """Yield number, fields and fingerprint of each row whose fingerprint is not in `known`.
 
@@ -130,38 +132,65 @@ class Table:
 
         Raises ExportUnreadable at the end of a file that stops inside a row.
         """
-        join, digest, take = _FIELD_MARK.join, xxh3_64_intdigest, unseen.discard
-        short_row = 0
+        number, short_row = self.first_row, 0
+        for fingerprints, cells_of_rows in self._portions(seed):
+            left = len(unseen)
+            unseen.difference_update(fingerprints)
+            if left - len(unseen) < len(fingerprints):  # some are new, or there twice
+                rows = zip(fingerprints, cells_of_rows(), strict=True)
+                for at, (fingerprint, row) in enumerate(rows, number):
+                    if fingerprint in known:
+                        continue
+                    if row and row[-1].endswith(_END):
+                        self._check_end(row, at, short_row)
+                    elif any(map(str.strip, row)):
+                        if len(row) < len(self.header):
+                            short_row = at
+                        yield at, row, fingerprint
+            number += len(fingerprints)
+
+    def _portions(self, seed: int) -> Iterator[tuple[list[int], Callable[[], list[list[str]]]]]:
+        """Yield the fingerprints of the next rows, and what makes their cells. `_END` is the last.
+
+        Where no quotation mark is, a line is a row, which is not parsed unless it is new.
+        """
+        digest, delimiter, longest = xxh3_64_intdigest, self.delimiter, csv.field_size_limit()
         self.passed = BytesPassed(self.decoding)
         with _Blocks(self.path, self.passed) as blocks:
             how = self.decoding
-            lines = io.TextIOWrapper(blocks, how.encoding, how.errors, newline="")
-            reader = csv.reader(chain(lines, (_END,)), delimiter=self.delimiter)
-            for _row in range(1, self.first_row):
-                next(reader)
+            file = io.TextIOWrapper(blocks, how.encoding, how.errors, newline="")
+            reader, above = csv.reader(file, delimiter=delimiter), 0
             try:
-                for number, row in enumerate(reader, self.first_row):
-                    fingerprint = digest(join(row).encode(), seed) - _TO_SIGNED
-                    if fingerprint in unseen:  # a set, and faster than `known` may be
-                        take(fingerprint)
-                    elif fingerprint in known:  # a row that is there twice, or another pass
-                        continue
-                    elif row and row[-1].endswith(_END):
-                        self._check_end(row, number, short_row)
-                    elif any(map(str.strip, row)):
-                        if len(row) < len(self.header):
-                            short_row = number
-                        yield number, row, fingerprint
+                for _row in range(1, self.first_row):
+                    next(reader, None)
+                above = reader.line_num
+                while text := file.read(_PORTION) + file.readline():
+                    if '"' not in text and len(text) <= longest:
+                        data = text.encode()  # the lines of bytes end as those of a table do
+                        marked = data.replace(delimiter.encode(), _FIELD_MARK.encode())
+                        records = marked.splitlines()
+                        cells_of_rows = partial(_cells, data, delimiter)
+                        above += len(records)
+                    else:
+                        lines, rows = io.StringIO(text, newline=""), []
+                        # A quotation may go on in what follows.
+                        reader = csv.reader(chain(lines, file, (_END,)), delimiter=delimiter)
+                        while lines.tell() < len(text):
+                            rows.append(next(reader))
+                        records = [_FIELD_MARK.join(row).encode() for row in rows]
+                        cells_of_rows = partial(list, rows)
+                        above += reader.line_num
+                    yield [digest(each, seed) - _TO_SIGNED for each in records], cells_of_rows
             except csv.Error as failure:
+                line = above + reader.line_num
                 raise ExportUnreadable(
                     _("{name} is not a table from line {line} on: {why}.").format(
-                        name=self.path.name, line=reader.line_num, why=str(failure)
+                        name=self.path.name, line=line, why=str(failure)
                     ),
-                    place=_("{file}, line {line}").format(
-                        file=self.path.name, line=reader.line_num
-                    ),
+                    place=_("{file}, line {line}").format(file=self.path.name, line=line),
                     fix=_("Look for a quotation mark that is never closed, at or above that line."),
                 ) from failure
+        yield [digest(_END.encode(), seed) - _TO_SIGNED], partial(list, [[_END]])
 
     def rows(self) -> Iterator[tuple[int, list[str]]]:
         """Yield number and cells of every row that is not blank."""
@@ -315,6 +344,10 @@ def _header_line(lines: IO[str]) -> tuple[list[str], str]:
 def _split(line: str, delimiter: str) -> list[str]:
     names = next(csv.reader([line], delimiter=delimiter))
     return [" ".join(name.replace("\ufeff", "").replace("\x00", "").split()) for name in names]
+
+
+def _cells(data: bytes, delimiter: str) -> list[list[str]]:
+    return [line.decode().split(delimiter) for line in data.splitlines()]
 
 
 def positions(width: int) -> list[str]:
