@@ -486,7 +486,7 @@ def an_open_problem_is_logged_at_each_look() -> Patches:
     def report(self: ProblemTracker, scope: Any, found: Any) -> None:
         found = list(found)
         for each in found:
-            self._open.pop((each.code, scope.store, each.subject), None)
+            self._open[scope.store].pop((each.code, scope.store, each.subject), None)
         real(self, scope, found)
 
     return [patch.object(ProblemTracker, "report", report)]

@@ -7,9 +7,11 @@ about the others.
 
 import asyncio
 import json
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections import defaultdict
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, fields, replace
+from itertools import chain
 from typing import Any, Self
 
 from sqlalchemy import Connection, bindparam, delete, insert, select
@@ -195,7 +197,10 @@ class ProblemTracker:
         """Use `start`, which reads the stored problems."""
         self._ledger = ledger
         self._clock = clock
-        self._open = {each.key: each for each in known}
+        # By store, since a report is about one: comparing it with all would be quadratic.
+        self._open: defaultdict[str, dict[_Key, OpenProblem]] = defaultdict(dict)
+        for each in known:
+            self._open[each.store][each.key] = each
         self._elsewhere: tuple[OpenProblem, ...] = ()
         # The stores whose problems are followed here, and "" for the bridge's own; None: all.
         self.followed = frozenset({""}) if ledger.is_shared else None
@@ -225,7 +230,7 @@ class ProblemTracker:
         For state in memory (a probe, a clock, a file that was read). Raises the same as `changes`.
         """
         now_ms = self._clock.now_ms()
-        changed = changes(scope, found, self._open.values(), now_ms)
+        changed = changes(scope, found, self._open[scope.store].values(), now_ms)
         if not (changed.present or changed.over):
             return
         self._past += [_over(each, now_ms) for each in changed.over]
@@ -235,7 +240,7 @@ class ProblemTracker:
 
     def is_open(self, code: str, store: str = "", subject: str = "") -> bool:
         """Return whether this problem is open."""
-        return (code, store, _storable(subject)) in self._open
+        return (code, store, _storable(subject)) in self._open[store]
 
     def on_change(self, callback: Callable[[], None]) -> None:
         """Call `callback` in the event loop when a problem is opened, closed or acknowledged.
@@ -251,11 +256,14 @@ class ProblemTracker:
 
     def current(self) -> tuple[OpenProblem, ...]:
         """Return the open problems, oldest first: the bridge's own and those of its stores."""
-        return tuple(sorted(self._open.values(), key=_age))
+        return tuple(sorted(self._own(), key=_age))
 
     def all(self) -> tuple[OpenProblem, ...]:
         """Return also those of stores that other bridges serve, as they were last read."""
-        return tuple(sorted((*self._open.values(), *self._elsewhere), key=_age))
+        return tuple(sorted((*self._own(), *self._elsewhere), key=_age))
+
+    def _own(self) -> Iterator[OpenProblem]:
+        return chain.from_iterable(each.values() for each in self._open.values())
 
     def read_elsewhere(self, found: Iterable[OpenProblem], own: Collection[str]) -> None:
         """Take over what was read of stores that other bridges serve; `own` are not."""
@@ -268,14 +276,14 @@ class ProblemTracker:
         """Take over the problems of stores that this bridge serves from now on."""
         for each in await self._ledger.read(open_problems):
             if each.store in stores:
-                self._open.setdefault(each.key, each)
+                self._open[each.store].setdefault(each.key, each)
         if self.followed is not None:
             self.followed |= frozenset(stores)
         self.noticed()
 
     def give_up(self, store: str) -> None:
         """Leave the problems of a store to the bridge that serves it from now on."""
-        self._open = {key: each for key, each in self._open.items() if each.store != store}
+        self._open.pop(store, None)
         self._unwritten = {key for key in self._unwritten if key[1] != store}
         self._past = [each for each in self._past if each.store != store]
         if self.followed is not None:
@@ -297,11 +305,11 @@ class ProblemTracker:
         """Apply and log the change; return whether a problem was opened or closed."""
         transitions = False
         for each in changed.over:
-            if self._open.pop(each.key, None) is not None:
+            if self._open[each.store].pop(each.key, None) is not None:
                 transitions = True
                 log.info("problem.closed", code=each.code, store=each.store, subject=each.subject)
         for each in changed.present:
-            if each.key not in self._open:
+            if each.key not in self._open[each.store]:
                 transitions = True
                 log.warning(
                     "problem.opened",
@@ -310,7 +318,7 @@ class ProblemTracker:
                     store=each.store,
                     subject=each.subject,
                 )
-            self._open[each.key] = each
+            self._open[each.store][each.key] = each
         return transitions
 
     # -- storing
@@ -325,7 +333,7 @@ class ProblemTracker:
             while self._unwritten:
                 keys, self._unwritten = self._unwritten, set()
                 past, self._past = self._past, []
-                now = {key: self._open.get(key) for key in keys}
+                now = {key: self._open[key[1]].get(key) for key in keys}
                 try:
                     await self._ledger.write(_apply, now=now, past=past)
                 except LeaseLost:
