@@ -12,7 +12,7 @@ from collections.abc import Callable, Coroutine, Iterable, Sequence
 from concurrent.futures import Future, wait
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from functools import partial
+from functools import cached_property, partial
 from pathlib import Path
 from types import NoneType, UnionType
 from typing import Any, Concatenate, ParamSpec, TypeVar, cast
@@ -108,9 +108,9 @@ def _call(
     return call
 
 
-def _can(capability: type) -> property:
-    """Return whether the adapter has the capability, as a property."""
-    return property(lambda self: isinstance(self._pos, capability), doc=capability.__doc__)
+def _can(capability: type) -> cached_property[bool]:
+    """Return whether the adapter has the capability, as a property; looking is slow."""
+    return cached_property(lambda self: isinstance(self._pos, capability))
 
 
 def _seconds(capability: type, method: Callable[[Any], float]) -> property:
@@ -132,7 +132,7 @@ def _files(
     """Return the adapter's files (or folders), none where it names none, as a method."""
 
     def paths(self: "PosRunner") -> Sequence[Path]:
-        if not isinstance(self._pos, api.NamesFiles):
+        if not self._names_files:
             return ()
         named = getattr(self._pos, method.__name__)
         none: tuple[Path, ...] = ()
@@ -198,6 +198,9 @@ class PosRunner:
     reports_updates = _can(api.ReportsTicketUpdates)
     reports_health = _can(api.ReportsHealth)
     notifies_changes = _can(api.NotifiesChanges)
+    _names_files = _can(api.NamesFiles)
+    _reports_faults = _can(api.ReportsFaults)
+    _has_unreadable_updates = _can(api.ReportsUnreadableUpdates)
 
     # -- its methods, as the protocols in `tillbridge.adapter` describe them
 
@@ -251,7 +254,7 @@ class PosRunner:
 
     async def unreadable_updates(self) -> Sequence[api.BadRow]:
         """Return the news that could not be understood, by the adapter or here."""
-        if not isinstance(self._pos, api.ReportsUnreadableUpdates):
+        if not self._has_unreadable_updates:
             return self._odd_updates
         return (*await self._unreadable_updates(), *self._odd_updates)
 
@@ -260,10 +263,12 @@ class PosRunner:
 
         One that has not answered for `ticket_timeout_s` is offline, until it answers.
         """
-        if not isinstance(self._pos, api.ReportsHealth):
+        if not self.reports_health:
             return api.Health(online=True)
         if self._probe is None or self._probe.done():
-            work = partial(self._made, _HEALTH, self._pos.health, "health")
+            work = partial(
+                self._made, _HEALTH, cast("api.ReportsHealth", self._pos).health, "health"
+            )
             self._probe = self._tickets.submit(work, "health")
         answered = asyncio.wrap_future(self._probe)
         done, _pending = await asyncio.wait({answered}, timeout=self._ticket_timeout_s)
@@ -342,9 +347,10 @@ class PosRunner:
                 raise TypeError(msg)
             return answer if policy.valid is None or answer is None else policy.valid(answer)
         finally:
-            if isinstance(self._pos, api.ReportsFaults):
+            if self._reports_faults:
                 try:
-                    self._trouble = storable_text(self._pos.trouble(), MAX_LINE)
+                    trouble = cast("api.ReportsFaults", self._pos).trouble()
+                    self._trouble = storable_text(trouble, MAX_LINE)
                 except Exception:  # noqa: BLE001 -- an adapter's, whatever it is
                     get_logger().exception("adapter.failed", **self._place("trouble"))
 
@@ -413,7 +419,7 @@ class PosRunner:
         subject = f"{self._adapter}.{operation}"
         self._set("adapter.failed", subject, **fault)
         self._set("adapter.hangs", subject)
-        if isinstance(self._pos, api.ReportsFaults):
+        if self._reports_faults:
             trouble = {"detail": self._trouble} if self._trouble else {}
             self._set("adapter.keeps_dying", self._adapter, **trouble)
 
