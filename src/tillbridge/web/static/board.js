@@ -25,23 +25,36 @@
     return made;
   }
 
-  /* Shows the tiles of another page, and leaves focus and scroll where they are. */
-  function show(fresh) {
-    var other = fresh.getElementById('board'), active = document.activeElement, known;
+  /* Shows the tiles of another page. The dish that was tapped, or has the focus, stays where it is in sight. */
+  function show(fresh, tapped) {
+    var other = fresh.getElementById('board'), active = tapped || document.activeElement, known, top, listed;
     if (!other) { window.location.reload(); return; }
     known = active && board.contains(active) ? active.getAttribute('formaction') : '';
+    if (known) { top = active.getBoundingClientRect().top; listed = isListed(active); }
     board.innerHTML = other.innerHTML;
     if (other.hasAttribute('data-soon')) { board.setAttribute('data-soon', other.getAttribute('data-soon')); }
     document.title = fresh.title;
-    if (known) { focusOn(known); }
+    if (known) { focusOn(known, top, listed); }
   }
 
-  /* After a tap the button of the same dish does the opposite. */
-  function focusOn(path) {
+  /* Whether a button stands in the list of what is sold out now; the same dish has one on the menu. */
+  function isListed(button) { return button.id.indexOf('off-') === 0; }
+
+  function buttonFor(path, listed) {
     var all = board.querySelectorAll('button'), dish = path.replace(/\/[a-z0-9]+$/, ''), i;
     for (i = 0; i < all.length; i += 1) {
-      if ((all[i].getAttribute('formaction') || '').replace(/\/[a-z0-9]+$/, '') === dish) { all[i].focus(); return; }
+      if (isListed(all[i]) === listed && (all[i].getAttribute('formaction') || '').replace(/\/[a-z0-9]+$/, '') === dish) { return all[i]; }
     }
+    return null;
+  }
+
+  /* After a tap the button of the same dish does the opposite. The list above may have become longer or shorter. */
+  function focusOn(path, top, listed) {
+    var button = buttonFor(path, listed), first = board.querySelector('button');
+    if (button) {
+      button.focus();
+      window.scrollBy(0, button.getBoundingClientRect().top - top);
+    } else if (listed && first) { first.focus(); }
   }
 
   /* -- finding */
@@ -114,7 +127,7 @@
   function refuse(kind, dish) {
     unsaved.textContent = unsaved.getAttribute('data-' + kind).replace('{dish}', dish);
     unsaved.hidden = false;
-    unsaved.scrollIntoView(false);
+    if (unsaved.getBoundingClientRect().top < 0) { unsaved.scrollIntoView(false); }
   }
 
   function send(path, body, button) {
@@ -138,7 +151,7 @@
       if (request.status !== 200 || !told) { ended('refused'); return; }
       ended('');
       unsaved.hidden = true;
-      show(fresh);
+      show(fresh, button || buttonFor(path, false));
       tell(told.innerHTML);
     };
     request.onerror = request.ontimeout = function () {
