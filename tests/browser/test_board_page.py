@@ -119,6 +119,36 @@ async def test_an_undone_restore_gives_the_dish_its_old_end(
     await page.close()
 
 
+async def test_a_dish_stays_under_the_finger_while_the_list_above_it_grows(
+    browser: Browser, harness: PageHarness
+) -> None:
+    base = harness.control.items.menu[0]
+    harness.control.items.menu = [
+        {**base, "external_id": f"p{number}", "name": f"Dish {number:02}", "sizes": []}
+        for number in range(40)
+    ]
+    sold_out = harness.control.items.stopped[1]
+    harness.control.items.stopped = []
+    page = await browser.new_page(viewport={"width": 1024, "height": 768})
+    await page.goto(harness.url + "/86")
+    dish = page.locator(".course").get_by_role("button", name="Dish 30")
+    await dish.scroll_into_view_if_needed()
+    before = await dish.bounding_box()
+    harness.control.items.stopped = [{**sold_out, "external_id": "p30", "name": "Dish 30"}]
+    await dish.click()
+    await expect(page.locator("#off-title")).to_have_text("Sold out now: 1")
+    await expect(dish).to_be_focused()
+    after = await dish.bounding_box()
+    assert before is not None
+    assert after is not None
+    assert abs(after["y"] - before["y"]) < 2
+    await page.context.set_offline(True)
+    await expect(page.locator(".not-now")).to_be_in_viewport(timeout=15_000)
+    await dish.click()
+    await expect(page.locator("#unsaved")).to_be_in_viewport()
+    await page.close()
+
+
 async def test_what_is_not_saved_is_said_at_once(browser: Browser, harness: PageHarness) -> None:
     page = await browser.new_page()
     await page.goto(harness.url + "/86")
