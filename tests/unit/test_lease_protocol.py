@@ -8,8 +8,9 @@ frozen and cut off, and their answers come late.
 import asyncio
 import itertools
 import random
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Coroutine
 from dataclasses import dataclass, field
+from functools import partial
 from types import SimpleNamespace
 from typing import Any
 
@@ -124,6 +125,7 @@ class Link:
     """A bridge's line to the database: nothing passes while it is cut, or the bridge is frozen."""
 
     delay_s: float = 0.05
+    waits_s: float = 0.0  # for other writes, before each of its own
     is_cut: bool = False
     is_frozen: bool = False
 
@@ -168,8 +170,16 @@ class SimBridge:
         self.tasks.append(task)
         return task
 
-    async def _write(self, job: str, *args: Any, **more: Any) -> Any:  # noqa: ANN401 -- as the job's
+    async def _write(
+        self,
+        job: str,
+        *args: Any,  # noqa: ANN401 -- as the job's
+        begins: Callable[[], None] = lambda: None,
+        **more: Any,  # noqa: ANN401 -- (as above)
+    ) -> Any:  # noqa: ANN401 -- (as above)
         async with self._writer:  # there is one, and it writes in order
+            await asyncio.sleep(self.link.waits_s)
+            begins()
             await self._passes()
             result = getattr(self.database, job)(*args, **more)
             await self._passes()  # the answer may come late, or after the bridge was frozen
@@ -229,9 +239,8 @@ class SimBridge:
         return {key for key in self.serving if self.leases.may_act(key)}
 
 
-async def play(seed: int, monkeypatch: pytest.MonkeyPatch, loop: JumpingLoop) -> None:
+async def play(seed: int, loop: JumpingLoop) -> None:
     """Let a seed do what it likes to three bridges for ten minutes, and then leave them alone."""
-    monkeypatch.setattr(daemon, "now_s", lambda: loop.now)
     rng, clock = random.Random(seed), VirtualClock(loop)
     database = Database(clock.now_ms)
     bridges = {name: SimBridge(name, database, clock) for name in "abc"}
@@ -262,6 +271,8 @@ async def play(seed: int, monkeypatch: pytest.MonkeyPatch, loop: JumpingLoop) ->
                     ends.append((lasts, lambda link=bridge.link: setattr(link, "is_cut", False)))  # type: ignore[misc]  # (as above)
                 case "slow":
                     bridge.link.delay_s = rng.uniform(0.5, 6)
+                    bridge.link.waits_s = rng.choice([0.0, rng.uniform(0.5, 20)])
+                    ends.append((lasts, lambda link=bridge.link: setattr(link, "waits_s", 0.0)))  # type: ignore[misc]  # bound
                     ends.append((lasts, lambda link=bridge.link: setattr(link, "delay_s", 0.05)))  # type: ignore[misc]  # (as above)
                 case _:
                     bridge.kill()
@@ -281,14 +292,15 @@ async def play(seed: int, monkeypatch: pytest.MonkeyPatch, loop: JumpingLoop) ->
         each.kill()
 
 
-def played(seed: int, **defects: float) -> None:
-    """Play a seed; `defects` are constants of the plan that are wrong."""
+def virtually(work: Callable[[JumpingLoop], Coroutine[Any, Any, None]], **defects: float) -> None:
+    """Do this in virtual time; `defects` are constants of the plan that are wrong."""
     loop = JumpingLoop()
     with pytest.MonkeyPatch.context() as monkeypatch:
+        monkeypatch.setattr(daemon, "now_s", lambda: loop.now)
         for name, value in defects.items():
             monkeypatch.setattr(daemon, name, value)
         try:
-            loop.run_until_complete(play(seed, monkeypatch, loop))
+            loop.run_until_complete(work(loop))
         finally:
             left = asyncio.all_tasks(loop)
             for task in left:
@@ -296,6 +308,11 @@ def played(seed: int, **defects: float) -> None:
             if left:
                 loop.run_until_complete(asyncio.wait(left))
             loop.close()
+
+
+def played(seed: int, **defects: float) -> None:
+    """Play a seed."""
+    virtually(partial(play, seed), **defects)
 
 
 @settings(max_examples=5)  # each is eleven minutes of three bridges
@@ -317,3 +334,21 @@ def test_the_play_finds_bridges_that_act_for_too_long() -> None:
 
     with pytest.raises(AssertionError, match="two bridges act"):
         find()
+
+
+def test_a_bridge_whose_renewals_wait_for_other_writes_goes_on() -> None:
+    acts = []
+
+    async def busy(loop: JumpingLoop) -> None:
+        clock = VirtualClock(loop)
+        bridge = SimBridge("a", Database(clock.now_ms), clock)
+        await bridge.start()
+        await asyncio.sleep(10)
+        bridge.link.waits_s = 3.5
+        for _ in range(600):
+            await asyncio.sleep(0.1)
+            acts.append(bridge.acts())
+        bridge.kill()
+
+    virtually(busy)
+    assert acts == [set(KEYS)] * 600

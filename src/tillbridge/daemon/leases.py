@@ -268,9 +268,15 @@ class Leases:
             self._joined_at = began  # it was away: others may have been, too
         self._me.detail = {**self._me.detail, "tills": _tills(self._bridge)}
         is_steady = began - self._joined_at >= STEADY_S
+        begun: list[float] = []  # when it was this write's turn, before the database noted the time
         cluster = await self._bridge.ledger.write(
-            leases.beat, self._me, self._to_take, dead_ms=DEAD_AFTER_MS if is_steady else None
+            leases.beat,
+            self._me,
+            self._to_take,
+            dead_ms=DEAD_AFTER_MS if is_steady else None,
+            begins=lambda: begun.append(now_s()),
         )
+        began = begun[-1]
         # What was read before a release that follows it is this bridge's no more.
         held = frozenset() if cluster is None else cluster.held - self._releasing
         before, self._right = self._right, Right(held, began)

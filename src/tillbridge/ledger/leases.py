@@ -120,12 +120,14 @@ def beat(
     decide: Decide,
     *,
     dead_ms: int | None,
+    begins: Callable[[], None] = lambda: None,
 ) -> Cluster | None:
     """Renew this run's leases, take what `decide` returns of what nobody has, and return the state.
 
     Bridges that were not seen for `dead_ms` are declared dead (None: not now). None: others have
-    declared this one dead: it holds nothing, and has to join again.
+    declared this one dead: it holds nothing, and has to join again. `begins` is called first.
     """
+    begins()
     now = _now(connection)
     renewed = connection.execute(
         text(
