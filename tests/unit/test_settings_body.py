@@ -6,7 +6,8 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tillbridge.model.restaurant import Address, DeliveryTerms, Restaurant, Span
+from tillbridge.config.restaurant import Address, DeliveryTerms, Restaurant
+from tillbridge.model.restaurant import Span
 from tillbridge.stores.settings import changed_part, no_longer_given, settings_body
 
 FULL = Restaurant(
@@ -15,8 +16,9 @@ FULL = Restaurant(
     image="https://www.example.com/a.jpg",
     phone="+39 02 1234",
     email="info@example.net",
-    address=Address("Via Manzoni 1", "Milano", "MI", "IT", "20121"),
-    delivery=DeliveryTerms(enabled=False, minimum=1500, fee=0, radius_km="4.5"),
+    address=Address(street="Via Manzoni 1", city="Milano", state="MI", country="IT", zip="20121"),
+    # As it is read, with amounts in minor units.
+    delivery=DeliveryTerms.model_construct(enabled=False, minimum=1500, fee=0, radius_km="4.5"),
     pass_through={"acceptsScheduledOrders": True, "address": {"floor": 2}},
 )
 WEEK = ((), (Span(720, 870),), (), (), (), (Span(1110, 1440),), ())
@@ -58,7 +60,9 @@ def test_the_restaurants_words_become_the_services() -> None:
 def test_what_is_left_open_is_not_sent() -> None:
     assert settings_body(Restaurant(), None) == {}
     assert settings_body(None, None) == {}
-    assert settings_body(Restaurant(phone="1234"), None) == {"contactDetails": {"phone": "1234"}}
+    assert settings_body(Restaurant(phone="+39 02 1234"), None) == {
+        "contactDetails": {"phone": "+39 02 1234"}
+    }
 
 
 def test_a_days_end_is_written_as_the_service_wants_it() -> None:

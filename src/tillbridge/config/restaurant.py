@@ -24,7 +24,7 @@ from tillbridge.config.values import FilledText, Section, Text, invalid
 from tillbridge.core.errors import ConfigError
 from tillbridge.core.i18n import _, joined
 from tillbridge.model.money import to_minor
-from tillbridge.model.restaurant import Address, DeliveryTerms, OpeningHours, Restaurant, Span
+from tillbridge.model.restaurant import OpeningHours
 
 _FARTHEST_KM = 20_000
 
@@ -113,7 +113,9 @@ def _json(value: Any) -> Any:  # noqa: ANN401 -- any TOML value
 Money = Annotated[int | None, BeforeValidator(_money)]
 
 
-class _Address(Section):
+class Address(Section):
+    """Where the restaurant is."""
+
     street: Text | None = None
     city: Text | None = None
     state: Text | None = None
@@ -121,14 +123,21 @@ class _Address(Section):
     zip: Text | None = None
 
 
-class _Delivery(Section):
+class DeliveryTerms(Section):
+    """How it delivers; `minimum` and `fee` in minor units, `radius_km` as decimal text."""
+
     enabled: bool | None = None
     minimum: Money = None
     fee: Money = None
     radius_km: Annotated[str | None, BeforeValidator(_radius)] = None
 
 
-class _StoreFileBody(Section):
+class Restaurant(Section):
+    """The settings file. None is what it leaves open: the service keeps what it has.
+
+    `pass_through` is sent as it stands (JSON values).
+    """
+
     unknown_key_fix: ClassVar[str] = _(
         "If the service has such a setting, write it below [pass_through]."
     )
@@ -142,78 +151,82 @@ class _StoreFileBody(Section):
     email: (
         Annotated[FilledText, _matching(_EMAIL, _("an e-mail address"), "info@example.net")] | None
     ) = None
-    address: _Address = _Address()
-    delivery: _Delivery = _Delivery()
+    address: Address = Address()
+    delivery: DeliveryTerms = DeliveryTerms()
     hours: Week | None = None
     pass_through: dict[str, Annotated[Any, AfterValidator(_json)]] = Field(default_factory=dict)
 
+    def body(self) -> dict[str, Any]:
+        """Return what of it the service has a field for, as its store settings call that."""
+        address, delivery = self.address, self.delivery
+        radius = delivery.radius_km
+        return _given(
+            {
+                "name": self.name,
+                "description": self.description,
+                "imageUrl": self.image,
+                "address": _given(
+                    {
+                        "street_address": address.street,
+                        "city": address.city,
+                        "state": address.state,
+                        "country": address.country,
+                        "zip": address.zip,
+                    }
+                ),
+                "deliverySettings": _given(
+                    {
+                        "enabled": delivery.enabled,
+                        "min_order_amount": delivery.minimum,
+                        "delivery_fee": delivery.fee,
+                        "radius_km": radius and (float(radius) if "." in radius else int(radius)),
+                    }
+                ),
+                "contactDetails": _given({"phone": self.phone, "email": self.email}),
+            }
+        )
 
-def _read_settings(
-    path: Path, *, currency: str, has_hours_file: bool
-) -> tuple[Restaurant, tuple[tuple[Span, ...], ...] | None]:
-    """Return what the file says, and its weekly hours (Monday first) if they are there.
 
-    Money is in minor units of `currency`. Raises ConfigFaults with all that is wrong.
+def _given(values: Mapping[str, Any]) -> dict[str, Any]:
+    """Leave out missing values, and objects without any."""
+    return {key: value for key, value in values.items() if value is not None and value != {}}
+
+
+def _read_settings(path: Path, *, currency: str, has_hours_file: bool) -> Restaurant:
+    """Return what the file says, money in minor units of `currency`.
+
+    Raises ConfigFaults with all that is wrong.
     """
     text = read_named_file(path, "settings_file").text
     written = Written(path, text, tomllib.loads(text, parse_float=Decimal))
-    body = validated(_StoreFileBody, written, currency=currency)
-    written.check(_repeated(body, has_hours_file=has_hours_file))
-    restaurant = Restaurant(
-        name=body.name,
-        description=body.description,
-        image=body.image,
-        phone=body.phone,
-        email=body.email,
-        address=Address(**dict(body.address)),
-        delivery=DeliveryTerms(**dict(body.delivery)),
-        pass_through=body.pass_through,
-    )
-    return restaurant, body.hours.spans() if body.hours else None
+    restaurant = validated(Restaurant, written, currency=currency)
+    written.check(_repeated(restaurant, has_hours_file=has_hours_file))
+    return restaurant
 
 
-def _repeated(body: _StoreFileBody, *, has_hours_file: bool) -> Iterator[Fault]:
+def _repeated(restaurant: Restaurant, *, has_hours_file: bool) -> Iterator[Fault]:
     """Yield a fault for what is in two places."""
-    if has_hours_file and body.hours is not None:
+    if has_hours_file and restaurant.hours is not None:
         yield Fault(
             ("hours",),
             _("are set twice: there is also an hours_file."),
             _("Remove this table, or remove hours_file from bridge.toml."),
         )
-    address, delivery = body.address, body.delivery
-    own: Mapping[str, Any] = {
-        "name": body.name,
-        "description": body.description,
-        "imageUrl": body.image,
-        "availability": has_hours_file or body.hours is not None or None,
-        "address": {
-            "street_address": address.street,
-            "city": address.city,
-            "state": address.state,
-            "country": address.country,
-            "zip": address.zip,
-        },
-        "deliverySettings": {
-            "enabled": delivery.enabled,
-            "min_order_amount": delivery.minimum,
-            "delivery_fee": delivery.fee,
-            "radius_km": delivery.radius_km,
-        },
-        "contactDetails": {"phone": body.phone, "email": body.email},
+    own: dict[str, Any] = {
+        **restaurant.body(),
         "app_id": True,  # the service refuses it: the token says which app this is
     }
-    yield from _clashes(("pass_through",), body.pass_through, own)
+    if has_hours_file or restaurant.hours is not None:
+        own["availability"] = True
+    yield from _clashes(("pass_through",), restaurant.pass_through, own)
 
 
 def _clashes(path: KeyPath, more: Mapping[str, Any], own: Mapping[str, Any]) -> Iterator[Fault]:
     for key, value in more.items():
         before = own.get(key)
-        if isinstance(before, Mapping):
-            before = {name: each for name, each in before.items() if each is not None}
-            if isinstance(value, Mapping):
-                yield from _clashes((*path, key), value, before)
-                continue
-        if before is not None and before != {}:
+        if isinstance(before, Mapping) and isinstance(value, Mapping):
+            yield from _clashes((*path, key), value, before)
+        elif before is not None:
             yield Fault(
                 (*path, key),
                 _("repeats a setting that the bridge sets itself."),
@@ -260,10 +273,11 @@ def read_store_files(files: StoreFiles, *, today: date) -> StoreDetails:
     found = StoreDetails()
     if files.settings is not None:
         try:
-            restaurant, weekly = _read_settings(
+            restaurant = _read_settings(
                 files.settings, currency=files.currency, has_hours_file=files.hours is not None
             )
-            hours = None if weekly is None else OpeningHours(files.timezone or "", weekly)
+            week = restaurant.hours
+            hours = None if week is None else OpeningHours(files.timezone or "", week.spans())
             found = StoreDetails(restaurant, hours)
         except ConfigError as fault:
             wrong.append(fault)

@@ -1,7 +1,6 @@
-"""A restaurant: what it says about itself, its tables, and its opening hours.
+"""A restaurant's tables and its opening hours.
 
-Specification: Store settings body (availability); Resources, Table; Store hours. None is what it
-leaves open: the service keeps what it has.
+Specification: Store settings body (availability); Resources, Table; Store hours.
 
 A time of day is a number of minutes after midnight, from 0 to 1440 (24:00); a span never goes past
 its day's end. A day on which the clocks change is a day like any other: a time that does not exist
@@ -9,49 +8,14 @@ counts from the moment the clock jumps over it, and of a time that comes twice t
 second closes.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from datetime import UTC, date, datetime, time, timedelta
 from functools import cache
 from typing import Any, NamedTuple
 from zoneinfo import ZoneInfo
 
 from pydantic import TypeAdapter
-
-
-@dataclass(frozen=True, slots=True)
-class Address:
-    """Where the restaurant is."""
-
-    street: str | None = None
-    city: str | None = None
-    state: str | None = None
-    country: str | None = None
-    zip: str | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class DeliveryTerms:
-    """How it delivers; `minimum` and `fee` in minor units, `radius_km` as decimal text."""
-
-    enabled: bool | None = None
-    minimum: int | None = None
-    fee: int | None = None
-    radius_km: str | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Restaurant:
-    """The store's settings; `pass_through` is sent as it stands (JSON values)."""
-
-    name: str | None = None
-    description: str | None = None
-    image: str | None = None
-    phone: str | None = None
-    email: str | None = None
-    address: Address = Address()
-    delivery: DeliveryTerms = DeliveryTerms()
-    pass_through: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,7 +15,7 @@ from typing import Any
 from sqlalchemy import Connection
 
 from tillbridge.config.hours import read_pauses
-from tillbridge.config.restaurant import StoreDetails, StoreFiles, read_store_files
+from tillbridge.config.restaurant import Restaurant, StoreDetails, StoreFiles, read_store_files
 from tillbridge.core.context import StoreContext
 from tillbridge.core.errors import (
     ConfigError,
@@ -33,7 +33,6 @@ from tillbridge.core.worker import Worker, backoff_s
 from tillbridge.ledger.facts import get_fact, put_fact
 from tillbridge.model.restaurant import (
     OpeningHours,
-    Restaurant,
     Span,
     hours_from_json,
     hours_to_json,
@@ -49,43 +48,12 @@ Week = tuple[tuple[Span, ...], ...]
 def settings_body(
     restaurant: Restaurant | None, weekly: Week | None, *, end_of_day: str = "24:00"
 ) -> Body:
-    """Return the camelCase body: known fields, and those passed through.
-
-    Raises ConfigError if a field that is passed through already has a name of its own.
-    """
-    body: Body = {}
-    if restaurant is not None:
-        address, delivery = restaurant.address, restaurant.delivery
-        radius = None if delivery.radius_km is None else _number(delivery.radius_km)
-        body = _given(
-            {
-                "name": restaurant.name,
-                "description": restaurant.description,
-                "imageUrl": restaurant.image,
-                "address": _given(
-                    {
-                        "street_address": address.street,
-                        "city": address.city,
-                        "state": address.state,
-                        "country": address.country,
-                        "zip": address.zip,
-                    }
-                ),
-                "deliverySettings": _given(
-                    {
-                        "enabled": delivery.enabled,
-                        "min_order_amount": delivery.minimum,
-                        "delivery_fee": delivery.fee,
-                        "radius_km": radius,
-                    }
-                ),
-                "contactDetails": _given({"phone": restaurant.phone, "email": restaurant.email}),
-            }
-        )
+    """Return the camelCase body: known fields, and those passed through."""
+    body: Body = {} if restaurant is None else restaurant.body()
     if weekly is not None:
         body["availability"] = week_json(weekly, end_of_day=end_of_day)
     if restaurant is not None:
-        _add(body, restaurant.pass_through, "pass_through")
+        _add(body, restaurant.pass_through)
     return body
 
 
@@ -120,27 +88,13 @@ def _same(one: object, other: object) -> bool:
     return json.dumps(one, sort_keys=True) == json.dumps(other, sort_keys=True)
 
 
-def _given(values: Mapping[str, Any]) -> Body:
-    """Leave out missing values, and objects without any."""
-    return {key: value for key, value in values.items() if value is not None and value != {}}
-
-
-def _add(body: Body, more: Mapping[str, Any], path: str) -> None:
+def _add(body: Body, more: Mapping[str, Any]) -> None:
+    """Add what is passed through: nothing of it is in the body, which reading it has checked."""
     for key, value in more.items():
-        place = f"{path}.{key}"
-        if key not in body:
-            body[key] = value
-        elif isinstance(body[key], dict) and isinstance(value, Mapping):
-            _add(body[key], value, place)
+        if isinstance(body.get(key), dict) and isinstance(value, Mapping):
+            _add(body[key], value)
         else:
-            raise ConfigError(
-                _("{place} repeats another setting of the file.").format(place=place),
-                fix=_("Remove one of them."),
-            )
-
-
-def _number(text: str) -> int | float:
-    return float(text) if "." in text else int(text)
+            body[key] = value
 
 
 _MONEY = frozenset({"min_order_amount", "delivery_fee"})
