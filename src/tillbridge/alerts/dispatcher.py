@@ -85,17 +85,13 @@ class AlertDispatcher:
         self._failures: dict[str, int] = {}  # by channel, in a row
         self._not_before: dict[str, float] = {}  # by channel, monotonic
 
-    def look(self) -> None:
-        """Look again: a problem has come or gone, or was acknowledged."""
-        self._follower.wake()
-
     async def run(self) -> None:
         """Follow and send, until cancelled."""
-        self._tracker.on_change(self.look)
+        self._tracker.on_change(self._follower.wake)
         for code in (each for each in self._tracker.current() if each.code == NOT_SENT):
             if code.subject not in self._senders:  # a channel that is no longer configured
                 self._tracker.report(Scope.of(*code.key), ())
-        self.look()
+        self._follower.wake()
         async with asyncio.TaskGroup() as tasks:
             for worker in (self._follower, *self._senders.values()):
                 tasks.create_task(worker.run(), name=worker.name)

@@ -428,7 +428,7 @@ def timeline(row: OrderRow, entries: Sequence[LogEntry]) -> list[Step]:
             found.append((key, at, _reported(row, key, state, reported_at), reported_ms))
     if (over := first.get("order.completed")) is not None:
         found.append(("completed", over, "", None))
-    found.sort(key=lambda each: (each[1] or 0, _place(each[0])))
+    found.sort(key=lambda each: (each[1] or 0, _PLACES.index(each[0])))
     if waits_for := _waits_for(row, {each[0] for each in found}):
         found.append((waits_for, None, "", None))
     return _steps(found, row.received_at)
@@ -465,10 +465,6 @@ def _waits_for(row: OrderRow, known: set[str]) -> str:
 _PLACES = (
     "placed received saved in_till accepted preparing ready completed cancelled".split()
 )  # fmt: skip
-
-
-def _place(key: str) -> int:
-    return _PLACES.index(key)
 
 
 def _steps(

@@ -146,6 +146,10 @@ class ProcessAdapter:
             on_event=self._event_received,
             on_ready=self._ready,
         )
+        self.trouble, self.close = self._program.trouble, self._program.close
+        # For tests of adapters: why the program cannot be asked now, what it wrote, and its crash.
+        self.absence, self.stderr_tail = self._program.absence, self._program.stderr_tail
+        self.kill = self._program.kill
         try:
             hello = self._program.start()
         except Unusable as failure:
@@ -163,33 +167,13 @@ class ProcessAdapter:
     def health(self) -> api.Health:
         """Return what the program reports; of one that reports nothing, whether it runs."""
         if "health" not in self._can:
-            absence = self._program.absence()
+            absence = self.absence()
             return api.Health(online=not absence, detail=absence)
         try:
             found: api.Health = self._ask("health")
         except api.PosFailure as failure:
             return api.Health(online=False, detail=failure.message, fix=failure.fix)
         return found
-
-    def trouble(self) -> str:
-        """Return why the program keeps ending."""
-        return self._program.trouble()
-
-    def absence(self) -> str:
-        """Return why the program cannot be asked now; "" where it can. For tests of adapters."""
-        return self._program.absence()
-
-    def stderr_tail(self) -> str:
-        """Return what the program wrote to stderr last. For tests of adapters."""
-        return self._program.stderr_tail()
-
-    def close(self) -> None:
-        """Ask the program to end, and end it where it does not."""
-        self._program.close()
-
-    def kill(self) -> None:
-        """End the program as a crash would. For tests of adapters."""
-        self._program.kill()
 
     # -- what it may declare
 
