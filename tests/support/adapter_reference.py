@@ -144,7 +144,12 @@ _SECTIONS: tuple[tuple[str, str, str, tuple[str, ...]], ...] = (
         "tillbridge.model.export_facts",
         ("ExportFacts", "ExportWarning", "FileEncoding", "LeftOut"),
     ),
-    ("", "", "tillbridge.adapter.texts", ("one_line", "plain_text", "without_markup")),
+    (
+        "",
+        "",
+        "tillbridge.adapter.texts",
+        ("_", "ngettext", "joined", "one_line", "plain_text", "without_markup"),
+    ),
     (
         "Money and secrets",
         "",

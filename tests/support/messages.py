@@ -4,8 +4,8 @@
 catalogue in `src/tillbridge/locale` up to date; a language behind it begins a new one.
 
 Texts stand in calls of `_`, `N_` and `ngettext` in the code and in the templates of pages, in the
-table of problems, in the docstrings of commands, which are their help, and in the options of the
-adapters in this repository.
+table of problems, in the docstrings of commands, which are their help, and in the adapters of this
+repository, with the titles of their options.
 """
 
 import ast
@@ -51,9 +51,11 @@ def template() -> Catalog:
 
 
 def _of_files() -> Iterator[tuple[str, Text]]:
-    found = extract_from_dir(SOURCE, _METHODS, keywords=_KEYWORDS, strip_comment_tags=False)
-    for file, _line, text, _comments, _context in found:
-        yield Path(file).as_posix(), text
+    for folder in (SOURCE, *sorted(ROOT.glob("adapters/*/src"))):
+        base = SOURCE if folder is SOURCE else ROOT
+        found = extract_from_dir(folder, _METHODS, keywords=_KEYWORDS, strip_comment_tags=False)
+        for file, _line, text, _comments, _context in found:
+            yield (folder / file).relative_to(base).as_posix(), text
     library = Path(sys.modules["typer.core"].__file__ or "")  # the headings of its help
     for _line, text, _comments, _context in extract_from_file("python", library):
         yield "typer", text

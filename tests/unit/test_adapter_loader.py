@@ -12,8 +12,8 @@ from tillbridge.adapter import (
     ReadsTables,
     WritesTickets,
 )
+from tillbridge.core import i18n
 from tillbridge.core.errors import ConfigError
-from tillbridge.pos import loader
 from tillbridge.pos.loader import find_adapter, find_adapters, open_adapter
 
 
@@ -88,7 +88,7 @@ def test_an_unknown_adapter_is_told_with_the_nearest_one() -> None:
 def test_an_adapter_that_does_not_fit_is_told_and_the_others_stay(
     monkeypatch: pytest.MonkeyPatch, target: str, said: str
 ) -> None:
-    install(monkeypatch, EntryPoint("newer", target, loader.GROUP))
+    install(monkeypatch, EntryPoint("newer", target, i18n.ADAPTERS))
     with pytest.raises(ConfigError, match=said):
         find_adapter("newer")
     assert list(find_adapters()) == ["folder", "process"]

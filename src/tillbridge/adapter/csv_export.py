@@ -83,14 +83,14 @@ class CsvExport:
                 raise unfinished(
                     self.path,
                     _("ends inside a character"),
-                    place=f"{name}, byte {failure.start}",
+                    place=_("{file}, byte {byte}").format(file=name, byte=failure.start),
                     fix=_("Export again; the last character is cut in two."),
                 ) from failure
             raise ExportUnreadable(
                 _("{name} is not written in {encoding}: byte {byte} does not fit.").format(
                     name=name, encoding=self.encoding, byte=failure.start
                 ),
-                place=f"{name}, byte {failure.start}",
+                place=_("{file}, byte {byte}").format(file=name, byte=failure.start),
                 fix=_("Correct the option encoding, or leave it out."),
             ) from failure
 

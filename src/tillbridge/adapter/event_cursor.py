@@ -4,6 +4,7 @@ from pathlib import Path
 
 from tillbridge.adapter.failures import PosOffline
 from tillbridge.adapter.folders import sync_folder, trouble_of, write_new
+from tillbridge.adapter.texts import _
 
 
 class EventCursor:
@@ -25,8 +26,10 @@ class EventCursor:
             return 0
         except ValueError as failure:
             raise PosOffline(
-                f"{self._path} contains no event number.",
-                fix=f"Remove {self._path}: the bridge then requests all events again.",
+                _("{path} contains no event number.").format(path=str(self._path)),
+                fix=_("Remove {path}: the bridge then requests all events again.").format(
+                    path=str(self._path)
+                ),
             ) from failure
         except OSError as failure:
             raise self._offline(failure) from failure

@@ -162,7 +162,7 @@ def read_modifiers(path: Path, currency: str, *, decimal: DecimalSign | None = N
             _("{name} has no column {missing}.").format(
                 name=table.name, missing=", ".join(missing)
             ),
-            place=f"{table.name}, row 1",
+            place=table.place(1),
             fix=_("Its columns are {columns}; the last two may be left out.").format(
                 columns=", ".join(COLUMNS)
             ),

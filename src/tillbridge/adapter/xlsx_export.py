@@ -50,7 +50,7 @@ class XlsxExport:
         sheets = self._reader.read([self.path], parse_sheets)
         return {
             name: Sheet(
-                f"{self.path.name}, sheet {name}",
+                _("{file}, sheet {sheet}").format(file=self.path.name, sheet=name),
                 tuple([(number, tuple(cells)) for number, cells in rows]),
             )
             for name, rows in sheets

@@ -7,7 +7,7 @@ or joined is English. Who reads is a `Reader`: for the length of a request, a co
 process (`reading`, `set_reader`).
 
 The catalogues are gettext's, `locale/LANGUAGE/LC_MESSAGES/tillbridge.po`; English is the source and
-has none.
+has none. A package with an adapter has its own in its folder; the bridge's has what both say.
 """
 
 import gettext
@@ -15,11 +15,12 @@ import io
 import os
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from dataclasses import dataclass, replace
 from datetime import tzinfo
 from functools import cache, lru_cache, wraps
+from importlib.util import find_spec
 from pathlib import Path, PurePath
 from string import Formatter
 from typing import Any, ParamSpec, Self, TypeVar, cast
@@ -29,6 +30,10 @@ T = TypeVar("T")
 
 LOCALES = Path(__file__).parents[1] / "locale"
 SOURCE = "en"
+ADAPTERS = "tillbridge.adapters"
+"""The entry points of the packages that have an adapter."""
+
+_CATALOGUE = Path("LC_MESSAGES/tillbridge.po")
 _PLAIN = {"C", "POSIX"}
 _LONGEST_HEADER = 200
 
@@ -150,9 +155,30 @@ def catalogue(language: str) -> gettext.NullTranslations:
 
     Read once, which takes some 50 ms for the 2,700 texts.
     """
-    path = LOCALES / language / "LC_MESSAGES/tillbridge.po"
+    path = LOCALES / language / _CATALOGUE
     if not path.is_file():
         return gettext.NullTranslations()
+    found = _read(path, language)
+    for folder in _adapter_folders():
+        # One that cannot be read costs nobody the page: its texts are in English.
+        with suppress(OSError, ValueError):
+            found.add_fallback(_read(folder / "locale" / language / _CATALOGUE, language))
+    return found
+
+
+def _adapter_folders() -> Iterator[Path]:
+    """Yield the folders of the packages that have an adapter, which are not imported for it."""
+    from importlib import metadata  # noqa: PLC0415 -- for other languages only
+
+    modules = (entry.module for entry in metadata.entry_points(group=ADAPTERS))
+    packages = {module.partition(".")[0] for module in modules} - {__name__.partition(".")[0]}
+    for package in sorted(packages):
+        spec = find_spec(package)
+        if spec is not None and spec.origin is not None:
+            yield Path(spec.origin).parent
+
+
+def _read(path: Path, language: str) -> gettext.NullTranslations:
     from babel.messages.mofile import write_mo  # noqa: PLC0415 -- for other languages only
     from babel.messages.pofile import read_po  # noqa: PLC0415 -- (as above)
 
@@ -204,13 +230,7 @@ class Text(str):
 
     def format_map(self, mapping: Any, /) -> str:  # noqa: ANN401 -- whatever has the names
         """Put values into its places, for whoever reads it."""
-        numbers = (str(place) for place in range(10))
-        names = [
-            re.split(r"[.\[]", name)[0] or next(numbers)
-            for _text, name, _how, _conversion in Formatter().parse(english(self))
-            if name is not None
-        ]
-        values = {name: mapping[name] for name in names}
+        values = {name: mapping[name] for name in _places(english(self))}
         plain = {name: english(value) for name, value in values.items()}
         return Text(_filled(english(self), plain), "filled", self, values)
 
@@ -218,6 +238,24 @@ class Text(str):
 def english(value: T) -> T:
     """Return a text as it is in the source; anything else as it is."""
     return cast("T", str.__str__(value)) if isinstance(value, Text) else value
+
+
+@lru_cache(maxsize=1024)
+def _places(text: str) -> tuple[str, ...]:
+    """Return the names of the places in a text, numbers for those that have none."""
+    numbers = (str(place) for place in range(10))
+    return tuple(
+        re.split(r"[.\[]", name)[0] or next(numbers)
+        for _text, name, _how, _conversion in Formatter().parse(text)
+        if name is not None
+    )
+
+
+def _shown(text: str, values: Mapping[str, object]) -> str:
+    try:
+        return _filled(str(text), values)
+    except (LookupError, ValueError, AttributeError):  # a place that the translation made up
+        return _filled(english(text), values)
 
 
 def _filled(text: str, values: Mapping[str, object]) -> str:
@@ -249,7 +287,7 @@ def N_(text: str) -> str:  # noqa: N802 - gettext's own name for it
 _MAKERS: dict[str, Callable[..., str]] = {
     "text": lambda text: catalogue(reader().language).gettext(text) if text else "",
     "plural": lambda one, many, count: catalogue(reader().language).ngettext(one, many, count),
-    "filled": lambda text, values: _filled(str(text), values),
+    "filled": _shown,
     "joined": lambda between, parts: str(between).join(map(str, parts)),
 }
 

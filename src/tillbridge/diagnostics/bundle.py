@@ -18,7 +18,7 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from tillbridge.config import LoadedSettings
 from tillbridge.core.errors import BridgeError
-from tillbridge.core.i18n import _
+from tillbridge.core.i18n import ADAPTERS, _
 from tillbridge.core.log import LOG_FOLDER
 from tillbridge.core.redaction import HARMLESS_OPTION
 from tillbridge.diagnostics.checks.bridge import versions
@@ -37,7 +37,6 @@ from tillbridge.ledger.problems import past_problems
 from tillbridge.ledger.prune import payloads, row_counts, schema_version, table_codes
 from tillbridge.ledger.reading import place_in
 from tillbridge.model.instant import to_iso
-from tillbridge.pos.loader import GROUP
 
 Answer = Mapping[str, Any]
 
@@ -203,7 +202,7 @@ def _adapters(loaded: LoadedSettings, doctor: Answer) -> Answer:
                 "distribution": entry.dist.name if entry.dist else "",
                 "version": entry.dist.version if entry.dist else "",
             }
-            for entry in metadata.entry_points(group=GROUP)
+            for entry in metadata.entry_points(group=ADAPTERS)
         ],
     }
 

@@ -20,10 +20,8 @@ from pydantic import ValidationError
 
 from tillbridge.adapter import API_VERSION, Adapter, AdapterContext, registration
 from tillbridge.core.errors import ConfigError, nearest
-from tillbridge.core.i18n import _
+from tillbridge.core.i18n import ADAPTERS, _, joined
 from tillbridge.core.log import get_logger
-
-GROUP = "tillbridge.adapters"
 
 # Where an adapter stands: `package.module:ADAPTER`, by its name.
 _BUILT_IN = {
@@ -97,8 +95,9 @@ def open_found(
     try:
         return adapter.open(checked, context)
     except ValueError as failure:
+        words = failure.args[0] if failure.args else str(failure)
         raise ConfigError(
-            f"[{where}] {failure}" if where else str(failure),
+            joined(" ", (f"[{where}]", words)) if where else words,
             fix=_("Correct the options of the adapter {name}.").format(name=adapter.name),
         ) from failure
 
@@ -111,7 +110,7 @@ def _place_of(name: str) -> str | None:
 
 def _places() -> dict[str, str]:
     # What takes longer than opening the adapter: the metadata of all that is installed.
-    found = metadata.entry_points(group=GROUP)
+    found = metadata.entry_points(group=ADAPTERS)
     return {entry.name: f"{entry.module}:{entry.attr}" for entry in found} | _BUILT_IN
 
 
@@ -177,12 +176,13 @@ def _check_version(name: str, adapter: Adapter) -> None:
 
 def _not_valid(failure: ValidationError, adapter: Adapter, where: str) -> ConfigError:
     """Return the first thing that is wrong, in words; a person mends one after the other."""
-    first = failure.errors(include_url=False, include_context=False)[0]
+    first = failure.errors(include_url=False)[0]
     parts = [str(part) for part in first["loc"] if part != "[key]"]
     key, message = ".".join(filter(None, (where, *parts))), first["msg"]
     field = parts[0] if parts else ""
     fields = adapter.options.model_fields
-    fix = fields[parts[0]].description or "" if parts and parts[0] in fields else ""
+    about = fields[parts[0]].description if parts and parts[0] in fields else None
+    fix = _(about) if about else ""
     match first["type"]:
         case "extra_forbidden":
             text = _("{key}: the adapter {name} has no such option.")
@@ -197,7 +197,9 @@ def _not_valid(failure: ValidationError, adapter: Adapter, where: str) -> Config
             fix = _did_you_mean(given, known)
             fix = fix or _("Choose from: {names}.").format(names=", ".join(known))
         case _:
-            text = f"{key}: {message.removeprefix('Value error, ')}."
+            own = first.get("ctx", {}).get("error")  # what a validator raised, as a text
+            what = own.args[0] if isinstance(own, ValueError) else message
+            text = joined("", (key, ": ", what, "."))
             return ConfigError(text, fix=fix, field=field)
     return ConfigError(text.format(key=key, name=adapter.name), fix=fix, field=field)
 

@@ -20,7 +20,9 @@ from tillbridge.adapter import (
 )
 from tillbridge.adapter.export_files import still_being_written
 from tillbridge.adapter.known_records import KnownRecords
+from tillbridge.adapter.prices import amount_fault
 from tillbridge.adapter.sale_options import NotForSale, SaleRules
+from tillbridge.adapter.texts import _
 from tillbridge.model.money import to_minor
 from tillbridge.model.numbers import parse_decimal
 from tillbridge_aloha.modifiers import Modifiers, declared, label, number, sold
@@ -37,7 +39,7 @@ _COLUMNS = {
     "name": "LONGNAME",
     "price": "PRICE",
     "categories": "CATEGORY",
-    "addon_groups": "MOD1 to MOD10",
+    "addon_groups": _("MOD1 to MOD10"),
     "categories.external_id": "ID",
     "categories.name": "NAME",
     "add_ons.name": "LONGNAME",
@@ -95,9 +97,9 @@ class AlohaAdapter:
         rows = {name: self._rows(name) for name in _TABLES}
         if rows["ITM"] is None:
             raise ExportUnreadable(
-                f"{self._folder} has no ITM.DBF.",
+                _("{folder} has no ITM.DBF.").format(folder=str(self._folder)),
                 place=str(self._folder),
-                fix="Correct the option folder: it is Aloha's DATA or NEWDATA.",
+                fix=_("Correct the option folder: it is Aloha's DATA or NEWDATA."),
                 passing=True,
             )
         bad_rows: list[BadRow] = []
@@ -120,7 +122,9 @@ class AlohaAdapter:
             if wrong := [
                 modifiers.refused[group] for group in groups if group in modifiers.refused
             ]:
-                slip = _Slip(f'"{each.name}" cannot be ordered: {wrong[0]}')
+                slip = _Slip(
+                    _('"{name}" cannot be ordered: {wrong}.').format(name=each.name, wrong=wrong[0])
+                )
                 bad_rows.append(_bad_row(each.place, slip, identity))
                 continue
             state = (identity, each.name, str(each.price), "on" if available else "off")
@@ -170,7 +174,7 @@ class AlohaAdapter:
         path = find_table(self._folder, name)
         if path is None:
             if name in self._seen:
-                raise still_being_written(f"{name}.DBF", "was there, and is missing now")
+                raise still_being_written(f"{name}.DBF", _("was there, and is missing now"))
             return None
         rows = read_table(path, self._options.encoding)
         if name != "GNDITEM":  # the day's sales come and go
@@ -187,10 +191,21 @@ class AlohaAdapter:
                 _check_id(identity, name, seen)
                 price = _price(row, name, self._currency)
             except _Slip as slip:
-                bad_rows.append(_bad_row(f"ITM.DBF, record {place}", slip, identity))
+                bad_rows.append(
+                    _bad_row(
+                        _("{file}, record {record}").format(file="ITM.DBF", record=place),
+                        slip,
+                        identity,
+                    )
+                )
                 continue
             seen[identity] = row
-            yield _Priced(f"ITM.DBF, record {place}", identity, name, price)
+            yield _Priced(
+                _("{file}, record {record}").format(file="ITM.DBF", record=place),
+                identity,
+                name,
+                price,
+            )
 
     def _modifiers(
         self, rows: Mapping[str, Sequence[Row] | None], priced: Mapping[str, _Priced]
@@ -225,7 +240,10 @@ def _part_places(
 ) -> Mapping[str, str]:
     """Return where categories, groups and add-ons stand, by their ids."""
     return {
-        **{number(row, "id"): f"CAT.DBF, record {at}" for at, row in enumerate(categories, 1)},
+        **{
+            number(row, "id"): _("{file}, record {record}").format(file="CAT.DBF", record=at)
+            for at, row in enumerate(categories, 1)
+        },
         **modifiers.places,
         **{f"modifier-{key}": each.place for key, each in priced.items()},
     }
@@ -244,8 +262,8 @@ class _Slip(Exception):
 def _bad_row(place: str, slip: _Slip, identity: str) -> BadRow:
     return BadRow(
         place=place,
-        text=f"{slip.text}.",
-        fix="Correct the item in Aloha Manager; it counts after the next refresh.",
+        text=slip.text,
+        fix=_("Correct the item in Aloha Manager; it counts after the next refresh."),
         external_id=identity,
         field=slip.column,
         value=slip.value,
@@ -254,26 +272,34 @@ def _bad_row(place: str, slip: _Slip, identity: str) -> BadRow:
 
 def _check_id(identity: str, name: str, seen: Mapping[str, Row]) -> None:
     if not identity:
-        raise _Slip(f'"{name}" has no id' if name else "It has no id", "ID")
+        raise _Slip(
+            _('"{name}" has no id.').format(name=name) if name else _("It has no id."), "ID"
+        )
     if identity in seen:
         first = label(seen[identity], *_NAMES)
-        raise _Slip(f'It has the id of "{first}"', "ID", identity)
+        raise _Slip(_('It has the id of "{first}".').format(first=first), "ID", identity)
 
 
 def _price(row: Row, name: str, currency: str) -> int:
     if not name:
-        raise _Slip("It has no name", "LONGNAME")
+        raise _Slip(_("It has no name."), "LONGNAME")
     if row.get("askprice") == "Y":
-        raise _Slip(f'"{name}" has an open price: a storefront cannot sell it', "ASKPRICE", "Y")
+        raise _Slip(
+            _('"{name}" has an open price: a storefront cannot sell it.').format(name=name),
+            "ASKPRICE",
+            "Y",
+        )
     written = row.get("price", "0")
     try:
         # A number of the file, not a text of a person: its point is a point.
         price = to_minor(parse_decimal(written), currency)
     except ValueError as failure:
-        text = f'The price of "{name}" is wrong: PRICE {failure}'
+        text = _('The price of "{name}" is wrong: PRICE {what}.').format(
+            name=name, what=amount_fault(failure)
+        )
         raise _Slip(text, "PRICE", written) from failure
     if price < 0:
-        raise _Slip(f'"{name}" has a price below zero', "PRICE", written)
+        raise _Slip(_('"{name}" has a price below zero.').format(name=name), "PRICE", written)
     return price
 
 

@@ -13,6 +13,7 @@ from decimal import Decimal
 
 from tillbridge.adapter import ExportUnreadable
 from tillbridge.adapter.export_files import still_being_written
+from tillbridge.adapter.texts import _
 
 _HEADER_BYTES = 32
 _COLUMN_BYTES = 32
@@ -48,22 +49,26 @@ class Table:
     def of(cls, name: str, content: bytes, wanted: re.Pattern[str]) -> "Table":
         """Find the records. Raises ExportUnreadable, `passing` for a file that is cut short."""
         if len(content) < _HEADER_BYTES:
-            raise still_being_written(name, "ends inside its header")
+            raise still_being_written(name, _("ends inside its header"))
         records, header_size, record_size = struct.unpack_from("<IHH", content, 4)
         if header_size <= _HEADER_BYTES or record_size <= 1:
-            raise _no_dbf(name, "its header makes no sense")
+            raise _no_dbf(name, _("its header makes no sense"))
         if len(content) < header_size + records * record_size:
-            raise still_being_written(name, f"has fewer records than the {records} it names")
+            raise still_being_written(
+                name, _("has fewer records than the {records} it names").format(records=records)
+            )
         columns = list(_columns(content[:header_size]))
         width = columns[-1].end if columns else 1
         if width != record_size:
-            detail = f"its columns are {width} bytes wide, and its records {record_size}"
+            detail = _("its columns are {width} bytes wide, and its records {record_size}").format(
+                width=width, record_size=record_size
+            )
             raise _no_dbf(name, detail)
         chosen = [column for column in columns if wanted.fullmatch(column.name)]
         # Some headers name fewer records than there are, and the others are read all the same.
         most = (len(content) - header_size) // record_size
         if most * max(len(chosen), 1) > _MOST_CELLS:
-            raise _no_dbf(name, f"it has {most} records, more than any menu")
+            raise _no_dbf(name, _("it has {most} records, more than any menu").format(most=most))
         return cls(name, content[:header_size], chosen, _records(content, header_size, record_size))
 
     def texts(self) -> list[bytes]:
@@ -127,7 +132,7 @@ def _cell(kind: str, cell: bytes, page: str) -> str:
 
 def _no_dbf(name: str, detail: str) -> ExportUnreadable:
     return ExportUnreadable(
-        f"{name} is no DBF file: {detail}.",
+        _("{name} is no DBF file: {detail}.").format(name=name, detail=detail),
         place=name,
-        fix="Check that the option folder is Aloha's own, and that the file opens in Aloha.",
+        fix=_("Check that the option folder is Aloha's own, and that the file opens in Aloha."),
     )

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from tillbridge.adapter import AddOn, AddOnGroup
-from tillbridge.adapter.texts import one_line
+from tillbridge.adapter.texts import _, one_line
 from tillbridge.model.numbers import parse_decimal
 from tillbridge_aloha.tables import Row
 
@@ -45,13 +45,12 @@ def declared(items: Sequence[Row], groups: Sequence[Row], known: Mapping[str, Ad
         offered = tuple(dict.fromkeys(known[each].external_id for each in members))
         most = most or len(offered)
         if least > min(most, len(offered)):
-            found.refused[identity] = (
-                f'its modifier group "{name}" wants {least}, allows {most} and offers '
-                f"{len(offered)}"
-            )
+            found.refused[identity] = _(
+                'its modifier group "{name}" wants {least}, allows {most} and offers {n}'
+            ).format(name=name, least=least, most=most, n=len(offered))
             continue
         found.groups[identity] = AddOnGroup(identity, name, least, most, least > 0, offered)
-        found.places[identity] = f"MOD.DBF, record {record}"
+        found.places[identity] = _("{file}, record {record}").format(file="MOD.DBF", record=record)
         found.add_ons |= {known[each].external_id: known[each] for each in members}
     for row in items:
         named = [number(row, mod) for mod in _MODS]

@@ -7,6 +7,7 @@ from typing import Annotated, Literal
 from pydantic import AfterValidator, Field
 
 from tillbridge.adapter.sale_options import SaleOptions, ZeroPrices
+from tillbridge.adapter.texts import _
 
 
 def _known(name: str) -> str:
@@ -14,7 +15,7 @@ def _known(name: str) -> str:
         b"".decode(name)  # some codecs are none of texts
         return codecs.lookup(name).name
     except (LookupError, UnicodeError):
-        raise ValueError('is no encoding; try "cp1251", "cp866", "cp850" or "cp1252"') from None
+        raise ValueError(_('is no encoding; try "cp1251", "cp866", "cp850" or "cp1252"')) from None
 
 
 class AlohaOptions(SaleOptions):

@@ -7,6 +7,7 @@ from pathlib import Path
 from tillbridge.adapter import ExportUnreadable
 from tillbridge.adapter.export_files import reading_whole
 from tillbridge.adapter.sharing import open_shared
+from tillbridge.adapter.texts import _
 from tillbridge_aloha.code_pages import code_page, fits
 from tillbridge_aloha.dbf import Table
 
@@ -27,9 +28,9 @@ def find_table(folder: Path, name: str) -> Path | None:
         return next((path for path in folder.iterdir() if path.name.casefold() == wanted), None)
     except OSError as failure:
         raise ExportUnreadable(
-            f"{folder} is not there.",
+            _("{path} is not there.").format(path=str(folder)),
             place=str(folder),
-            fix="Correct the option folder, or connect the share again.",
+            fix=_("Correct the option folder, or connect the share again."),
             passing=True,
         ) from failure
 
@@ -41,17 +42,19 @@ def read_table(path: Path, encoding: str | None) -> Sequence[Row]:
             content = file.read(_MOST_BYTES + 1)
         if len(content) > _MOST_BYTES:
             raise ExportUnreadable(
-                f"{path.name} has more than {_MOST_BYTES >> 20} MB; no menu is that large.",
+                _("{name} has more than {most} MB; no menu is that large.").format(
+                    name=path.name, most=_MOST_BYTES >> 20
+                ),
                 place=path.name,
-                fix="Check that the option folder is Aloha's DATA or NEWDATA.",
+                fix=_("Check that the option folder is Aloha's DATA or NEWDATA."),
             )
         table = Table.of(path.name, content, _WANTED)
         texts = table.texts()
         page = encoding or code_page(table.header, texts)
         if not fits(b" ".join(texts), page):
             raise ExportUnreadable(
-                f"{path.name} is not written in {page}.",
+                _("{name} is not written in {page}.").format(name=path.name, page=page),
                 place=path.name,
-                fix="Correct the option encoding, or leave it out.",
+                fix=_("Correct the option encoding, or leave it out."),
             )
         return table.rows(page)

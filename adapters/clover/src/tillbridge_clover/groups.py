@@ -13,6 +13,7 @@ from decimal import Decimal
 
 from tillbridge.adapter import AddOn, AddOnGroup, BadRow
 from tillbridge.adapter.prices import PriceReader
+from tillbridge.adapter.texts import _, joined
 from tillbridge.adapter.xlsx_export import Sheet
 from tillbridge.model.numbers import parse_decimal
 from tillbridge_clover.workbook import Record, records
@@ -63,16 +64,16 @@ class Groups:
         """Return why an item cannot use that name, and what to do."""
         found = self.by_name.get(name.casefold(), [])
         if len(found) > 1:
-            places = " and ".join(each.place for each in found)
+            places = joined(_(" and "), [each.place for each in found])
             return (
-                f"and groups of that name differ: {places}",
-                "Give each of these groups a name of its own in Clover, and export again.",
+                _("and groups of that name differ: {places}").format(places=places),
+                _("Give each of these groups a name of its own in Clover, and export again."),
             )
         if found:
-            return "which cannot be read", "Correct the group in Clover, and export again."
+            return _("which cannot be read"), _("Correct the group in Clover, and export again.")
         return (
-            "which the export does not have",
-            "Export again; if it stays, take the group off the item in Clover and put it back.",
+            _("which the export does not have"),
+            _("Export again; if it stays, take the group off the item in Clover and put it back."),
         )
 
     def bad_rows(self, used: AbstractSet[str]) -> list[BadRow]:
@@ -80,8 +81,10 @@ class Groups:
         return [
             BadRow(
                 place=each.place,
-                text=f'The modifier group "{each.group.name}" cannot be read: {each.wrong}.',
-                fix="Correct it in Clover, and export again.",
+                text=_('The modifier group "{name}" cannot be read: {wrong}.').format(
+                    name=each.group.name, wrong=each.wrong
+                ),
+                fix=_("Correct it in Clover, and export again."),
                 external_id=each.group.external_id,
             )
             for name, found in self.by_name.items()
@@ -126,7 +129,7 @@ def _group(
         most = _count(first["max quantity"]) or max(len(add_ons), least)
         _check_choice(least, most, len(add_ons))
     except ValueError as failure:
-        return Group(place, AddOnGroup(identity, name, 0, 0), wrong=str(failure))
+        return Group(place, AddOnGroup(identity, name, 0, 0), wrong=failure.args[0])
     offered = tuple(add_on.external_id for add_on in add_ons)
     group = AddOnGroup(identity, name, least, most, least > 0, offered)
     return Group(place, group, tuple(add_ons))
@@ -135,12 +138,16 @@ def _group(
 def _check_id(identity: str, name: str, owners: dict[str, str]) -> None:
     owner = owners.setdefault(identity, name)
     if owner.casefold() != name.casefold():
-        raise ValueError(f'it has the id of "{owner}"')
+        raise ValueError(_('it has the id of "{owner}"').format(owner=owner))
 
 
 def _check_choice(least: int, most: int, offered: int) -> None:
     if least > min(most, offered):
-        raise ValueError(f"it wants {least}, allows {most} and offers {offered}")
+        raise ValueError(
+            _("it wants {least}, allows {most} and offers {offered}").format(
+                least=least, most=most, offered=offered
+            )
+        )
 
 
 def _add_ons(group: str, family: Sequence[Record], prices: PriceReader) -> list[AddOn]:
@@ -152,7 +159,9 @@ def _add_ons(group: str, family: Sequence[Record], prices: PriceReader) -> list[
             price = prices.read(row["price"] or "0", column="Price", name=name)
             add_on = AddOn(f"{group}/{name}", name, price)
             if found.setdefault(name, add_on) != add_on:
-                raise ValueError(f'it offers "{name}" twice, for different prices')
+                raise ValueError(
+                    _('it offers "{name}" twice, for different prices').format(name=name)
+                )
     return list(found.values())
 
 
@@ -164,5 +173,5 @@ def _count(text: str) -> int:
     except ValueError:
         number = Decimal(-1)
     if not 0 <= number <= _MAX_MODIFIERS:
-        raise ValueError(f"{text!r} is no number of modifiers")
+        raise ValueError(_("{text!r} is no number of modifiers").format(text=text))
     return int(number)

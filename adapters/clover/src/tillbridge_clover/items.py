@@ -11,7 +11,7 @@ from tillbridge.adapter.export_items import MENU_ID, RowError, VariablePrice, si
 from tillbridge.adapter.known_records import KnownRecords
 from tillbridge.adapter.prices import BadPrice, PriceReader
 from tillbridge.adapter.sale_options import NotForSale, SaleRules
-from tillbridge.adapter.texts import one_line, without_markup
+from tillbridge.adapter.texts import _, one_line, without_markup
 from tillbridge.adapter.xlsx_export import Sheet
 from tillbridge_clover.groups import Group
 from tillbridge_clover.options import CloverOptions
@@ -80,9 +80,11 @@ def changes_of(
     sheet = find_sheet(sheets, "items", "inventory")
     if sheet is None:
         raise ExportUnreadable(
-            f"{name} has no sheet Items; it has {', '.join(sheets)}.",
+            _("{name} has no sheet Items; it has {names}.").format(
+                name=name, names=", ".join(sheets)
+            ),
             place=name,
-            fix="Export the inventory: Clover dashboard, Inventory, Items, Export.",
+            fix=_("Export the inventory: Clover dashboard, Inventory, Items, Export."),
         )
     found = Found()
     parts = reading.parts
@@ -160,9 +162,12 @@ def _ids(family: Sequence[Record]) -> Iterator[tuple[str, int]]:
 def _twice(family: Sequence[Record], clash: Clash, sheet: Sheet) -> BadRow:
     return BadRow(
         place=sheet.place(clash.row),
-        text=f'"{one_line(family[0]["name"])}" has the id {clash.external_id!r} of row '
-        f"{clash.first_row}.",
-        fix="Remove one of the two rows, or export again.",
+        text=_('"{name}" has the id {external_id!r} of row {first_row}.').format(
+            name=one_line(family[0]["name"]),
+            external_id=clash.external_id,
+            first_row=clash.first_row,
+        ),
+        fix=_("Remove one of the two rows, or export again."),
         external_id=_identity(family),
         field="Clover ID",
         value=clash.external_id,
@@ -210,13 +215,16 @@ def _item(
     first = family[0]
     name = one_line(first["name"])
     if not name:
-        raise RowError("Name", "", "It has no name.", "Give the item a name in Clover.")
+        raise RowError("Name", "", _("It has no name."), _("Give the item a name in Clover."))
     if not identity:
         raise RowError(
             "Clover ID",
             "",
-            f'"{name}" has no Clover ID.',
-            "Export the inventory from Clover: a template that was filled in by hand has no ids.",
+            _('"{name}" has no Clover ID.').format(name=name),
+            _(
+                "Export the inventory from Clover: a template that was filled in by hand has "
+                "no ids."
+            ),
         )
     variants: tuple[Variant, ...] = ()
     if first["variant option"]:
@@ -278,7 +286,9 @@ def _groups(named: Sequence[str], name: str, reading: Reading) -> tuple[str, ...
         group = reading.groups.get(each.casefold())
         if group is None:
             why, fix = reading.parts.groups.refusal(each)
-            text = f'"{name}" has the modifier group "{each}", {why}.'
+            text = _('"{name}" has the modifier group "{group}", {why}.').format(
+                name=name, group=each, why=why
+            )
             raise RowError("Modifier Groups", each, text, fix)
         found.append(group.group.external_id)
     return tuple(dict.fromkeys(found))
@@ -291,8 +301,8 @@ def _price(record: Record, name: str, prices: PriceReader) -> int:
             name,
             "Price",
             written,
-            f'"{name}" has a variable price: a storefront cannot sell it.',
-            "Give it a fixed price in Clover, hide it, or sell it at the counter only.",
+            _('"{name}" has a variable price: a storefront cannot sell it.').format(name=name),
+            _("Give it a fixed price in Clover, hide it, or sell it at the counter only."),
             row=record.number,
         )
     try:

@@ -8,6 +8,7 @@ from typing import Literal
 from tillbridge.adapter import BadRow, Category, TaxComponent
 from tillbridge.adapter.prices import PriceReader
 from tillbridge.adapter.sale_options import chosen_taxes
+from tillbridge.adapter.texts import _
 from tillbridge.adapter.xlsx_export import Sheet
 from tillbridge.model.money import DecimalSign
 from tillbridge.model.numbers import parse_decimal
@@ -129,8 +130,10 @@ def _taxes(
             parts.bad_rows.append(
                 BadRow(
                     place=sheet.place(record.number),
-                    text=f'The tax rate of "{record["name"]}" is {written!r}, which is no number.',
-                    fix="Correct it in Clover, and export again.",
+                    text=_('The tax rate of "{name}" is {written!r}, which is no number.').format(
+                        name=record["name"], written=written
+                    ),
+                    fix=_("Correct it in Clover, and export again."),
                     external_id=record["tax rate id"] or record["name"],
                     field="Tax Rate",
                     value=written,

@@ -4,6 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from tillbridge.adapter import ExportUnreadable
+from tillbridge.adapter.texts import _
 from tillbridge.adapter.xlsx_export import Sheet
 
 _HEADER_ROWS = 10
@@ -114,7 +115,7 @@ def _header(
         if first in names:
             return names, sheet.rows[place + 1 :]
     raise ExportUnreadable(
-        f'{sheet.place_name} has no column "{first}".',
+        _('{place_name} has no column "{first}".').format(place_name=sheet.place_name, first=first),
         place=sheet.place(1),
-        fix="Export the inventory again: Clover dashboard, Inventory, Items, Export.",
+        fix=_("Export the inventory again: Clover dashboard, Inventory, Items, Export."),
     )

@@ -15,6 +15,7 @@ from tillbridge.adapter import ExportUnreadable, TaxComponent
 from tillbridge.adapter.csv_export import CsvTable
 from tillbridge.adapter.export_files import still_being_written
 from tillbridge.adapter.sale_options import chosen_taxes
+from tillbridge.adapter.texts import _
 from tillbridge_loyverse.options import LoyverseOptions
 
 HANDLE, SKU, NAME, CATEGORY = range(4)
@@ -128,11 +129,13 @@ def columns_of(table: CsvTable, wanted: LoyverseOptions) -> Columns:
     default_price = fixed if between in _WITH_DEFAULT_PRICE else None
     if options is None or (not stores and default_price is None):
         if table.may_grow:
-            raise still_being_written(name, "ends inside its header")
+            raise still_being_written(name, _("ends inside its header"))
         raise ExportUnreadable(
-            f"{name} is no items export of Loyverse. Its columns are: {', '.join(header[:8])}, ...",
-            place=f"{name}, row 1",
-            fix="In the Back Office: Items, Item list, Export.",
+            _("{name} is no items export of Loyverse. Its columns are: {names}, ...").format(
+                name=name, names=", ".join(header[:8])
+            ),
+            place=_("{file}, row {row}").format(file=name, row=1),
+            fix=_("In the Back Office: Items, Item list, Export."),
         )
     of_store = _of_store(stores, wanted.store, name)
     of_default = 0 if default_price is None else 1
@@ -176,17 +179,19 @@ def _of_store(stores: dict[str, list[int]], wanted: str | None, name: str) -> Se
     if wanted is None:
         if len(stores) > 1:
             raise ExportUnreadable(
-                f"{name} has several stores: {listed}.",
-                place=f"{name}, row 1",
-                fix="Say which one it is, with the option store.",
+                _("{name} has several stores: {listed}.").format(name=name, listed=listed),
+                place=_("{file}, row {row}").format(file=name, row=1),
+                fix=_("Say which one it is, with the option {option}.").format(option="store"),
             )
         wanted = next(iter(stores))
     by_name = {store.casefold(): positions for store, positions in stores.items()}
     positions = by_name.get(wanted.casefold())
     if positions is None:
         raise ExportUnreadable(
-            f'{name} has no store "{wanted}"; it has {listed}.',
-            place=f"{name}, row 1",
-            fix="Correct the option store.",
+            _('{name} has no store "{wanted}"; it has {listed}.').format(
+                name=name, wanted=wanted, listed=listed
+            ),
+            place=_("{file}, row {row}").format(file=name, row=1),
+            fix=_("Correct the option {option}.").format(option="store"),
         )
     return positions

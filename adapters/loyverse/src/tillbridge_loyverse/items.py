@@ -28,7 +28,7 @@ from tillbridge.adapter.known_records import KnownRecords
 from tillbridge.adapter.modifier_file import Modifiers
 from tillbridge.adapter.prices import BadPrice, PriceReader
 from tillbridge.adapter.sale_options import NotForSale, SaleRules, is_sold_out
-from tillbridge.adapter.texts import one_line, plain_text
+from tillbridge.adapter.texts import _, one_line, plain_text
 from tillbridge_loyverse.columns import (
     CATEGORY,
     HANDLE,
@@ -150,9 +150,12 @@ def _twice(table: CsvTable, rows: Sequence[_Row], clash: Clash, reading: Reading
     is_handle = clash.external_id == identity and not reading.by_sku
     return BadRow(
         place=table.place(clash.row),
-        text=f'"{one_line(rows[0][1][NAME] or fields[NAME])}" has the id {clash.external_id!r} '
-        f"of row {clash.first_row}.",
-        fix="Give each item its own handle and SKU in the Back Office.",
+        text=_('"{name}" has the id {external_id!r} of row {first_row}.').format(
+            name=one_line(rows[0][1][NAME] or fields[NAME]),
+            external_id=clash.external_id,
+            first_row=clash.first_row,
+        ),
+        fix=_("Give each item its own handle and SKU in the Back Office."),
         external_id=identity,
         field=reading.columns.label(HANDLE if is_handle else SKU),
         value=clash.external_id,
@@ -202,8 +205,8 @@ def _item(rows: Sequence[_Row], maker: _Maker) -> Item | None:
         raise RowError(
             columns.label(NAME),
             "",
-            "It has no name.",
-            "Give the item a name in the Back Office.",
+            _("It has no name."),
+            _("Give the item a name in the Back Office."),
             row=first_number,
         )
     identity = _identity(first, reading)
@@ -211,8 +214,8 @@ def _item(rows: Sequence[_Row], maker: _Maker) -> Item | None:
         raise RowError(
             columns.label(HANDLE),
             "",
-            f'"{name}" has no id.',
-            "Give the item a handle, and an SKU, in the Back Office.",
+            _('"{name}" has no id.').format(name=name),
+            _("Give the item a handle, and an SKU, in the Back Office."),
             row=first_number,
         )
     here = [row for row in rows if not _is_elsewhere(row[1], columns)]
@@ -259,8 +262,8 @@ def _check(number: int, fields: Sequence[str], columns: Columns) -> None:
         raise RowError(
             "",
             "",
-            f"It has {len(fields)} fields, not {columns.width}.",
-            "Look for a missing quotation mark, and export again.",
+            _("It has {n} fields, not {width}.").format(n=len(fields), width=columns.width),
+            _("Look for a missing quotation mark, and export again."),
             row=number,
         )
     for position in columns.read:
@@ -269,8 +272,8 @@ def _check(number: int, fields: Sequence[str], columns: Columns) -> None:
             raise RowError(
                 label,
                 fields[position],
-                f"{label} holds a character that cannot be read.",
-                "Type it again in the Back Office and export again, as UTF-8.",
+                _("{what} holds a character that cannot be read.").format(what=label),
+                _("Type it again in the Back Office and export again, as UTF-8."),
                 row=number,
             )
 
@@ -315,8 +318,10 @@ def _stock(number: int, fields: Sequence[str], name: str, columns: Columns) -> D
         raise RowError(
             label,
             written.strip(),
-            f'The stock of "{name}" is wrong: {label} is {written.strip()!r}, which is no number.',
-            "Correct the stock in the Back Office, or remove the option sold_out_at_stock.",
+            _('The stock of "{name}" is wrong: {label} is {written!r}, which is no number.').format(
+                name=name, label=label, written=written.strip()
+            ),
+            _("Correct the stock in the Back Office, or remove the option sold_out_at_stock."),
             row=number,
         ) from wrong
 
@@ -356,8 +361,8 @@ def _price(
             name,
             label,
             written,
-            f'"{name}" has a variable price: a storefront cannot sell it.',
-            "Give it a price in the Back Office, or sell it at the counter only.",
+            _('"{name}" has a variable price: a storefront cannot sell it.').format(name=name),
+            _("Give it a price in the Back Office, or sell it at the counter only."),
             row=number,
         )
     try:

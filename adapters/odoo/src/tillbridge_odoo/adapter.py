@@ -17,6 +17,7 @@ from tillbridge.adapter import (
     TicketUpdate,
 )
 from tillbridge.adapter.secrets import read_secret
+from tillbridge.adapter.texts import _
 from tillbridge_odoo.failures import asking
 from tillbridge_odoo.odoo import Account, Odoo
 from tillbridge_odoo.options import RECORDED, OdooOptions
@@ -104,7 +105,9 @@ class OdooAdapter:
                 closed = open_session(self._odoo, register) is None
                 return Health(
                     online=True,
-                    detail=f"Odoo {version[0]}.{version[1]}, user {uid}",
+                    detail=_("Odoo {version}, user {user}").format(
+                        version=".".join(map(str, version)), user=uid
+                    ),
                     closed=CLOSED.format(name=register.name) if closed else "",
                     advice=advice_on(self._odoo, register, self._options),
                 )

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 
 from tillbridge.adapter import ItemUnavailable, Order, OrderLine, PosFailure, PriceMismatch
+from tillbridge.adapter.texts import _, joined
 from tillbridge.model.money import major
 from tillbridge_odoo.amounts import decimal_of, minor, plain, rounded
 from tillbridge_odoo.names import Kind, number_of
@@ -78,13 +79,14 @@ def wanted_of(order: Order) -> tuple[Wanted, ...]:
     wanted = [_wanted(line) for line in order.lines]
     strange = [line for line, each in zip(order.lines, wanted, strict=True) if each is None]
     if strange:
-        names = ", ".join(line.product_name or "an item without a name" for line in strange)
+        unnamed = _("an item without a name")
+        names = joined(", ", [line.product_name or unnamed for line in strange])
         raise ItemUnavailable(
-            f"Odoo does not have: {names}.",
+            _("Odoo does not have: {names}.").format(names=names),
             external_ids=[line.external_id for line in strange if line.external_id],
         )
     if not wanted or any(each is not None and each.quantity < 1 for each in wanted):
-        raise PosFailure("The order has no lines, or one with a quantity below 1.")
+        raise PosFailure(_("The order has no lines, or one with a quantity below 1."))
     return tuple(each for each in wanted if each is not None)
 
 
@@ -104,7 +106,7 @@ def lines_of(wanted: Sequence[Wanted], goods: Goods, till: Till) -> list[TicketL
     if gone:
         names = ", ".join(each.name or each.external_id for each in gone)
         raise ItemUnavailable(
-            f"Odoo does not sell now: {names}.",
+            _("Odoo does not sell now: {names}.").format(names=names),
             external_ids=dict.fromkeys(each.external_id for each in gone),
         )
     found: list[TicketLine] = []
@@ -306,7 +308,10 @@ def _shown(product: Record, goods: Goods, till: Till) -> Decimal:
     try:
         listed = till.prices.of(product, product)
     except Unpriced as failure:
-        raise PosFailure(f"{text(product['display_name'])}: {failure.text}") from failure
+        raise PosFailure(
+            joined(": ", (text(product["display_name"]), failure.text)),
+            fix=_("Correct the pricelist in Odoo."),
+        ) from failure
     return goods.taxes.shown(listed, goods.taxes.known(product["taxes_id"]), till.mode)
 
 
@@ -319,6 +324,9 @@ def _check(wanted: Wanted, product: Record, goods: Goods, till: Till) -> None:
     shown = _shown(product, goods, till)
     if wanted.price is not None and wanted.price != minor(shown, till.currency):
         raise PriceMismatch(
-            f"{text(product['display_name'])} costs {plain(shown)} in Odoo now, and"
-            f" {plain(major(wanted.price, till.currency))} in the order."
+            _("{name} costs {now} in Odoo now, and {ordered} in the order.").format(
+                name=text(product["display_name"]),
+                now=plain(shown),
+                ordered=plain(major(wanted.price, till.currency)),
+            )
         )

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 from tillbridge.adapter import AddOn, AddOnGroup
+from tillbridge.adapter.texts import _
 from tillbridge_odoo.amounts import decimal_of, minor
 from tillbridge_odoo.names import Kind, named
 from tillbridge_odoo.odoo import Record
@@ -84,8 +85,8 @@ class Choices:
         if not there and not paid:
             raise Unsellable(
                 "combo_ids",
-                f"Nothing is left to choose for {combo.name!r}.",
-                "Put products that are not archived into the combo, or archive it.",
+                _("Nothing is left to choose for {name!r}.").format(name=combo.name),
+                _("Put products that are not archived into the combo, or archive it."),
             )
         for item in there:
             extra = decimal_of(item.extra) + (decimal_of(combo.base_price) if paid else 0)
@@ -108,8 +109,10 @@ class Choices:
         if price < 0:
             raise Unsellable(
                 "price_extra",
-                f"Choosing {name!r} lowers the price, which the ordering service cannot take.",
-                "Lower the product's own price, and let the other choices raise it.",
+                _(
+                    "Choosing {name!r} lowers the price, which the ordering service cannot take."
+                ).format(name=name),
+                _("Lower the product's own price, and let the other choices raise it."),
             )
         self.add_ons[external_id] = AddOn(external_id, name, minor(price, self.currency))
 

@@ -8,6 +8,7 @@ from decimal import Decimal
 from typing import Any
 
 from tillbridge.adapter import Order, PosFailure
+from tillbridge.adapter.texts import _
 from tillbridge.model.money import major
 from tillbridge_odoo.basket import TicketLine
 from tillbridge_odoo.odoo import Odoo
@@ -43,8 +44,10 @@ def _amounts(
 def _line(found: AmountProduct, amount: Decimal) -> TicketLine:
     if found.product is None:
         raise PosFailure(
-            f"Odoo has no product {found.wanted!r}, which the option {found.option} names.",
-            fix=f"Correct the option {found.option}.",
+            _("Odoo has no product {wanted!r}, which the option {option} names.").format(
+                wanted=found.wanted, option=found.option
+            ),
+            fix=_("Correct the option {option}.").format(option=found.option),
         )
     return TicketLine(
         product=found.product,

@@ -4,18 +4,19 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from tillbridge.adapter import ExportUnreadable, PosFailure, PosOffline
+from tillbridge.adapter.texts import _
 from tillbridge_odoo.odoo import LoginRefused
 from tillbridge_odoo.rpc import Fault, NoAnswer
 
-LOGIN_REFUSED = "Odoo refuses the login: the user, the API key or the database is not right."
-NO_DATABASE = "Odoo has no database of that name."
-LOGIN_FIX = (
+LOGIN_REFUSED = _("Odoo refuses the login: the user, the API key or the database is not right.")
+NO_DATABASE = _("Odoo has no database of that name.")
+LOGIN_FIX = _(
     "Make a new API key in Odoo (the user's Preferences, Account Security), and put it where"
     " api_key says: it is read again by itself. From Odoo 18 on keys end, after 90 days or less."
 )
-DATABASE_FIX = "Correct the option database."
-_RIGHTS_FIX = "Give the bridge's user the right Point of Sale: User in Odoo."
-_SERVER_FIX = "Look into Odoo's log; if the option pos or database is wrong, correct it."
+DATABASE_FIX = _("Correct the option {option}.").format(option="database")
+_RIGHTS_FIX = _("Give the bridge's user the right Point of Sale: User in Odoo.")
+_SERVER_FIX = _("Look into Odoo's log; if the option pos or database is wrong, correct it.")
 
 # Ends of names of exceptions after which Odoo has surely undone everything, and may do it now.
 _PASSING = (
@@ -60,14 +61,14 @@ def reading() -> Iterator[None]:
             raise ExportUnreadable(NO_DATABASE, place="Odoo", fix=DATABASE_FIX) from fault
         if is_passing(fault):
             raise ExportUnreadable(
-                "Odoo's database is busy.",
+                _("Odoo's database is busy."),
                 place="Odoo",
-                fix="Nothing to do; it is read again soon.",
+                fix=_("Nothing to do; it is read again soon."),
                 passing=True,
             ) from fault
         rights = fault.kind.endswith("AccessError")
         raise ExportUnreadable(
-            f"Odoo refuses to be read: {fault.text}",
+            _("Odoo refuses to be read: {text}").format(text=fault.text),
             place="Odoo",
             fix=_RIGHTS_FIX if rights else _SERVER_FIX,
         ) from fault
@@ -95,5 +96,5 @@ def nothing_written(failure: NoAnswer | LoginRefused | Fault) -> PosFailure:
             if is_database_unknown(failure):
                 return PosOffline(NO_DATABASE, fix=DATABASE_FIX)
             if is_passing(failure):
-                return PosOffline("Odoo's database is busy.")
+                return PosOffline(_("Odoo's database is busy."))
             return PosFailure(failure.text)

@@ -5,6 +5,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 
 from tillbridge.adapter import BadRow, Catalogue, Category, Item, Menu, Source, Variant
+from tillbridge.adapter.texts import _
 from tillbridge_odoo.amounts import minor
 from tillbridge_odoo.choices import Choices, Unsellable
 from tillbridge_odoo.names import Kind, named
@@ -16,8 +17,8 @@ from tillbridge_odoo.taxes import Taxes
 
 _TAG = re.compile(r"<[^>]*>")
 _BREAK = re.compile(r"<\s*(?:br|/p|/div|/li)\b[^>]*>", re.IGNORECASE)
-_PRICE_FIX = "Give it a fixed price, or a discount on its sales price, in the pricelist."
-_CURRENCY_FIX = "Let the point of sale and its company have one currency."
+_PRICE_FIX = _("Give it a fixed price, or a discount on its sales price, in the pricelist.")
+_CURRENCY_FIX = _("Let the point of sale and its company have one currency.")
 _COLUMNS = {
     "external_id": "id",
     "name": "name",
@@ -35,7 +36,7 @@ _COLUMNS = {
     "addon_groups.name": "name",
     "menus.name": "name",
 }
-_NAME_FIX = "Give the product a name in Odoo."
+_NAME_FIX = _("Give the product a name in Odoo.")
 
 
 class MenuMaker:
@@ -133,10 +134,12 @@ class MenuMaker:
     def _item(self, template: Record, products: Sequence[Record]) -> Item:
         name = _one_line(template["name"])
         if not name:
-            raise Unsellable("name", "The product has no name.", _NAME_FIX)
+            raise Unsellable("name", _("The product has no name."), _NAME_FIX)
         currency = label(template.get("currency_id"))
         if currency and currency != self._register.currency:
-            text_ = f"Its price is in {currency}, and the point of sale's in another currency."
+            text_ = _(
+                "Its price is in {currency}, and the point of sale's in another currency."
+            ).format(currency=currency)
             raise Unsellable("currency_id", text_, _CURRENCY_FIX)
         taxes = self._taxes_of(template)
         variants = [
@@ -182,7 +185,7 @@ class MenuMaker:
         price = self._taxes.shown(listed, taxes, self._mode)
         if price < 0:
             raise Unsellable(
-                "list_price", "The price is below zero.", "Correct the sales price in Odoo."
+                "list_price", _("The price is below zero."), _("Correct the sales price in Odoo.")
             )
         return minor(price, self._register.currency)
 

@@ -7,6 +7,7 @@ from pydantic import Field, field_validator
 
 from tillbridge.adapter import AdapterOptions
 from tillbridge.adapter.secrets import Secret
+from tillbridge.adapter.texts import _
 
 RECORDED = "file:"
 
@@ -116,7 +117,9 @@ class OdooOptions(AdapterOptions):
             return value
         parts = urlsplit(value)
         if parts.scheme not in {"http", "https"} or not parts.hostname:
-            raise ValueError("give an address such as https://odoo.example.com")
+            raise ValueError(_("give an address such as https://odoo.example.com"))
         if parts.username or parts.password or parts.query:
-            raise ValueError("leave out user, password and query: they have options of their own")
+            raise ValueError(
+                _("leave out user, password and query: they have options of their own")
+            )
         return value.rstrip("/")

@@ -6,6 +6,7 @@ from datetime import UTC, datetime
 from decimal import ROUND_HALF_UP, Decimal
 from typing import Protocol
 
+from tillbridge.adapter.texts import _
 from tillbridge_odoo.amounts import decimal_of
 from tillbridge_odoo.odoo import Odoo, Record
 from tillbridge_odoo.register import Register, number, text
@@ -128,7 +129,9 @@ def _price(rule: Record, listed: Decimal) -> Decimal:
     if rule["compute_price"] == "fixed":
         return decimal_of(rule["fixed_price"])
     if rule["base"] not in {"list_price", False}:
-        raise Unpriced("Its price in the pricelist depends on its cost, or on another pricelist.")
+        raise Unpriced(
+            _("Its price in the pricelist depends on its cost, or on another pricelist.")
+        )
     if rule["compute_price"] == "percentage":
         return listed * (1 - decimal_of(rule["percent_price"]) / _HUNDRED)
     price = listed * (1 - decimal_of(rule["price_discount"]) / _HUNDRED)

@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from tillbridge.adapter.texts import _
 from tillbridge_odoo.odoo import Odoo, Record
 from tillbridge_odoo.options import OdooOptions
 from tillbridge_odoo.register import Register, number, text
@@ -59,11 +60,11 @@ def _dropped(product: Record, register: Register) -> str:
     if product["id"] == register.tip_product:
         return ""
     if not product["available_in_pos"]:
-        return "it is not available in the point of sale"
+        return _("it is not available in the point of sale")
     if not product["sale_ok"]:
-        return "it cannot be sold"
+        return _("it cannot be sold")
     if register.categories and not set(register.categories) & set(product["pos_categ_ids"]):
-        return "it is in none of the categories that the point of sale is limited to"
+        return _("it is in none of the categories that the point of sale is limited to")
     return ""
 
 

@@ -12,6 +12,7 @@ from tillbridge.adapter import (
     Table,
     TablesReading,
 )
+from tillbridge.adapter.texts import _
 from tillbridge_odoo.failures import reading
 from tillbridge_odoo.menu import MenuMaker
 from tillbridge_odoo.names import Kind, named
@@ -66,9 +67,9 @@ class Reader:
             catalogue = self._whole(register, sold, context)
             if read_signs(self._odoo, register, sold, context) != signs:
                 raise ExportUnreadable(
-                    "The menu is being changed in Odoo.",
+                    _("The menu is being changed in Odoo."),
                     place="Odoo",
-                    fix="Nothing to do; it is read again soon.",
+                    fix=_("Nothing to do; it is read again soon."),
                     passing=True,
                 )
         unchanged = last is not None and signs == last.signs
@@ -107,9 +108,11 @@ class Reader:
             raise ExportUnreadable(missing.text, place="Odoo", fix=missing.fix) from missing
         if register.currency != self._currency:
             raise ExportUnreadable(
-                f"{register.name} sells in {register.currency}, and the store in {self._currency}.",
+                _("{name} sells in {currency}, and the store in {store_currency}.").format(
+                    name=register.name, currency=register.currency, store_currency=self._currency
+                ),
                 place="Odoo",
-                fix="Correct the store's currency in bridge.toml, or the option pos.",
+                fix=_("Correct the store's currency in bridge.toml, or the option pos."),
             )
         return register
 

@@ -13,6 +13,7 @@ from decimal import Decimal
 from typing import Any
 
 from tillbridge.adapter import PosFailure
+from tillbridge.adapter.texts import _
 from tillbridge_odoo.amounts import decimal_of, rounded
 from tillbridge_odoo.listing import LINE, ORDER, left_of
 from tillbridge_odoo.odoo import Odoo, Record
@@ -53,8 +54,10 @@ def paid_by_us(odoo: Odoo, order: int, reference: Reference) -> Paid:
     )
     if any(text(each["transaction_id"]) != reference.key for each in payments):
         raise PosFailure(
-            f"Staff has settled the order {reference.digits} in Odoo.",
-            fix=f"Give the money of the order {reference.digits} back in Odoo.",
+            _("Staff has settled the order {digits} in Odoo.").format(digits=reference.digits),
+            fix=_("Give the money of the order {digits} back in Odoo.").format(
+                digits=reference.digits
+            ),
         )
     method = payments[0]["payment_method_id"] if payments else False
     return Paid(order, reference, number(method) or False)
@@ -85,8 +88,12 @@ def give_back_17(odoo: Odoo, paid: Paid, register: Register, at: str) -> None:
     session = open_session(odoo, register)
     if session is None:
         raise PosFailure(
-            f"To give money back you need to open a session: {register.name} has none.",
-            fix=f"Open {register.name} in Odoo and refund {paid.reference.digits} there.",
+            _("To give money back you need to open a session: {name} has none.").format(
+                name=register.name
+            ),
+            fix=_("Open {name} in Odoo and refund {digits} there.").format(
+                name=register.name, digits=paid.reference.digits
+            ),
         )
     if drafts:
         context = {"active_ids": drafts, "active_model": ORDER}
@@ -160,8 +167,10 @@ def _taken_back(
 
 def _not_given_back(paid: Paid) -> PosFailure:
     return PosFailure(
-        f"Odoo has not given back the order {paid.reference.digits}.",
-        fix=f"Refund the order {paid.reference.digits} in Odoo, or settle its open refund there.",
+        _("Odoo has not given back the order {digits}.").format(digits=paid.reference.digits),
+        fix=_("Refund the order {digits} in Odoo, or settle its open refund there.").format(
+            digits=paid.reference.digits
+        ),
     )
 
 

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from tillbridge.adapter.texts import _
 from tillbridge_odoo.odoo import Domain, Odoo, Record
 
 _CONFIG = (
@@ -80,18 +81,22 @@ class Session:
 def find_register(odoo: Odoo, wanted: int | str | None) -> Register:
     """Return the point of sale of that name or id, or the only one. Raises NoSuchRegister."""
     found = odoo.read("pos.config", [["active", "=", True]], _CONFIG)
-    names = ", ".join(f"{each['name']} ({each['id']})" for each in found) or "none"
+    names = ", ".join(f"{each['name']} ({each['id']})" for each in found) or _("none")
     if wanted is None:
         if len(found) != 1:
             raise NoSuchRegister(
-                f"Odoo has {len(found)} points of sale: {names}.", "Name one in the option pos."
+                _("Odoo has {n} points of sale: {names}.").format(n=len(found), names=names),
+                _("Name one in the option {option}.").format(option="pos"),
             )
         return _register(found[0])
     for each in found:
         if wanted in (each["id"], each["name"]) or str(wanted) == str(each["id"]):
             return _register(each)
     raise NoSuchRegister(
-        f"Odoo has no point of sale {wanted!r}; there are: {names}.", "Correct the option pos."
+        _("Odoo has no point of sale {wanted!r}; there are: {names}.").format(
+            wanted=wanted, names=names
+        ),
+        _("Correct the option {option}.").format(option="pos"),
     )
 
 

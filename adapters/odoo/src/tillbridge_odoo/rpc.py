@@ -9,6 +9,7 @@ from decimal import Decimal
 from typing import Any, Protocol
 
 from tillbridge.adapter.http_client import HttpClient, NoAnswer
+from tillbridge.adapter.texts import _
 
 __all__ = ["Asks", "Fault", "HttpRpc", "NoAnswer", "answer_in"]
 
@@ -65,9 +66,9 @@ def answer_in(content: bytes) -> Any:  # noqa: ANN401 -- any JSON value
     try:
         answer = json.loads(content, parse_float=Decimal)
     except (ValueError, RecursionError) as failure:
-        raise NoAnswer("What answers there is no Odoo.", sent=True) from failure
+        raise NoAnswer(_("What answers there is no Odoo."), sent=True) from failure
     if not isinstance(answer, Mapping) or not ("result" in answer or "error" in answer):
-        raise NoAnswer("What answers there is no Odoo.", sent=True)
+        raise NoAnswer(_("What answers there is no Odoo."), sent=True)
     if "error" in answer:
         raise _fault(answer["error"])
     return answer["result"]
@@ -77,13 +78,15 @@ def _fault(error: object) -> Fault:
     fault = error if isinstance(error, Mapping) else {}
     data = fault.get("data")
     data = data if isinstance(data, Mapping) else {}
-    text = str(data.get("message") or fault.get("message") or "no reason given")
-    return Fault(str(data.get("name") or ""), " ".join(text.split()))
+    text = " ".join(str(data.get("message") or fault.get("message") or "").split())
+    return Fault(str(data.get("name") or ""), text or _("no reason given"))
 
 
 def _status_text(status: int) -> str:
     if status in {301, 302, 307, 308}:
-        return f"The server sends elsewhere (status {status}): correct the option url."
+        return _("The server sends elsewhere (status {status}): correct the option url.").format(
+            status=status
+        )
     if status == 404:
-        return "There is no Odoo at this address (status 404): correct the option url."
-    return f"The server answers with status {status}."
+        return _("There is no Odoo at this address (status 404): correct the option url.")
+    return _("The server answers with status {status}.").format(status=status)

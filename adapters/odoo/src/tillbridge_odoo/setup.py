@@ -4,24 +4,25 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from tillbridge.adapter import Advice
+from tillbridge.adapter.texts import _
 from tillbridge_odoo.odoo import Odoo
 from tillbridge_odoo.options import OdooOptions
 from tillbridge_odoo.products import amount_products
 from tillbridge_odoo.register import Register
 from tillbridge_odoo.tables import RestaurantTable, read_tables, tables_called
 
-_UNSEEN = (
+_UNSEEN = _(
     "Staff would not see online orders: the screen of an Odoo 17 restaurant shows an open order"
     " only on a table."
 )
-_UNSEEN_FIX = (
+_UNSEEN_FIX = _(
     'Make a table for online orders in Odoo, such as "Online", and name it: online_table ='
     ' "Online". Or have orders written as paid: orders = "paid".'
 )
-_LATE = (
+_LATE = _(
     "The screen of this point of sale shows a new online order only after its page is loaded anew."
 )
-_LATE_FIX = (
+_LATE_FIX = _(
     "Switch on self-ordering for a point of sale of the company, so that Orders on the screen lists"
     ' them; or write orders = "paid".'
 )
@@ -51,12 +52,16 @@ def online_table(
     found = tables_called(tables, options.online_table)
     if len(found) == 1:
         return OnlineTable(found[0])
-    names = ", ".join(each.name for each in found or tables) or "none"
-    what = "several tables" if found else "no table"
+    names = ", ".join(each.name for each in found or tables) or _("none")
+    what = (
+        _("{name} has several tables {online_table!r}: {names}.")
+        if found
+        else _("{name} has no table {online_table!r}; there are: {names}.")
+    )
     return OnlineTable(
         refusal=Advice(
-            f"{register.name} has {what} {options.online_table!r}: {names}.",
-            "Name one of its tables in the option online_table, or make it in Odoo.",
+            what.format(name=register.name, online_table=options.online_table, names=names),
+            _("Name one of its tables in the option online_table, or make it in Odoo."),
         )
     )
 
@@ -77,22 +82,30 @@ def _advice(odoo: Odoo, register: Register, options: OdooOptions) -> Iterator[Ad
     for each in amount_products(odoo, register, options):
         if each.product is None:
             yield Advice(
-                f"Odoo has no product {each.wanted!r}, which the option {each.option} names.",
-                f"Correct the option {each.option}.",
+                _("Odoo has no product {wanted!r}, which the option {option} names.").format(
+                    wanted=each.wanted, option=each.option
+                ),
+                _("Correct the option {option}.").format(option=each.option),
             )
         elif settles_on_screen and each.dropped:
             yield Advice(
-                f"Staff who settle an order lose what {each.name} stands for: the point of sale"
-                f" does not load that product, since {each.dropped}.",
-                f"In Odoo let the product {each.name} be sold, be Available in POS, and be in a"
-                " category of the point of sale. The storefront does not offer it.",
+                _(
+                    "Staff who settle an order lose what {name} stands for: the point of "
+                    "sale does not load that product, since {dropped}."
+                ).format(name=each.name, dropped=each.dropped),
+                _(
+                    "In Odoo let the product {name} be sold, be Available in POS, and be "
+                    "in a category of the point of sale. The storefront does not offer it."
+                ).format(name=each.name),
             )
     if settles_on_screen and not register.restaurant and not _has_self_ordering(odoo, register):
         yield Advice(_LATE, _LATE_FIX)
     if options.language is not None and not _has_language(odoo, options.language):
         yield Advice(
-            f"Odoo does not have the language {options.language}: names come in another one.",
-            "Install it in Odoo (Settings, Languages), or correct the option language.",
+            _("Odoo does not have the language {language}: names come in another one.").format(
+                language=options.language
+            ),
+            _("Install it in Odoo (Settings, Languages), or correct the option language."),
         )
 
 

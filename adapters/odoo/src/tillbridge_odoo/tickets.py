@@ -19,6 +19,7 @@ from tillbridge.adapter import (
     Ticket,
     TicketOutcomeUnknown,
 )
+from tillbridge.adapter.texts import _
 from tillbridge_odoo.basket import Till, Wanted, lines_of, wanted_of
 from tillbridge_odoo.extras import extra_lines
 from tillbridge_odoo.failures import asking, is_passing, nothing_written
@@ -48,8 +49,8 @@ from tillbridge_odoo.updates import PREPARATION, is_sent
 _ORDER = "pos.order"
 _FOUND = ("pos_reference", "state", "name", "last_order_preparation_change")
 _KINDS = {"dine_in": "Dine-in", "pickup": "Takeaway", "takeaway": "Takeaway"}
-CLOSED = "The point of sale {name} has no open session."
-_STILL_REFUNDING = "Odoo may still be giving the order back: it has not answered the last try."
+CLOSED = _("The point of sale {name} has no open session.")
+_STILL_REFUNDING = _("Odoo may still be giving the order back: it has not answered the last try.")
 
 
 class Tickets:
@@ -105,7 +106,7 @@ class Tickets:
             if found is None or text(found["pos_reference"]) != reference.text:
                 return
             if found["state"] == "draft" and is_sent(text(found.get(PREPARATION))):
-                raise PosFailure("Staff has sent it to the kitchen.")
+                raise PosFailure(_("Staff has sent it to the kitchen."))
             self._cancel(found, reference)
 
     def _cancel(self, found: Record, reference: Reference) -> None:
@@ -125,8 +126,10 @@ class Tickets:
         if found["state"] != "cancel":
             if self._options.paid_cancelled == "refuse":
                 raise PosFailure(
-                    f"The order {reference.digits} is paid in Odoo.",
-                    fix=f"Give the money of the order {reference.digits} back in Odoo.",
+                    _("The order {digits} is paid in Odoo.").format(digits=reference.digits),
+                    fix=_("Give the money of the order {digits} back in Odoo.").format(
+                        digits=reference.digits
+                    ),
                 )
             self._give_back(found["id"], reference)
 
@@ -158,10 +161,12 @@ class Tickets:
         try:
             register = find_register(self._odoo, self._options.pos)
         except NoSuchRegister as missing:
-            raise PosFailure(f"{missing.text} {missing.fix}") from missing
+            raise PosFailure(missing.text, fix=missing.fix) from missing
         if register.currency != self._currency:
             raise PosFailure(
-                f"{register.name} sells in {register.currency}, and the store in {self._currency}."
+                _("{name} sells in {currency}, and the store in {store_currency}.").format(
+                    name=register.name, currency=register.currency, store_currency=self._currency
+                )
             )
         return register
 
@@ -257,7 +262,7 @@ class Tickets:
     def _refusal(self, sale: Sale, wanted: tuple[Wanted, ...], fault: Fault) -> PosFailure:
         """Return what a refusal comes from: Odoo has it, is closed, lacks a product, or else."""
         if is_passing(fault):
-            return TicketOutcomeUnknown("Odoo's database is busy.")
+            return TicketOutcomeUnknown(_("Odoo's database is busy."))
         try:
             with asking():
                 if self._record(sale.reference) is not None:
@@ -289,10 +294,15 @@ class Tickets:
             if fits:
                 method: int = each["id"]
                 return method
-        names = ", ".join(text(each["name"]) for each in found) or "none"
+        names = ", ".join(text(each["name"]) for each in found) or _("none")
+        missing = (
+            _("{name} has no payment method of the type bank; it has: {names}.")
+            if wanted is None
+            else _("{name} has no payment method {wanted!r}; it has: {names}.")
+        )
         raise PosFailure(
-            f"{register.name} has no payment method {wanted or 'of the type bank'!r}; it has:"
-            f" {names}. Name one in the option payment_method."
+            missing.format(name=register.name, wanted=wanted, names=names),
+            fix=_("Name one in the option {option}.").format(option="payment_method"),
         )
 
 

@@ -13,6 +13,7 @@ import json
 from collections.abc import Sequence
 
 from tillbridge.adapter import ListedTicket, RejectReason, TicketStatus, TicketUpdate
+from tillbridge.adapter.texts import _
 from tillbridge_odoo.failures import asking
 from tillbridge_odoo.listing import ORDER, Listed, Listing
 from tillbridge_odoo.odoo import Odoo
@@ -92,7 +93,7 @@ def _update(key: str, status: TicketStatus) -> TicketUpdate:
         order_id=key,
         status=status,
         reason=RejectReason.OTHER if rejected else None,
-        message="It was cancelled in Odoo." if rejected else "",
+        message=_("It was cancelled in Odoo.") if rejected else "",
     )
 
 

@@ -15,6 +15,7 @@ from tillbridge.adapter import (
     TicketMark,
     TicketOutcomeUnknown,
 )
+from tillbridge.adapter.texts import _
 from tillbridge_printer.journal import Journal
 from tillbridge_printer.layout import Layout
 from tillbridge_printer.link import Link
@@ -69,7 +70,7 @@ class PrinterAdapter:
             raise _no_journal(failure) from failure
         if begun:
             raise TicketOutcomeUnknown(
-                "The ticket was sent to the printer, which did not say that it came out."
+                _("The ticket was sent to the printer, which did not say that it came out.")
             )
         return None if note is None else Ticket(note)
 
@@ -130,7 +131,9 @@ class PrinterAdapter:
         try:
             parts = self._layouts[name].parts(values)
         except ValueError as failure:
-            self._trouble = f"The layout does not fit an order: {failure}"
+            self._trouble = _("The layout does not fit an order: {failure}").format(
+                failure=failure.args[0]
+            )
             return Layout.shipped(name).parts(values)
         self._trouble = ""
         return parts
@@ -162,7 +165,7 @@ class PrinterAdapter:
             note()
         except OSError as failure:
             raise TicketOutcomeUnknown(
-                f"The printer's journal cannot be written: {failure.strerror}."
+                _("The printer's journal cannot be written: {why}.").format(why=failure.strerror)
             ) from failure
 
     def _clockwork(self) -> Clockwork:
@@ -187,7 +190,9 @@ def _zone(name: str | None) -> tzinfo | None:
 
 
 def _no_journal(failure: OSError) -> PosFailure:
-    return PosOffline(f"The printer's journal cannot be used: {failure.strerror}.")
+    return PosOffline(
+        _("The printer's journal cannot be used: {why}.").format(why=failure.strerror)
+    )
 
 
 def _open(options: PrinterOptions, context: AdapterContext) -> PrinterAdapter:

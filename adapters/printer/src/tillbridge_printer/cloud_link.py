@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable, Iterator
 
 from tillbridge.adapter import PosOffline, TicketOutcomeUnknown
+from tillbridge.adapter.texts import _
 from tillbridge_printer.cloud_listener import listen, release
 from tillbridge_printer.cloud_queue import Job, JobState, PrintQueue
 from tillbridge_printer.journal import Journal
@@ -37,10 +38,14 @@ class CloudLink:
         """Return what the printer said when it last polled. Raises PosOffline where it does not."""
         ago, state = self._listening().seen(self._first_poll_by)
         if ago is None or ago > _GONE_S:
-            since = "yet" if ago is None else f"for {ago:.0f} seconds"
+            silent = (
+                _("The printer has not called port {port} yet.")
+                if ago is None
+                else _("The printer has not called port {port} for {seconds} seconds.")
+            )
             raise PosOffline(
-                f"The printer has not called port {self._place.port} {since}. Is it on, and does"
-                " its CloudPRNT address end in the token?"
+                silent.format(port=self._place.port, seconds=round(ago or 0)),
+                fix=_("Is it on, and does its CloudPRNT address end in the token?"),
             )
         return state
 
@@ -73,8 +78,9 @@ class CloudLink:
                 self._queue = listen(self._place, self._token)
             except OSError as failure:
                 raise PosOffline(
-                    f"Port {self._place.port} for the printer cannot be opened:"
-                    f" {failure.strerror or failure}."
+                    _("Port {port} for the printer cannot be opened: {why}.").format(
+                        port=self._place.port, why=failure.strerror or str(failure)
+                    )
                 ) from failure
             self._queue.on_printed = self._noted
             self._first_poll_by = time.monotonic() + _FIRST_POLL_S
@@ -117,11 +123,13 @@ def _key_of(token: str) -> str | None:
 
 def _failure(state: JobState, code: str, *, first: bool) -> Exception:
     if state is JobState.OFFERED:
-        text = "The printer has not fetched the ticket in time."
+        text = _("The printer has not fetched the ticket in time.")
     elif state is JobState.TAKEN:
-        return TicketOutcomeUnknown("The printer has fetched the ticket, and not confirmed it.")
+        return TicketOutcomeUnknown(_("The printer has fetched the ticket, and not confirmed it."))
     elif state is JobState.REFUSED:
-        text = f"The printer could not load the ticket ({code})."
+        text = _("The printer could not load the ticket ({code}).").format(code=code)
     else:
-        return TicketOutcomeUnknown(f"In the middle of a ticket: {code}.")
+        return TicketOutcomeUnknown(
+            _("In the middle of a ticket: {text}").format(text=_("code {code}.").format(code=code))
+        )
     return PosOffline(text) if first else TicketOutcomeUnknown(text)

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from urllib.parse import unquote
 
+from tillbridge.adapter.texts import _
 from tillbridge_printer.states import PrinterState
 
 MEDIA_TYPE = "image/png"
@@ -43,12 +44,12 @@ def state_of_code(code: str) -> PrinterState:
     number = unquote(code).strip().partition(" ")[0]
     if number.startswith("41"):
         jammed = number in {"411", "412"}
-        return PrinterState(paper_out=not jammed, error="a paper jam" if jammed else "")
+        return PrinterState(paper_out=not jammed, error=_("a paper jam") if jammed else "")
     if number.startswith("42"):
         return PrinterState(cover_open=True)
     if number.startswith("2"):
         return PrinterState(paper_low=number in {"210", "211"})
-    return PrinterState(error=f"the code {number[:20] or '?'}")
+    return PrinterState(error=_("the code {number}").format(number=number[:20] or "?"))
 
 
 @dataclass(slots=True)

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from xml.parsers import expat
 from xml.sax.saxutils import escape
 
+from tillbridge.adapter.texts import _
 from tillbridge_printer.code_pages import encoded
 from tillbridge_printer.paper import Align, Cut, Feed, Line, Paper, Rule, Style, fitted
 from tillbridge_printer.raster import Bitmap, draw_line
@@ -20,19 +21,19 @@ _ENVELOPE = (
 )
 # Codes with which surely nothing was printed, and what a person does about each.
 NOTHING_PRINTED = {
-    "SchemaError": "does not understand the ticket: tell the adapter's vendor",
-    "DeviceNotFound": "knows no device of that name: correct the end of the option `printer`",
-    "EX_SPOOLER": "has a full queue: switch it off and on",
-    "EX_DEVICE_BUSY": "is busy with somebody else's work",
-    "TooManyRequests": "is busy with too many tickets",
-    "RequestEntityTooLarge": "finds the ticket too large",
+    "SchemaError": _("does not understand the ticket: tell the adapter's vendor"),
+    "DeviceNotFound": _("knows no device of that name: correct the end of the option `printer`"),
+    "EX_SPOOLER": _("has a full queue: switch it off and on"),
+    "EX_DEVICE_BUSY": _("is busy with somebody else's work"),
+    "TooManyRequests": _("is busy with too many tickets"),
+    "RequestEntityTooLarge": _("finds the ticket too large"),
 }
 _ERRORS = {
-    "EPTR_CUTTER": "an error of its cutter",
-    "EPTR_MECHANICAL": "a mechanical error",
-    "EPTR_UNRECOVERABLE": "an error that needs a repair",
-    "EPTR_AUTOMATICAL": "that its head is too hot",
-    "EPTR_BATTERY_LOW": "that its battery is empty",
+    "EPTR_CUTTER": _("an error of its cutter"),
+    "EPTR_MECHANICAL": _("a mechanical error"),
+    "EPTR_UNRECOVERABLE": _("an error that needs a repair"),
+    "EPTR_AUTOMATICAL": _("that its head is too hot"),
+    "EPTR_BATTERY_LOW": _("that its battery is empty"),
 }
 
 
@@ -50,10 +51,10 @@ class EposAnswer:
         bits = self.status
         error = _ERRORS.get(self.code, "")
         for bit, text in (
-            (0x0400, "a mechanical error"),
-            (0x0800, "an error of its cutter"),
-            (0x2000, "an error that needs a repair"),
-            (0x4000, "that its head is too hot"),
+            (0x0400, _("a mechanical error")),
+            (0x0800, _("an error of its cutter")),
+            (0x2000, _("an error that needs a repair")),
+            (0x4000, _("that its head is too hot")),
         ):
             error = error or (text if bits & bit else "")
         return PrinterState(
@@ -80,7 +81,7 @@ def answer_of(data: bytes) -> EposAnswer:
             found.append(attributes)
 
     def on_doctype(*_args: object) -> None:
-        raise ValueError("a document type has no place in an answer")
+        raise ValueError(_("a document type has no place in an answer"))
 
     parser = expat.ParserCreate()
     parser.StartElementHandler = on_start
@@ -88,9 +89,9 @@ def answer_of(data: bytes) -> EposAnswer:
     try:
         parser.Parse(data, True)  # noqa: FBT003 -- the end of the document, as expat has it
     except expat.ExpatError as failure:
-        raise ValueError(f"the answer is no XML: {failure}") from failure
+        raise ValueError(_("the answer is no XML: {failure}").format(failure=failure)) from failure
     if not found:
-        raise ValueError("the answer has no <response>")
+        raise ValueError(_("the answer has no <response>"))
     element = found[0]
     status = element.get("status", "0")
     return EposAnswer(

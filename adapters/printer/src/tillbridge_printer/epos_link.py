@@ -7,6 +7,7 @@ from pathlib import Path
 from urllib.parse import quote, urlsplit
 
 from tillbridge.adapter import PosOffline, TicketOutcomeUnknown
+from tillbridge.adapter.texts import _
 from tillbridge_printer.epos import NOTHING_PRINTED, EposAnswer, answer_of, ticket_xml
 from tillbridge_printer.escpos import Language
 from tillbridge_printer.paper import Paper
@@ -32,7 +33,11 @@ class EposLink:
             try:
                 self._trust = ssl.create_default_context(cafile=ca_file)
             except OSError as failure:
-                raise ValueError(f"ca_file: {ca_file} cannot be used: {failure}") from failure
+                raise ValueError(
+                    _("ca_file: {ca_file} cannot be used: {failure}").format(
+                        ca_file=str(ca_file), failure=str(failure)
+                    )
+                ) from failure
 
     def look(self) -> PrinterState:
         """Send an empty ticket: it prints nothing, and is answered with the state."""
@@ -40,7 +45,11 @@ class EposLink:
         try:
             answer = self._asked(connection, (), _LOOK_S)
         except (OSError, http.client.HTTPException, ValueError) as failure:
-            raise PosOffline(f"The printer's ePOS-Print service fails: {failure}.") from failure
+            raise PosOffline(
+                _("The printer's ePOS-Print service fails: {failure}.").format(
+                    failure=_words(failure)
+                )
+            ) from failure
         finally:
             connection.close()
         self._refused(answer)
@@ -57,8 +66,9 @@ class EposLink:
             answer = self._asked(connection, paper, self._timeout_s)
         except (OSError, http.client.HTTPException, ValueError) as failure:
             raise TicketOutcomeUnknown(
-                "The printer did not say what became of the ticket"
-                f" ({str(failure) or type(failure).__name__})."
+                _("The printer did not say what became of the ticket ({failure}).").format(
+                    failure=_words(failure)
+                )
             ) from failure
         finally:
             connection.close()
@@ -66,7 +76,9 @@ class EposLink:
             return
         self._refused(answer)
         raise TicketOutcomeUnknown(
-            f"In the middle of a ticket: {answer.state.text or f'code {answer.code}.'}"
+            _("In the middle of a ticket: {text}").format(
+                text=answer.state.text or _("code {code}.").format(code=answer.code)
+            )
         )
 
     def close(self) -> None:
@@ -84,13 +96,16 @@ class EposLink:
             connection.connect()
         except ssl.SSLCertVerificationError as failure:
             raise PosOffline(
-                f"The certificate of the printer at {self._place.url} is not trusted"
-                f" ({failure.verify_message}): save it, and name the file as ca_file."
+                _(
+                    "The certificate of the printer at {url} is not trusted ({why}): save "
+                    "it, and name the file as ca_file."
+                ).format(url=self._place.url, why=failure.verify_message)
             ) from failure
         except OSError as failure:
             raise PosOffline(
-                f"The printer at {self._place.url} does not answer"
-                f" ({failure.strerror or failure}). Is it on, and in the network?"
+                _(
+                    "The printer at {url} does not answer ({why}). Is it on, and in the network?"
+                ).format(url=self._place.url, why=failure.strerror or str(failure))
             ) from failure
         # Its own time-out comes first, so that it says what became of the ticket.
         connection.sock.settimeout(timeout_s + 1)
@@ -112,12 +127,24 @@ class EposLink:
         data = response.read(_LONGEST_ANSWER)
         if response.status in {401, 403, 404}:
             raise PosOffline(
-                f"The printer answers {response.status}: switch on ePOS-Print in its settings."
+                _("The printer answers {status}: switch on ePOS-Print in its settings.").format(
+                    status=response.status
+                )
             )
         if response.status != 200:
-            raise ValueError(f"it answers {response.status}")
+            raise ValueError(_("it answers {status}").format(status=response.status))
         return answer_of(data)
 
     def _refused(self, answer: EposAnswer) -> None:
         if answer.code in NOTHING_PRINTED:
-            raise PosOffline(f"The printer {NOTHING_PRINTED[answer.code]} ({answer.code}).")
+            raise PosOffline(
+                _("The printer {what} ({code}).").format(
+                    what=NOTHING_PRINTED[answer.code], code=answer.code
+                )
+            )
+
+
+def _words(failure: Exception) -> str:
+    """Return what a failure says; what our own reading of the answer says stays a text."""
+    own = type(failure) is ValueError
+    return failure.args[0] if own else str(failure) or type(failure).__name__

@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
+from tillbridge.adapter.texts import _
 from tillbridge_printer.states import PrinterState
 
 
@@ -91,9 +92,9 @@ def state_of_answers(printer: int, cause: int, error: int, paper: int) -> Printe
 
 def _error(bits: int) -> str:
     if bits & 0x08:
-        return "an error of its cutter"
+        return _("an error of its cutter")
     if bits & 0x20:
-        return "an error that needs a repair"
+        return _("an error that needs a repair")
     if bits & 0x40:
-        return "that its head is too hot"
-    return "a mechanical error" if bits & 0x04 else ""
+        return _("that its head is too hot")
+    return _("a mechanical error") if bits & 0x04 else ""

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from tillbridge.adapter import PosOffline, TicketOutcomeUnknown
+from tillbridge.adapter.texts import _
 from tillbridge_printer import escpos
 from tillbridge_printer.escpos_answers import (
     Answer,
@@ -71,7 +72,7 @@ class EscPosLink:
                 wire.send(escpos.STATUS_BACK_OFF, until)
             except (OSError, EOFError) as failure:
                 raise TicketOutcomeUnknown(
-                    "The connection to the printer broke off in the middle of a ticket."
+                    _("The connection to the printer broke off in the middle of a ticket.")
                 ) from failure
 
     def close(self) -> None:
@@ -86,10 +87,12 @@ class EscPosLink:
                 case ProcessId(number=answered) if answered == number:
                     return
                 case StatusBack(state) if not state.prints:
-                    raise TicketOutcomeUnknown(f"In the middle of a ticket: {state.text}")
+                    raise TicketOutcomeUnknown(
+                        _("In the middle of a ticket: {text}").format(text=state.text)
+                    )
                 case _:
                     pass
-        raise TicketOutcomeUnknown("The printer did not confirm the ticket in time.")
+        raise TicketOutcomeUnknown(_("The printer did not confirm the ticket in time."))
 
     def _state(self, wire: Wire, until: float) -> PrinterState:
         if not self._answers:
@@ -101,7 +104,7 @@ class EscPosLink:
                 answered.append(_real_time(wire, until))
         except (OSError, EOFError) as failure:
             raise PosOffline(
-                "The printer hangs up when it is asked how it is. Is something else printing?"
+                _("The printer hangs up when it is asked how it is. Is something else printing?")
             ) from failure
         return state_of_answers(*answered)
 
@@ -119,8 +122,10 @@ def _real_time(wire: Wire, until: float) -> int:
         if isinstance(answer, RealTime):
             return answer.bits
     raise PosOffline(
-        "The printer does not say how it is. Switch it off and on; if it never answers, set"
-        " status = false."
+        _(
+            "The printer does not say how it is. Switch it off and on; if it never answers, set"
+            " status = false."
+        )
     )
 
 

@@ -5,6 +5,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from tillbridge.adapter import PosOffline, TicketOutcomeUnknown
+from tillbridge.adapter.texts import _
 from tillbridge_printer.escpos import Language
 from tillbridge_printer.paper import Paper
 from tillbridge_printer.states import PrinterState
@@ -20,7 +21,9 @@ class FileLink:
     def look(self) -> PrinterState:
         """Return that it prints, where its folder is there. Raises PosOffline."""
         if not self._path.parent.is_dir():
-            raise PosOffline(f"The folder {self._path.parent} is not there.")
+            raise PosOffline(
+                _("The folder {folder} is not there.").format(folder=str(self._path.parent))
+            )
         return PrinterState()
 
     def send(self, paper: Paper, key: str, begin: Callable[[], None]) -> None:
@@ -32,7 +35,11 @@ class FileLink:
             how = getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
             handle = os.open(self._path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | how, 0o640)
         except OSError as failure:
-            raise PosOffline(f"{self._path} cannot be opened: {failure.strerror}.") from failure
+            raise PosOffline(
+                _("{path} cannot be opened: {why}.").format(
+                    path=str(self._path), why=failure.strerror
+                )
+            ) from failure
         if hasattr(os, "set_blocking"):
             os.set_blocking(handle, True)
         try:
@@ -43,7 +50,9 @@ class FileLink:
                 os.fsync(handle)
         except OSError as failure:
             raise TicketOutcomeUnknown(
-                f"{self._path} could not be written to its end: {failure.strerror}."
+                _("{path} could not be written to its end: {why}.").format(
+                    path=str(self._path), why=failure.strerror
+                )
             ) from failure
         finally:
             os.close(handle)

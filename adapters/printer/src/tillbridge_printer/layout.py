@@ -15,6 +15,7 @@ from typing import Any
 from jinja2 import StrictUndefined, TemplateError, TemplateSyntaxError
 from jinja2.sandbox import SandboxedEnvironment
 
+from tillbridge.adapter.texts import _, joined
 from tillbridge_printer.cleaning import protected, restored
 from tillbridge_printer.paper import Align, Feed, Line, Part, Rule, Style
 
@@ -49,7 +50,11 @@ class Layout:
             self._check_words(source)
             self._template = self._environment.from_string(source)
         except TemplateSyntaxError as failure:
-            raise ValueError(f"{name}, line {failure.lineno}: {failure.message}") from failure
+            raise ValueError(
+                _("{name}, line {line}: {message}").format(
+                    name=name, line=failure.lineno, message=failure.message
+                )
+            ) from failure
         self._template.filename = name
 
     @classmethod
@@ -59,7 +64,11 @@ class Layout:
             source = path.read_text("utf-8")
         except (OSError, UnicodeDecodeError) as failure:
             reason = failure.strerror if isinstance(failure, OSError) else failure
-            raise ValueError(f"the layout {path} cannot be read: {reason}") from failure
+            raise ValueError(
+                _("the layout {path} cannot be read: {reason}").format(
+                    path=str(path), reason=str(reason)
+                )
+            ) from failure
         return cls(str(path), source)
 
     @classmethod
@@ -73,8 +82,11 @@ class Layout:
         try:
             text = self._template.render(values)
         except (TemplateError, TypeError, ArithmeticError, LookupError) as failure:
-            place = self._place(failure)
-            raise ValueError(f"{self._name}{place}: {failure}") from failure
+            line = self._line(failure)
+            place = _("{file}, line {line}") if line else "{file}"
+            raise ValueError(
+                joined(": ", (place.format(file=self._name, line=line), str(failure)))
+            ) from failure
         return [_part(line) for line in text.splitlines()]
 
     def _check_words(self, source: str) -> None:
@@ -86,14 +98,16 @@ class Layout:
                     if word not in _LOOKS and word not in _WHOLE:
                         known = ", ".join(f"@{each}" for each in (*_LOOKS, *sorted(_WHOLE)))
                         raise TemplateSyntaxError(
-                            f"@{word} is nothing a line can be; there are {known}",
+                            _("@{word} is nothing a line can be; there are {known}").format(
+                                word=word, known=known
+                            ),
                             lineno + number,
                         )
 
-    def _place(self, failure: BaseException) -> str:
+    def _line(self, failure: BaseException) -> int | None:
         frames = traceback.extract_tb(failure.__traceback__)
         lines = [frame.lineno for frame in frames if frame.filename == self._name]
-        return f", line {lines[-1]}" if lines else ""
+        return lines[-1] if lines else None
 
 
 def _part(line: str) -> Part:

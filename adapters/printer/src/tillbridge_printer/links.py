@@ -3,6 +3,7 @@
 import re
 
 from tillbridge.adapter import AdapterContext
+from tillbridge.adapter.texts import _
 from tillbridge_printer.escpos import Language
 from tillbridge_printer.journal import Journal
 from tillbridge_printer.link import Link
@@ -48,5 +49,5 @@ def _token(options: PrinterOptions, context: AdapterContext) -> str:
 
     token = "" if options.token is None else read_secret(options.token, "token", context)
     if not re.fullmatch(r"[A-Za-z0-9_-]{16,}", token):
-        raise ValueError("token: must be 16 letters or digits or more, without blanks")
+        raise ValueError(_("token: must be 16 letters or digits or more, without blanks"))
     return token

@@ -8,6 +8,7 @@ from pydantic import AfterValidator, Field, model_validator
 
 from tillbridge.adapter import AdapterOptions
 from tillbridge.adapter.secrets import Secret
+from tillbridge.adapter.texts import _
 from tillbridge_printer.code_pages import COMMON, NUMBERS
 from tillbridge_printer.places import CloudPlace, Place, place_of
 
@@ -22,7 +23,9 @@ def _known_page(name: str) -> str:
     for page in NUMBERS:
         if codecs.lookup(page).name == known:
             return page
-    raise ValueError(f"is no code page of printers; there are {', '.join(NUMBERS)}")
+    raise ValueError(
+        _("is no code page of printers; there are {names}").format(names=", ".join(NUMBERS))
+    )
 
 
 def _good_place(text: str) -> str:
@@ -96,8 +99,10 @@ class PrinterOptions(AdapterOptions):
     def _fits_together(self) -> Self:
         if isinstance(self.place, CloudPlace) and self.token is None:
             raise ValueError(
-                "token: is missing; make up 16 letters or digits or more, and give the printer the"
-                " address http://THIS_MACHINE:PORT/TOKEN"
+                _(
+                    "token: is missing; make up 16 letters or digits or more, and give the "
+                    "printer the address http://THIS_MACHINE:PORT/TOKEN"
+                )
             )
         if self.timezone is not None:
             from zoneinfo import ZoneInfo  # noqa: PLC0415 -- few files name a time zone
@@ -105,7 +110,9 @@ class PrinterOptions(AdapterOptions):
             try:
                 ZoneInfo(self.timezone)
             except (KeyError, ValueError, OSError):
-                raise ValueError('timezone: must be an IANA name such as "Europe/Prague"') from None
+                raise ValueError(
+                    _('timezone: must be an IANA name such as "Europe/Prague"')
+                ) from None
         return self
 
     @property

@@ -4,7 +4,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import urlsplit
 
-_SCHEMES = "tcp, usb, file, epos, epos+tls or cloudprnt"
+from tillbridge.adapter.texts import _
+
+_SCHEMES = _("tcp, usb, file, epos, epos+tls or cloudprnt")
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +48,9 @@ def place_of(text: str) -> Place:
     """Return where the printer is. Raises ValueError, in words."""
     scheme, colon, rest = text.partition(":")
     if not colon:
-        raise ValueError(f"must begin with {_SCHEMES}, for example tcp://192.168.1.50")
+        raise ValueError(
+            _("must begin with {schemes}, for example tcp://192.168.1.50").format(schemes=_SCHEMES)
+        )
     match scheme.lower():
         case "tcp":
             host, port = _host_and_port(text, 9100)
@@ -65,7 +69,11 @@ def place_of(text: str) -> Place:
             host, port = _host_and_port(text, None)
             return CloudPlace(host, port)
         case _:
-            raise ValueError(f"{scheme}: is nothing a printer is reached by; try {_SCHEMES}")
+            raise ValueError(
+                _("{scheme}: is nothing a printer is reached by; try {schemes}").format(
+                    scheme=scheme, schemes=_SCHEMES
+                )
+            )
 
 
 def _host_and_port(text: str, default: int | None) -> tuple[str, int]:
@@ -73,17 +81,17 @@ def _host_and_port(text: str, default: int | None) -> tuple[str, int]:
     try:
         port = parts.port
     except ValueError:
-        raise ValueError("the port must be a number up to 65535") from None
+        raise ValueError(_("the port must be a number up to 65535")) from None
     port = default if port is None else port
     if not parts.hostname:
-        raise ValueError("names no host, for example tcp://192.168.1.50")
+        raise ValueError(_("names no host, for example tcp://192.168.1.50"))
     if port is None:
-        raise ValueError("names no port to listen on, for example cloudprnt://0.0.0.0:8090")
+        raise ValueError(_("names no port to listen on, for example cloudprnt://0.0.0.0:8090"))
     return parts.hostname, port
 
 
 def _path(rest: str) -> Path:
     path = rest.removeprefix("//")
     if not path:
-        raise ValueError("names no file, for example usb:/dev/usb/lp0")
+        raise ValueError(_("names no file, for example usb:/dev/usb/lp0"))
     return Path(path)

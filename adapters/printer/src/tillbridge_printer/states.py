@@ -2,6 +2,8 @@
 
 from dataclasses import dataclass
 
+from tillbridge.adapter.texts import _
+
 
 @dataclass(frozen=True, slots=True)
 class PrinterState:
@@ -22,11 +24,13 @@ class PrinterState:
     def text(self) -> str:
         """What a person is told: why it does not print, or that it soon will not; else ""."""
         if self.cover_open:
-            return "The printer's cover is open: close it."
+            return _("The printer's cover is open: close it.")
         if self.paper_out:
-            return "The printer is out of paper: put in a new roll."
+            return _("The printer is out of paper: put in a new roll.")
         if self.error:
-            return f"The printer reports {self.error}: switch it off and on, and look inside."
+            return _("The printer reports {error}: switch it off and on, and look inside.").format(
+                error=self.error
+            )
         if self.offline:
-            return "The printer is offline: press its feed button, or switch it off and on."
-        return "The printer's paper is nearly at its end." if self.paper_low else ""
+            return _("The printer is offline: press its feed button, or switch it off and on.")
+        return _("The printer's paper is nearly at its end.") if self.paper_low else ""

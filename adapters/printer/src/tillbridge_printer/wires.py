@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Protocol
 
 from tillbridge.adapter import PosOffline
+from tillbridge.adapter.texts import _
 from tillbridge_printer.places import DevicePlace, TcpPlace
 
 CONNECT_S = 3.0
@@ -45,8 +46,10 @@ class TcpWire:
             self._socket = socket.create_connection((place.host, place.port), CONNECT_S)
         except OSError as failure:
             raise PosOffline(
-                f"The printer at {place.host}:{place.port} does not answer"
-                f" ({failure.strerror or failure}). Is it on, and in the network?"
+                _(
+                    "The printer at {host}:{port} does not answer ({why}). Is it on, and "
+                    "in the network?"
+                ).format(host=place.host, port=place.port, why=failure.strerror or str(failure))
             ) from failure
 
     def send(self, data: bytes, until: float) -> None:
@@ -78,8 +81,10 @@ class DeviceWire:
             self._handle = os.open(path, os.O_RDWR | getattr(os, "O_NONBLOCK", 0))
         except OSError as failure:
             raise PosOffline(
-                f"The printer's device {path} cannot be opened ({failure.strerror})."
-                " Is it on and plugged in, and may the bridge's user write to it?"
+                _(
+                    "The printer's device {path} cannot be opened ({why}). Is it on and "
+                    "plugged in, and may the bridge's user write to it?"
+                ).format(path=str(path), why=failure.strerror)
             ) from failure
 
     def send(self, data: bytes, until: float) -> None:

@@ -21,6 +21,7 @@ from tillbridge.adapter import (
 )
 from tillbridge.adapter.secrets import read_secret
 from tillbridge.adapter.sharing import read_shared
+from tillbridge.adapter.texts import _
 from tillbridge_sql.asking import Asking, offline_as
 from tillbridge_sql.changes import Listener
 from tillbridge_sql.database import Database, OfflineError, place_of
@@ -81,7 +82,10 @@ class SqlAdapter:
             return Health(online=False, detail=away.message, fix=away.fix)
         except SQLAlchemyError as error:
             return Health(
-                online=False, detail=f"The database refuses the bridge: {message_of(error)}"
+                online=False,
+                detail=_("The database refuses the bridge: {detail}").format(
+                    detail=message_of(error)
+                ),
             )
         return Health(online=True)
 
@@ -123,7 +127,9 @@ def _queries(options: SqlOptions, base_dir: Path, database: str) -> Queries:
         try:
             text = read_shared(path).decode("utf-8-sig")
         except (OSError, UnicodeDecodeError) as failure:
-            raise ValueError(f"{path} cannot be read: {failure}.") from failure
+            raise ValueError(
+                _("{path} cannot be read: {detail}.").format(path=str(path), detail=str(failure))
+            ) from failure
         found = read_queries(text, options.queries.name, database).over(found)
     if not options.orders:
         found = found.without((*STEPS, *_OF_ORDERS))
@@ -136,17 +142,23 @@ def _check_sense(options: SqlOptions, queries: Queries, database: str) -> None:
     """Raise ValueError for options that contradict each other."""
     if not queries.statements:
         raise ValueError(
-            'There is nothing to ask: name a profile, such as profile = "unicenta", or a file of'
-            " queries."
+            _(
+                'There is nothing to ask: name a profile, such as profile = "unicenta", or a '
+                "file of queries."
+            )
         )
     if options.change == "notify" and database != "postgresql":
         raise ValueError(
-            f'change = "notify" is PostgreSQL\'s; {database} has none. Write change = "query".'
+            _(
+                'change = "notify" is PostgreSQL\'s; {database} has none. Write change = "query".'
+            ).format(database=database)
         )
     if options.orders and not queries.has("find_order", "order"):
         missing = "order" if queries.has("find_order") else "find_order"
         raise ValueError(
-            f"orders = true needs the queries find_order and order, and {missing} is missing."
+            _(
+                "orders = true needs the queries find_order and order, and {missing} is missing."
+            ).format(missing=missing)
         )
 
 

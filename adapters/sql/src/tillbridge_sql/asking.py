@@ -8,6 +8,7 @@ from sqlalchemy import Connection
 from sqlalchemy.exc import SQLAlchemyError
 
 from tillbridge.adapter import AdapterContext, ExportUnreadable, PosOffline
+from tillbridge.adapter.texts import _
 from tillbridge.model.money import exponent
 from tillbridge_sql.cells import Row
 from tillbridge_sql.database import Database, OfflineError
@@ -19,7 +20,7 @@ T = TypeVar("T")
 
 Values = Mapping[str, object]
 
-_LOGIN_FIX = "Correct the user and the password in the options of the store's adapter."
+_LOGIN_FIX = _("Correct the user and the password in the options of the store's adapter.")
 
 
 class Asking:
@@ -64,9 +65,13 @@ class Asking:
             if failed.passing:
                 raise offline_as(failed.error) from None
             raise ExportUnreadable(
-                f"The database refuses the query: {message_of(failed.error)}",
+                _("The database refuses the query: {detail}").format(
+                    detail=message_of(failed.error)
+                ),
                 place=failed.statement.place,
-                fix="Correct the query, or give the user of the database the right to read there.",
+                fix=_(
+                    "Correct the query, or give the user of the database the right to read there."
+                ),
             ) from None
         except SQLAlchemyError as error:
             raise offline_as(error) from None
@@ -100,5 +105,8 @@ def rows_of(connection: Connection, statement: Statement, values: Values) -> Seq
 def offline_as(error: SQLAlchemyError) -> PosOffline:
     """Return what the core is told where the database does not answer, or lets nobody in."""
     if is_login_refused(error):
-        return PosOffline(f"The database refuses the login: {message_of(error)}", fix=_LOGIN_FIX)
-    return PosOffline(f"The database does not answer: {message_of(error)}")
+        return PosOffline(
+            _("The database refuses the login: {detail}").format(detail=message_of(error)),
+            fix=_LOGIN_FIX,
+        )
+    return PosOffline(_("The database does not answer: {detail}").format(detail=message_of(error)))

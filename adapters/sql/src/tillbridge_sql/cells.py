@@ -8,8 +8,9 @@ from collections.abc import Mapping
 from datetime import UTC, date, datetime, timedelta
 from decimal import ROUND_HALF_UP, Decimal
 
-from tillbridge.adapter.prices import BadPrice, PriceReader
-from tillbridge.model.money import exponent, to_minor
+from tillbridge.adapter.prices import BadPrice, PriceReader, amount_fault
+from tillbridge.adapter.texts import _
+from tillbridge.model.money import BadAmount, exponent, to_minor
 from tillbridge.model.numbers import MAX_EXPONENT, parse_decimal
 
 Row = Mapping[str, object]
@@ -28,7 +29,7 @@ class CellError(ValueError):
         column: str,
         text: str,
         value: object = "",
-        fix: str = "Correct it in the till, or in the query.",
+        fix: str = _("Correct it in the till, or in the query."),
     ) -> None:
         super().__init__(text)
         self.column = column
@@ -46,9 +47,15 @@ def name_of(row: Row, column: str = "name") -> str:
     """Return one line of text that is not empty. Raises CellError."""
     name = " ".join(_printable(text_of(row, column)).split())
     if not name:
-        raise CellError(column, f"It has no {column}.")
+        raise CellError(column, _("It has no {column}.").format(column=column))
     if len(name) > _MAX_NAME:
-        raise CellError(column, f"Its {column} is longer than {_MAX_NAME} characters.", name)
+        raise CellError(
+            column,
+            _("Its {column} is longer than {most} characters.").format(
+                column=column, most=_MAX_NAME
+            ),
+            name,
+        )
     return name
 
 
@@ -62,7 +69,7 @@ def id_of(row: Row, column: str = "external_id") -> str:
     """Return an id. Raises CellError for none."""
     found = text_of(row, column).strip()
     if not found:
-        raise CellError(column, f"It has no {column}.")
+        raise CellError(column, _("It has no {column}.").format(column=column))
     return found
 
 
@@ -73,9 +80,9 @@ def price_of(row: Row, prices: PriceReader, column: str = "price") -> int:
     """
     value = row.get(column)
     if value is None:
-        raise CellError(column, f"It has no {column}.")
+        raise CellError(column, _("It has no {column}.").format(column=column))
     if isinstance(value, bool | bytes | date):
-        raise CellError(column, f"Its {column} is no amount.", value)
+        raise CellError(column, _("Its {column} is no amount.").format(column=column), value)
     try:
         match value:
             case float():
@@ -88,9 +95,15 @@ def price_of(row: Row, prices: PriceReader, column: str = "price") -> int:
     except BadPrice as bad:
         raise CellError(bad.column, bad.text, bad.value, bad.fix) from bad
     except ValueError as failure:
-        raise CellError(column, f"{failure}.", value) from failure
+        raise CellError(
+            column,
+            _("{column}: {what}.").format(column=column, what=amount_fault(failure)),
+            value,
+        ) from failure
     if minor < 0:
-        raise CellError(column, f"Its {column} is less than nothing.", value)
+        raise CellError(
+            column, _("Its {column} is less than nothing.").format(column=column), value
+        )
     return minor
 
 
@@ -106,7 +119,7 @@ def flag_of(row: Row, column: str, *, default: bool) -> bool:
     word = str(value).strip().lower()
     if word in _YES or word in _NO:
         return word in _YES
-    raise CellError(column, f"Its {column} is neither yes nor no.", value)
+    raise CellError(column, _("Its {column} is neither yes nor no.").format(column=column), value)
 
 
 def number_of(row: Row, column: str) -> int | None:
@@ -120,20 +133,22 @@ def number_of(row: Row, column: str) -> int | None:
             return int(number)
     except ValueError:
         pass
-    raise CellError(column, f"Its {column} is no whole number.", value)
+    raise CellError(column, _("Its {column} is no whole number.").format(column=column), value)
 
 
 def rate_of(row: Row, column: str = "rate") -> str:
     """Return a tax rate in percent as decimal text. Raises CellError."""
     value = row.get(column)
     if value is None:
-        raise CellError(column, f"It has no {column}.")
+        raise CellError(column, _("It has no {column}.").format(column=column))
     try:
         rate = parse_decimal(repr(value) if isinstance(value, float) else str(value)).quantize(
             Decimal("0.000001")
         )
     except (ArithmeticError, ValueError):
-        raise CellError(column, f"Its {column} is no rate.", value) from None
+        raise CellError(
+            column, _("Its {column} is no rate.").format(column=column), value
+        ) from None
     plain = format(rate, "f")
     return plain.rstrip("0").rstrip(".") or "0"
 
@@ -149,7 +164,9 @@ def instant_of(row: Row, column: str) -> int | None:
             value if isinstance(value, datetime) else datetime.fromisoformat(str(value).strip())
         )
     except ValueError:
-        raise CellError(column, f"Its {column} is no time.", value) from None
+        raise CellError(
+            column, _("Its {column} is no time.").format(column=column), value
+        ) from None
     moment = moment if moment.tzinfo is not None else moment.replace(tzinfo=UTC)
     return (moment - _EPOCH) // timedelta(milliseconds=1)
 
@@ -176,5 +193,5 @@ def _rounded(value: float, currency: str) -> int:
     try:
         scaled = parse_decimal(repr(value)).scaleb(exponent(currency))
     except ValueError:
-        raise ValueError("It is not an amount of money") from None
+        raise BadAmount("{amount!r} is not an amount of money", amount=repr(value)) from None
     return int(scaled.quantize(Decimal(1), ROUND_HALF_UP))

@@ -14,6 +14,7 @@ from sqlalchemy.exc import ArgumentError, NoSuchModuleError, SQLAlchemyError
 from sqlalchemy.pool import QueuePool, StaticPool
 
 from tillbridge.adapter.sharing import open_shared, read_shared
+from tillbridge.adapter.texts import _
 from tillbridge_sql.deadline import Deadline
 from tillbridge_sql.trouble import Trouble, trouble_of
 
@@ -67,25 +68,31 @@ def place_of(text: str, password: str | None, base_dir: Path, dump: Path | None)
         url = make_url(text)
     except ArgumentError:
         raise ValueError(
-            "url is no database URL. Write it as postgresql://user@host:5432/name."
+            _("url is no database URL. Write it as postgresql://user@host:5432/name.")
         ) from None
     if url.password is not None:
         raise ValueError(
-            "url holds a password, and would be seen by everybody who sees the file. Leave it out"
-            ' there, and write password = { file = "..." }.'
+            _(
+                "url holds a password, and would be seen by everybody who sees the file. Leave it "
+                'out there, and write password = { file = "..." }.'
+            )
         )
     driver = _DRIVERS.get(url.drivername)
     if driver is None:
         raise ValueError(
-            f"url begins with {url.drivername}, which this adapter does not know. It knows"
-            " postgresql, mysql, mariadb and sqlite."
+            _(
+                "url begins with {drivername}, which this adapter does not know. It "
+                "knows postgresql, mysql, mariadb and sqlite."
+            ).format(drivername=url.drivername)
         )
     url = url.set(drivername=driver)
     in_memory = driver == "sqlite" and url.database in {None, "", ":memory:"}
     if dump is not None and not in_memory:
-        raise ValueError('dump is only for trying queries, with url = "sqlite://". Leave it out.')
+        raise ValueError(
+            _('dump is only for trying queries, with url = "sqlite://". Leave it out.')
+        )
     if in_memory and dump is None:
-        raise ValueError("url names no file: write sqlite:///till.db.")
+        raise ValueError(_("url names no file: write sqlite:///till.db."))
     if driver == "sqlite" and not in_memory:
         url = url.set(database=str(base_dir / (url.database or "")))
     if password is not None:
@@ -232,14 +239,16 @@ def _load(raw: sqlite3.Connection, dump: Path) -> None:
     try:
         raw.executescript(read_shared(dump).decode("utf-8"))
     except ValueError as failure:
-        raise sqlite3.DataError(f"{dump.name} is no text: {failure}") from failure
+        raise sqlite3.DataError(
+            _("{name} is no text: {failure}").format(name=dump.name, failure=str(failure))
+        ) from failure
     raw.execute("PRAGMA query_only = ON")
 
 
 def _no_driver(name: str, failure: Exception) -> str:
     text = str(failure).splitlines()[0]
-    libpq = ", and on Debian: apt-get install libpq5" if name == "postgresql" else ""
-    return (
-        f"The driver for {name} cannot be loaded ({text}). Install it beside the bridge:"
-        f' pip install "tillbridge-sql[{name}]"{libpq}.'
-    )
+    libpq = _(", and on Debian: apt-get install libpq5") if name == "postgresql" else ""
+    return _(
+        "The driver for {name} cannot be loaded ({text}). Install it beside "
+        'the bridge: pip install "tillbridge-sql[{name}]"{libpq}.'
+    ).format(name=name, text=text, libpq=libpq)

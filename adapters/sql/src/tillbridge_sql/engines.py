@@ -3,6 +3,7 @@
 from sqlalchemy import Connection, text
 
 from tillbridge.adapter import PosFailure
+from tillbridge.adapter.texts import _
 from tillbridge_sql.queries import STEPS, Queries
 
 _WITHOUT = text(
@@ -19,6 +20,8 @@ def check_tables(connection: Connection, database: str, queries: Queries) -> Non
     for (table,) in connection.execute(_WITHOUT):
         if str(table).lower() in written:
             raise PosFailure(
-                f"The table {table} knows no transactions: an order could be written by half."
-                f" Let the database's keeper run ALTER TABLE {table} ENGINE=InnoDB."
+                _(
+                    "The table {table} knows no transactions: an order could be written by "
+                    "half. Let the database's keeper run ALTER TABLE {table} ENGINE=InnoDB."
+                ).format(table=table)
             )

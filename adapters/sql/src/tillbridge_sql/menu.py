@@ -22,6 +22,7 @@ from tillbridge.adapter import (
 )
 from tillbridge.adapter.prices import PriceReader
 from tillbridge.adapter.sale_options import NotForSale, SaleRules
+from tillbridge.adapter.texts import _
 from tillbridge.model.export_facts import ExportFacts, LeftOut
 from tillbridge_sql import cells
 from tillbridge_sql.asking import Asking
@@ -55,7 +56,7 @@ class _Found:
         """Take each row. One that is wrong is told, and so are the items that name its `key`."""
         places = self.places.setdefault(name, {})
         for number, row in enumerate(rows, 1):
-            place = f"{name}, row {number}"
+            place = _("{file}, row {row}").format(file=name, row=number)
             places.setdefault(cells.text_of(row, "external_id").strip(), place)
             try:
                 take(row)
@@ -77,7 +78,9 @@ class _Found:
     def must_be_right(self, kind: str, named: str) -> None:
         """Raise CellError where what an item names is wrong."""
         if (kind, named) in self.odd:
-            raise CellError(kind, f"What it names is wrong: {self.odd[kind, named]}")
+            raise CellError(
+                kind, _("What it names is wrong: {odd}").format(odd=self.odd[kind, named])
+            )
 
 
 def read_menu(
@@ -110,10 +113,16 @@ def read_menu(
         if seen.get(external_id) == row:
             return  # as a join gives it
         if external_id in seen:
-            raise CellError("external_id", "Its external_id appears twice.", external_id)
+            raise CellError("external_id", _("Its external_id appears twice."), external_id)
         if cells.flag_of(row, "no_dish", default=False):
             seen[external_id] = row
-            rules.leave_out(LeftOut(cells.name_of(row), "not_a_dish", place=f"item {external_id}"))
+            rules.leave_out(
+                LeftOut(
+                    cells.name_of(row),
+                    "not_a_dish",
+                    place=_("item {external_id}").format(external_id=external_id),
+                )
+            )
             return
         tax_id = cells.text_of(row, "tax_id").strip()
         its_groups = groups_of.get(external_id, ())
@@ -145,13 +154,13 @@ def read_menu(
             found.items[external_id] = offered
 
     found.each("items", items, take, "external_id")
-    return _catalogue(found, rules.facts("query items"), categories, groups, add_ons)
+    return _catalogue(found, rules.facts(_("query items")), categories, groups, add_ons)
 
 
 def _offered(item: Item, rules: SaleRules) -> Item | None:
     """Return the item as it is sold, None if it is left out. Raises CellError."""
     try:
-        return rules.offered(item, f"item {item.external_id}")
+        return rules.offered(item, _("item {external_id}").format(external_id=item.external_id))
     except NotForSale as refused:
         raise CellError("price", refused.text, fix=refused.fix) from refused
 
@@ -229,7 +238,7 @@ def _variants(found: _Found, rows: Sequence[Row]) -> Mapping[str, list[Variant]]
         if seen.get(external_id) == row:
             return  # as a join gives it
         if external_id in seen:
-            raise CellError("external_id", "Its external_id appears twice.", external_id)
+            raise CellError("external_id", _("Its external_id appears twice."), external_id)
         variant = Variant(
             external_id,
             cells.name_of(row, "variant_name"),
@@ -270,7 +279,7 @@ def _add_ons(
         key = cells.id_of(row)
         add_on = AddOn(key, cells.name_of(row), cells.price_of(row, found.prices))
         if add_ons.setdefault(key, add_on) != add_on:
-            raise CellError("external_id", "Its external_id appears twice, and differs.", key)
+            raise CellError("external_id", _("Its external_id appears twice, and differs."), key)
         its = members.setdefault(cells.text_of(row, "group_id").strip(), [])
         if key not in its:
             its.append(key)
@@ -293,7 +302,9 @@ def _groups(
         least = max(0, cells.number_of(row, "min_select") or 0)
         most = max(0, cells.number_of(row, "max_select") or 0)
         if least > min(most or least, len(offered)):
-            text = f"It wants {least}, allows {most or 'any number'} and offers {len(offered)}."
+            text = _("It wants {least}, allows {most} and offers {n}.").format(
+                least=least, most=most or _("any number"), n=len(offered)
+            )
             raise CellError("min_select", text, least)
         groups[key] = AddOnGroup(
             external_id=key,
@@ -333,8 +344,10 @@ def _links(rows: Sequence[Row], column: str) -> Mapping[str, tuple[str, ...]]:
 def _with_columns(name: str, rows: Sequence[Row], columns: Sequence[str]) -> Sequence[Row]:
     if rows and (missing := [column for column in columns if column not in rows[0]]):
         raise ExportUnreadable(
-            f"The query {name} gives no column {missing[0]}.",
-            place=f"query {name}",
-            fix=f"Let it give {', '.join(columns)} (SELECT ... AS {missing[0]}).",
+            _("The query {name} gives no column {missing}.").format(name=name, missing=missing[0]),
+            place=_("query {name}").format(name=name),
+            fix=_("Let it give {names} (SELECT ... AS {missing}).").format(
+                names=", ".join(columns), missing=missing[0]
+            ),
         )
     return rows

@@ -11,6 +11,7 @@ from tillbridge.adapter import (
     TicketStatus,
     TicketUpdate,
 )
+from tillbridge.adapter.texts import _
 from tillbridge_sql import cells
 from tillbridge_sql.asking import Asking, StatementFailed, offline_as, rows_of
 from tillbridge_sql.cells import CellError, Row
@@ -32,7 +33,9 @@ class News:
         try:
             return [_update(row) for row in rows]
         except CellError as wrong:
-            raise PosFailure(f"query news: {wrong.text} Correct the query.") from None
+            raise PosFailure(
+                _("query news: {text} Correct the query.").format(text=wrong.text)
+            ) from None
 
     def update_handled(self, update: TicketUpdate) -> None:
         """Mark the piece of news. Raises PosFailure."""
@@ -60,7 +63,10 @@ class News:
                 # To mark it twice does no harm, so what is unknown is simply done again.
                 if last or trouble is Trouble.REFUSED:
                     if trouble is Trouble.REFUSED:
-                        raise PosFailure(f"news_handled: {message_of(error)}") from None
+                        refused = _("{place}: the database refuses it: {detail}")
+                        raise PosFailure(
+                            refused.format(place="news_handled", detail=message_of(error))
+                        ) from None
                     raise offline_as(error) from None
         return None
 
@@ -68,7 +74,9 @@ class News:
 def _update(row: Row) -> TicketUpdate:
     status = cells.text_of(row, "status").strip().lower()
     if status not in {each.value for each in TicketStatus}:
-        raise CellError("status", f"{status!r} is no status of a ticket.", status)
+        raise CellError(
+            "status", _("{status!r} is no status of a ticket.").format(status=status), status
+        )
     reason = cells.text_of(row, "reason").strip().lower()
     known = {each.value for each in RejectReason}
     ids = (each.strip() for each in cells.text_of(row, "external_ids").split(","))

@@ -22,6 +22,7 @@ from tillbridge.adapter import (
     Ticket,
     TicketOutcomeUnknown,
 )
+from tillbridge.adapter.texts import _
 from tillbridge_sql import cells
 from tillbridge_sql.asking import Asking, StatementFailed, offline_as, rows_of
 from tillbridge_sql.engines import check_tables
@@ -66,15 +67,17 @@ class Orders:
             found = self._found(run, key)
             if found is None:
                 raise PosFailure(
-                    "The statements for orders wrote nothing that find_order finds. Nothing is"
-                    " kept of it. Correct them: the key :key must be written with the order."
+                    _(
+                        "The statements for orders wrote nothing that find_order finds. Nothing is"
+                        " kept of it. Correct them: the key :key must be written with the order."
+                    )
                 )
             connection.commit()
             return found
 
         ticket = self._in_transaction(work, lambda: self.find_ticket(key))
         if ticket is None:
-            raise TicketOutcomeUnknown("The order is neither there nor refused.")
+            raise TicketOutcomeUnknown(_("The order is neither there nor refused."))
         return ticket
 
     def find_ticket(self, key: str) -> Ticket | None:
@@ -126,7 +129,7 @@ class Orders:
             return {}
         found = run.one(check, about)
         if found is None:
-            raise StoreClosed("The till has no open session: it takes no orders now.")
+            raise StoreClosed(_("The till has no open session: it takes no orders now."))
         return found
 
     def _check_lines(
@@ -155,7 +158,7 @@ class Orders:
             checked.append((its, options))
         if missing:
             raise ItemUnavailable(
-                f"The till does not sell: {', '.join(missing.values())}.",
+                _("The till does not sell: {names}.").format(names=", ".join(missing.values())),
                 external_ids=[external_id for external_id in missing if external_id],
             )
         return checked
@@ -192,7 +195,9 @@ class Orders:
                 trouble = trouble_of(error)
                 if committing.begun and not is_certain(error):
                     raise TicketOutcomeUnknown(
-                        f"The database did not say whether it has the order: {message_of(error)}"
+                        _("The database did not say whether it has the order: {detail}").format(
+                            detail=message_of(error)
+                        )
                     ) from None
                 if trouble is Trouble.DUPLICATE and (found := look()) is not None:
                     return found
@@ -251,8 +256,10 @@ class _Run:
                 given |= rows[0]
             elif statement.reads:
                 raise PosFailure(
-                    f"{statement.place}: it gives no row, and the steps after it need what it"
-                    " gives. Nothing was written. Correct the statement, or what it looks for."
+                    _(
+                        "{place}: it gives no row, and the steps after it need what it gives. "
+                        "Nothing was written. Correct the statement, or what it looks for."
+                    ).format(place=statement.place)
                 )
         return given
 
@@ -260,7 +267,11 @@ class _Run:
         try:
             known = {**values, **self._everywhere}
             if missing := sorted(statement.parameters - known.keys()):
-                raise PosFailure(f"{statement.place}: nothing has given :{missing[0]} a value.")
+                raise PosFailure(
+                    _("{place}: nothing has given :{missing} a value.").format(
+                        place=statement.place, missing=missing[0]
+                    )
+                )
             bound = {name: self._spelled(known[name]) for name in statement.parameters}
             return [dict(row) for row in rows_of(self._connection, statement, bound)]
         except SQLAlchemyError as error:
@@ -279,6 +290,12 @@ def _refusal(failure: SQLAlchemyError, error: SQLAlchemyError, trouble: Trouble)
     if trouble is Trouble.OFFLINE:
         return offline_as(error)
     if trouble is Trouble.BUSY:
-        return PosOffline(f"The database is busy, and gave way each time: {message_of(error)}")
-    place = f"{failure.statement.place}: " if isinstance(failure, StatementFailed) else ""
-    return PosFailure(f"{place}the database refuses it: {message_of(error)}")
+        return PosOffline(
+            _("The database is busy, and gave way each time: {detail}").format(
+                detail=message_of(error)
+            )
+        )
+    if isinstance(failure, StatementFailed):
+        refused = _("{place}: the database refuses it: {detail}")
+        return PosFailure(refused.format(place=failure.statement.place, detail=message_of(error)))
+    return PosFailure(_("The database refuses it: {detail}").format(detail=message_of(error)))

@@ -16,6 +16,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from importlib import resources
 
+from tillbridge.adapter.texts import _
 from tillbridge_sql.statements import Statement, StatementError, Use, statement_of
 
 # What is read, and what the parameters are called that every statement may use.
@@ -141,9 +142,11 @@ class Queries:
             if parameter.lower() not in given:
                 raise StatementError(
                     statement.place,
-                    f"Nobody gives :{parameter} a value.",
-                    f"Write it into the option parameters: {{ {parameter} = ... }}; or correct the"
-                    " name.",
+                    _("Nobody gives :{parameter} a value.").format(parameter=parameter),
+                    _(
+                        "Write it into the option parameters: {{ {parameter} = ... }}; or "
+                        "correct the name."
+                    ).format(parameter=parameter),
                 )
 
 
@@ -158,11 +161,13 @@ def read_queries(text: str, place: str, database: str) -> Queries:
             continue
         if word not in NAMES:
             raise StatementError(
-                f"{place}, line {number}",
-                f"There is no query {word}.",
-                f"There are: {', '.join(NAMES)}.",
+                _("{file}, line {line}").format(file=place, line=number),
+                _("There is no query {word}.").format(word=word),
+                _("There are: {names}.").format(names=", ".join(NAMES)),
             )
-        if not _is_for(heading["only"], database, f"{place}, line {number}"):
+        if not _is_for(
+            heading["only"], database, _("{file}, line {line}").format(file=place, line=number)
+        ):
             continue
         found = statements.setdefault(word, [])
         if _is_blank(body):
@@ -171,9 +176,9 @@ def read_queries(text: str, place: str, database: str) -> Queries:
         found.append(statement_of(word, body, place=place, line=number + 1, use=use))
         if word not in STEPS and len(found) > 1:
             raise StatementError(
-                f"{place}, line {number}",
-                f"{word} appears twice.",
-                "Only the steps of an order may have several statements.",
+                _("{file}, line {line}").format(file=place, line=number),
+                _("{word} appears twice.").format(word=word),
+                _("Only the steps of an order may have several statements."),
             )
     return Queries({name: tuple(found) for name, found in statements.items()}, parameters)
 
@@ -182,7 +187,7 @@ def profile_queries(profile: str, database: str) -> Queries:
     """Return the queries that come with the adapter for a kind of till."""
     name = f"{profile}.sql"
     text = (resources.files("tillbridge_sql") / "profiles" / name).read_text("utf-8")
-    return read_queries(text, f"profile {profile}", database)
+    return read_queries(text, _("profile {profile}").format(profile=profile), database)
 
 
 def _parts(text: str, place: str) -> list[tuple[re.Match[str], int, str]]:
@@ -195,15 +200,15 @@ def _parts(text: str, place: str) -> list[tuple[re.Match[str], int, str]]:
     ]
     if not headings:
         raise StatementError(
-            place, "It names no query.", "Begin each with a line '-- name: items'."
+            place, _("It names no query."), _("Begin each with a line '-- name: items'.")
         )
     ends = [number for _match, number in headings[1:]] + [len(lines) + 1]
     above = "\n".join(lines[: headings[0][1] - 1])
     if not _is_blank(above):
         raise StatementError(
-            f"{place}, line 1",
-            "A statement has no name.",
-            "Write a line '-- name: items' above it.",
+            _("{file}, line {line}").format(file=place, line=1),
+            _("A statement has no name."),
+            _("Write a line '-- name: items' above it."),
         )
     return [
         (match, number, "\n".join(lines[number : end - 1]))
@@ -222,7 +227,7 @@ def _is_for(only: str | None, database: str, place: str) -> bool:
     if strange := sorted(names - set(DATABASES)):
         raise StatementError(
             place,
-            f"There is no database {strange[0]} here.",
-            f"There are: {', '.join(DATABASES)}.",
+            _("There is no database {name} here.").format(name=strange[0]),
+            _("There are: {names}.").format(names=", ".join(DATABASES)),
         )
     return database in names

@@ -13,6 +13,7 @@ from tillbridge.adapter import (
     Table,
     TablesReading,
 )
+from tillbridge.adapter.texts import _
 from tillbridge_sql import cells
 from tillbridge_sql.asking import Asking
 from tillbridge_sql.cells import CellError, Row
@@ -32,7 +33,7 @@ def read_availability(asking: Asking, connection: Connection) -> AvailabilityRea
             bad_rows.append(_bad("availability", number, row, wrong))
             continue
         items[external_id] = Availability(available, until)
-        places[external_id] = f"availability, row {number}"
+        places[external_id] = _("{file}, row {row}").format(file="availability", row=number)
     source = Source(places, {"until": "snooze_until"})
     return AvailabilityReading(items, tuple(bad_rows), source)
 
@@ -49,14 +50,14 @@ def read_tables(asking: Asking, connection: Connection) -> TablesReading:
             bad_rows.append(_bad("tables", number, row, wrong))
         else:
             tables[table.external_id] = table
-            places[table.external_id] = f"tables, row {number}"
+            places[table.external_id] = _("{file}, row {row}").format(file="tables", row=number)
     return TablesReading(tuple(tables.values()), tuple(bad_rows), Source(places))
 
 
 def _table(row: Row, tables: Mapping[str, Table]) -> Table:
     external_id = cells.id_of(row)
     if external_id in tables:
-        raise CellError("external_id", "Its external_id appears twice.", external_id)
+        raise CellError("external_id", _("Its external_id appears twice."), external_id)
     return Table(
         external_id,
         cells.name_of(row),
@@ -71,16 +72,16 @@ def _rows(
     rows = asking.rows(connection, name)
     if rows and (missing := [column for column in columns if column not in rows[0]]):
         raise ExportUnreadable(
-            f"The query {name} gives no column {missing[0]}.",
-            place=f"query {name}",
-            fix=f"Let it give {', '.join(columns)}.",
+            _("The query {name} gives no column {missing}.").format(name=name, missing=missing[0]),
+            place=_("query {name}").format(name=name),
+            fix=_("Let it give {names}.").format(names=", ".join(columns)),
         )
     return rows
 
 
 def _bad(name: str, number: int, row: Row, wrong: CellError) -> BadRow:
     return BadRow(
-        place=f"{name}, row {number}",
+        place=_("{file}, row {row}").format(file=name, row=number),
         text=wrong.text,
         fix=wrong.fix,
         external_id=cells.text_of(row, "external_id").strip(),

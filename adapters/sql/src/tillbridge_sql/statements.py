@@ -12,6 +12,7 @@ from functools import cached_property
 
 from sqlalchemy import TextClause, text
 
+from tillbridge.adapter.texts import _, joined
 from tillbridge_sql.tokens import Kind, Token, tokens_of
 
 
@@ -26,7 +27,7 @@ class StatementError(ValueError):
     """A statement that is not taken: `place` is file and line, `fix` says what to do."""
 
     def __init__(self, place: str, text: str, fix: str) -> None:
-        super().__init__(f"{place}: {text} {fix}")
+        super().__init__(joined("", (place, ": ", text, " ", fix)))
         self.place = place
         self.text = text
         self.fix = fix
@@ -82,72 +83,94 @@ def statement_of(name: str, sql: str, *, place: str, line: int, use: Use) -> Sta
     tokens = [token for token in tokens_of(sql) if token.kind is not Kind.COMMENT]
     while tokens and tokens[-1].text == ";":
         tokens.pop()
-    where = f"{place}, line {line}, {name}"
+    where = _("{file}, line {line}, {name}").format(file=place, line=line, name=name)
     if not tokens:
-        raise StatementError(where, "It is empty.", "Write a statement.")
+        raise StatementError(where, _("It is empty."), _("Write a statement."))
     for problem, fix, token in _problems(tokens):
-        raise StatementError(f"{place}, line {line + token.line}, {name}", problem, fix)
+        raise StatementError(
+            _("{file}, line {line}, {name}").format(file=place, line=line + token.line, name=name),
+            problem,
+            fix,
+        )
     first = tokens[0].text.upper()
     reads = first in _LOOKS and not _changing(tokens)
     if use is Use.READS and not reads:
         odd = next(iter(_changing(tokens)), tokens[0])
         raise StatementError(
-            f"{place}, line {line + odd.line}, {name}",
-            f"It may only read, and says {odd.text}.",
-            "Write one SELECT.",
+            _("{file}, line {line}, {name}").format(file=place, line=line + odd.line, name=name),
+            _("It may only read, and says {text}.").format(text=odd.text),
+            _("Write one SELECT."),
         )
     if first not in _LOOKS | _CHANGES:
         raise StatementError(
             where,
-            f"It begins with {tokens[0].text}.",
-            "A statement begins with SELECT, WITH, INSERT, UPDATE or DELETE.",
+            _("It begins with {text}.").format(text=tokens[0].text),
+            _("A statement begins with SELECT, WITH, INSERT, UPDATE or DELETE."),
         )
     parameters = frozenset(
         token.text.removeprefix(":") for token in tokens if token.kind is Kind.PARAMETER
     )
     statement = Statement(name, where, _bare(sql), parameters, reads)
     if set(statement.clause.compile().params) != parameters:  # SQLAlchemy reads `:a:` otherwise
-        raise StatementError(where, "A colon stands where none belongs.", "Write :name, or ::type.")
+        raise StatementError(
+            where, _("A colon stands where none belongs."), _("Write :name, or ::type.")
+        )
     return statement
 
 
 def _problems(tokens: Sequence[Token]) -> Iterator[tuple[str, str, Token]]:
     """Yield what is wrong with a part, what to do, and the part."""
-    bound = "Write :name where the value belongs, without quotes: it is bound, never put in."
+    bound = _("Write :name where the value belongs, without quotes: it is bound, never put in.")
     for place, token in enumerate(tokens):
         before = tokens[place - 1].text if place else ""
         after = tokens[place + 1].text if place + 1 < len(tokens) else ""
         match token.kind:
             case Kind.STRING if "\\" in token.text:
-                fix = "It means one thing here and another there: write CHR(92) or CHAR(92)."
-                yield "There is a backslash in a text.", fix, token
+                fix = _("It means one thing here and another there: write CHR(92) or CHAR(92).")
+                yield _("There is a backslash in a text."), fix, token
             case Kind.STRING | Kind.NAME:
                 if asks := _asks_to_be_filled(token.text):
-                    yield f"It holds {asks} between quotes: that would be put in.", bound, token
+                    yield (
+                        _("It holds {asks} between quotes: that would be put in.").format(
+                            asks=asks
+                        ),
+                        bound,
+                        token,
+                    )
             case Kind.WORD if token.text.upper() in _NEVER and before != ".":
-                fix = "Write one plain SELECT, INSERT, UPDATE or DELETE."
-                yield f"It says {token.text.upper()}, which no statement here may.", fix, token
+                fix = _("Write one plain SELECT, INSERT, UPDATE or DELETE.")
+                yield (
+                    _("It says {text}, which no statement here may.").format(
+                        text=token.text.upper()
+                    ),
+                    fix,
+                    token,
+                )
             case Kind.OTHER:
                 yield from _odd_sign(token, after, bound)
 
 
 def _odd_sign(token: Token, after: str, bound: str) -> Iterator[tuple[str, str, Token]]:
     if token.text == ";":
-        fix = "Give each a line '-- name: ...' of its own."
-        yield "There is more than one statement under this name.", fix, token
+        fix = _("Give each a line '-- name: ...' of its own.")
+        yield _("There is more than one statement under this name."), fix, token
     elif token.text in {"{", "}", "?", "$"} or (token.text == "%" and after in {"(", "s", "d"}):
-        yield f"It holds {token.text}, which asks to be filled in.", bound, token
+        yield (
+            _("It holds {text}, which asks to be filled in.").format(text=token.text),
+            bound,
+            token,
+        )
     elif token.text == "@":
-        fix = "Let a SELECT give the value to the steps that follow."
-        yield "It uses a variable of the session (@).", fix, token
+        fix = _("Let a SELECT give the value to the steps that follow.")
+        yield _("It uses a variable of the session (@)."), fix, token
     elif token.text == "#" and after not in {">", "-"}:
         yield (
-            "It holds #, a comment here and something else there.",
-            "Begin comments with --",
+            _("It holds #, a comment here and something else there."),
+            _("Begin comments with --"),
             token,
         )
     elif token.text == "\\":
-        yield "It holds a backslash.", "Leave it out.", token
+        yield _("It holds a backslash."), _("Leave it out."), token
 
 
 def _asks_to_be_filled(text: str) -> str:

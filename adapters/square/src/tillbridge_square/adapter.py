@@ -23,6 +23,7 @@ from tillbridge.adapter.export_items import MENU_ID
 from tillbridge.adapter.modifier_file import Modifiers, read_modifiers
 from tillbridge.adapter.sale_options import SaleRules
 from tillbridge.adapter.sharing import read_shared
+from tillbridge.adapter.texts import _
 from tillbridge.adapter.xlsx_export import XlsxExport
 from tillbridge.model.export_facts import FileEncoding
 from tillbridge.model.numbers import parse_json_int
@@ -130,9 +131,13 @@ class SquareAdapter:
             )
         except ValueError as failure:
             raise ExportUnreadable(
-                f"{name} is no catalog of Square: {failure}.",
+                _("{name} is no catalog of Square: {failure}.").format(
+                    name=name, failure=failure.args[0]
+                ),
                 place=name,
-                fix='Save what ListCatalog answers: {"objects": [...]}, a page or a list of pages.',
+                fix=_(
+                    'Save what ListCatalog answers: {"objects": [...]}, a page or a list of pages.'
+                ),
             ) from failure
         if not catalog.location:
             catalog = replace(catalog, location=self._only_location(catalog))
@@ -159,13 +164,18 @@ class SquareAdapter:
                 text, encoding = decode(read_shared(self._export))
                 return json.loads(text, parse_int=parse_json_int), encoding
             except UnicodeDecodeError as failure:
-                place, what = f"{name}, byte {failure.start}", "ends inside a character"
+                place, what = (
+                    _("{file}, byte {byte}").format(file=name, byte=failure.start),
+                    _("ends inside a character"),
+                )
             except json.JSONDecodeError as failure:
-                place = f"{name}, line {failure.lineno}, column {failure.colno}"
-                what = f"is no whole JSON document: {failure.msg}"
+                place = _("{file}, line {line}, column {column}").format(
+                    file=name, line=failure.lineno, column=failure.colno
+                )
+                what = _("is no whole JSON document: {msg}").format(msg=failure.msg)
             except RecursionError:
-                place, what = name, "is nested too deeply for a catalog"
-            raise unfinished(self._export, what, place=place, fix="Save the catalog again.")
+                place, what = name, _("is nested too deeply for a catalog")
+            raise unfinished(self._export, what, place=place, fix=_("Save the catalog again."))
 
     @staticmethod
     def _only_location(catalog: Catalog) -> str:
@@ -174,9 +184,11 @@ class SquareAdapter:
         if len(named) > 1:
             listed = ", ".join(f'"{each}"' for each in named)
             raise ExportUnreadable(
-                f"{catalog.name} has several locations: {listed}.",
+                _("{name} has several locations: {listed}.").format(
+                    name=catalog.name, listed=listed
+                ),
                 place=catalog.name,
-                fix="Say which one it is, with the option location.",
+                fix=_("Say which one it is, with the option {option}.").format(option="location"),
             )
         return named[0] if named else ""
 

@@ -22,7 +22,7 @@ from tillbridge.adapter import (
 from tillbridge.adapter.export_items import UNREADABLE, RowError, VariablePrice, sizes_of, tax_of
 from tillbridge.adapter.known_records import KnownRecords
 from tillbridge.adapter.sale_options import NotForSale, SaleRules, chosen_taxes
-from tillbridge.adapter.texts import one_line, without_markup
+from tillbridge.adapter.texts import _, one_line, without_markup
 from tillbridge.model.export_facts import ExportFacts
 from tillbridge.model.numbers import parse_decimal
 from tillbridge_square.catalog_objects import (
@@ -152,7 +152,9 @@ class Catalog:
         )
         for number, (identity, each) in enumerate(self._of_type("MODIFIER_LIST"), 1):
             if self._is_here(each):
-                found.part_places[identity] = f"{self.name}, modifier list {number} ({identity})"
+                found.part_places[identity] = _(
+                    "{name}, modifier list {number} ({identity})"
+                ).format(name=self.name, number=number, identity=identity)
                 self._take_list(identity, each, found)
         garbled = {
             identity
@@ -167,7 +169,9 @@ class Catalog:
                 continue
             data = part_of(each, "item_data")
             categories = self._categories(data)
-            place = f"{self.name}, item {number} ({identity})"
+            place = _("{name}, item {number} ({identity})").format(
+                name=self.name, number=number, identity=identity
+            )
             if owner := self._owner(owners, identity, data):
                 found.bad_rows.append(_twice(place, identity, *owner))
                 continue
@@ -192,7 +196,9 @@ class Catalog:
         for identity, name in categories_by_id.items():
             if identity in used:
                 found.categories[identity] = Category(identity, name)
-                found.part_places[identity] = f"{self.name}, category {identity}"
+                found.part_places[identity] = _("{name}, category {identity}").format(
+                    name=self.name, identity=identity
+                )
         found.retain_groups(offered)
         found.facts = rules.facts(self.name)
         return found, records
@@ -235,7 +241,7 @@ class Catalog:
     ) -> Item | None:
         name = one_line(str(data.get("name") or ""))
         if not name:
-            raise RowError("name", "", "It has no name.", "Give the item a name in Square.")
+            raise RowError("name", "", _("It has no name."), _("Give the item a name in Square."))
         variations = self._variations(data)
         if not variations:
             return None
@@ -303,8 +309,10 @@ class Catalog:
                     full,
                     "price_money",
                     "",
-                    f'"{full}" has a variable price: a storefront cannot sell it.',
-                    "Give it a price in Square, archive it, or sell it at the counter only.",
+                    _('"{name}" has a variable price: a storefront cannot sell it.').format(
+                        name=full
+                    ),
+                    _("Give it a price in Square, archive it, or sell it at the counter only."),
                 )
             amount = 0
         if money.get("currency", self.currency) != self.currency:
@@ -312,8 +320,12 @@ class Catalog:
             raise RowError(
                 "price_money",
                 str(money["currency"]),
-                f'"{full}" has a price in {money["currency"]}.',
-                f"Correct the store's currency ({self.currency}) in bridge.toml.",
+                _('"{name}" has a price in {currency}.').format(
+                    name=full, currency=money["currency"]
+                ),
+                _("Correct the store's currency ({currency}) in bridge.toml.").format(
+                    currency=self.currency
+                ),
             )
         return Variant(str(each.get("id")), name, amount, available=not here.get("sold_out"))
 
@@ -334,8 +346,10 @@ class Catalog:
                 raise RowError(
                     "modifier_list_info",
                     name,
-                    f"It has a modifier list that cannot be offered: {found.refused[name]}.",
-                    "Correct the modifier list in Square, and export again.",
+                    _("It has a modifier list that cannot be offered: {refused}.").format(
+                        refused=found.refused[name]
+                    ),
+                    _("Correct the modifier list in Square, and export again."),
                 )
             least = number_or(info.get("min_selected_modifiers"), listed.min_select)
             most = number_or(info.get("max_selected_modifiers"), listed.max_select)
@@ -344,9 +358,11 @@ class Catalog:
                 raise RowError(
                     "modifier_list_info",
                     name,
-                    f'Nobody can choose from its modifier list "{listed.name}": it wants {least}, '
-                    f"allows {most} and offers {len(listed.add_ons)}.",
-                    "Correct the numbers in Square, and export again.",
+                    _(
+                        'Nobody can choose from its modifier list "{name}": it wants {least}, '
+                        "allows {most} and offers {n}."
+                    ).format(name=listed.name, least=least, most=most, n=len(listed.add_ons)),
+                    _("Correct the numbers in Square, and export again."),
                 )
             if (least, most) == (listed.min_select, listed.max_select):
                 yield listed.external_id
@@ -385,7 +401,9 @@ class Catalog:
             price = 0 if money.get("amount") is None else amount_of(money["amount"])
             name = one_line(str(fields.get("name") or ""))
             if price is None:
-                found.refused[identity] = f'"{name}" has a price that is none, or below zero'
+                found.refused[identity] = _(
+                    '"{name}" has a price that is none, or below zero'
+                ).format(name=name)
                 return
             add_ons.append(AddOn(str(modifier.get("id")), name, price))
             found.part_places[add_ons[-1].external_id] = found.part_places[identity]
@@ -440,11 +458,11 @@ def _named(data: Object) -> Iterator[str]:
 
 def _garbled(place: str, identity: str, data: Object) -> BadRow:
     path, value = next(_unreadable_in(data, "item_data"), ("", ""))
-    what = path or "What it names (a category, modifier list or tax)"
+    what = path or _("What it names (a category, modifier list or tax)")
     return BadRow(
         place=place,
-        text=f"{what} holds a character that cannot be read.",
-        fix="Correct it in Square and save the catalog again, as UTF-8.",
+        text=_("{what} holds a character that cannot be read.").format(what=what),
+        fix=_("Correct it in Square and save the catalog again, as UTF-8."),
         external_id=identity,
         field=path,
         value=value,
@@ -466,8 +484,10 @@ def _unreadable_in(value: object, path: str) -> Iterator[tuple[str, str]]:
 def _twice(place: str, identity: str, taken: str, owner: str) -> BadRow:
     return BadRow(
         place=place,
-        text=f"The id {taken!r} stands for something else already, of item {owner!r}.",
-        fix="Remove one of the two from the file, or save the catalog again.",
+        text=_("The id {taken!r} stands for something else already, of item {owner!r}.").format(
+            taken=taken, owner=owner
+        ),
+        fix=_("Remove one of the two from the file, or save the catalog again."),
         external_id=identity,
         field="id",
         value=taken,
@@ -485,8 +505,10 @@ def _rate(tax: Object) -> str:
         raise RowError(
             "percentage",
             written[:40],
-            f'Its tax "{tax.get("name")}" has the rate {written[:40]!r}, which is no percentage.',
-            "Correct the tax in Square, and export again.",
+            _('Its tax "{name}" has the rate {written!r}, which is no percentage.').format(
+                name=tax.get("name"), written=written[:40]
+            ),
+            _("Correct the tax in Square, and export again."),
         )
     return written
 

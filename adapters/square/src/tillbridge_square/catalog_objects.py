@@ -3,6 +3,8 @@
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from tillbridge.adapter.texts import _
+
 Object = Mapping[str, Any]
 INHERIT = -1
 """What is set to this is inherited."""
@@ -13,14 +15,14 @@ def objects_in(document: object) -> Iterator[Object]:
     pages = document if isinstance(document, list) else [document]
     for page in pages:
         if not isinstance(page, dict):
-            msg = "it holds something that is no object"
+            msg = _("it holds something that is no object")
             raise ValueError(msg)  # noqa: TRY004 -- bad input, not a programming error
         if "objects" in page:
             yield from dicts_in(page["objects"])
         elif "type" in page:
             yield page
         else:
-            msg = 'it has no "objects"'
+            msg = _('it has no "objects"')
             raise ValueError(msg)
 
 

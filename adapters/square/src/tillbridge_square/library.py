@@ -12,6 +12,7 @@ from operator import itemgetter
 from tillbridge.adapter import ExportUnreadable, TaxComponent
 from tillbridge.adapter.csv_export import CsvExport
 from tillbridge.adapter.export_files import still_being_written
+from tillbridge.adapter.texts import _
 from tillbridge.adapter.xlsx_export import XlsxExport
 from tillbridge.model.export_facts import ExportFacts
 
@@ -73,7 +74,7 @@ class Library:
         number, written = cells
         row = Row(zip(self.header, map(str.strip, written), strict=False))
         row.number = number
-        row.place = f"{self.name}, row {number}"
+        row.place = _("{file}, row {row}").format(file=self.name, row=number)
         row.beyond = len(written) > len(self.header)
         return row
 
@@ -89,15 +90,15 @@ def read_library(export: CsvExport | XlsxExport) -> Library:
         table = export.read()
         library = _found(table.name, [(1, table.header), *table.rows])
         if library is None and table.may_grow:
-            raise still_being_written(table.name, "ends inside its header")
+            raise still_being_written(table.name, _("ends inside its header"))
         if library is not None:
             library = replace(library, ends_with_newline=table.ends_with_newline, facts=table.facts)
     if library is None:
         name = export.path.name
         raise ExportUnreadable(
-            f"{name} is no item library of Square: it has no column Token.",
-            place=f"{name}, row 1",
-            fix="Square dashboard, Items & services, Items, Actions, Export library.",
+            _("{name} is no item library of Square: it has no column Token.").format(name=name),
+            place=_("{file}, row {row}").format(file=name, row=1),
+            fix=_("Square dashboard, Items & services, Items, Actions, Export library."),
         )
     return library
 

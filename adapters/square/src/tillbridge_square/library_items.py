@@ -34,7 +34,7 @@ from tillbridge.adapter.known_records import KnownRecords
 from tillbridge.adapter.modifier_file import Modifiers
 from tillbridge.adapter.prices import BadPrice, PriceReader
 from tillbridge.adapter.sale_options import NotForSale, SaleRules, chosen_taxes, is_sold_out
-from tillbridge.adapter.texts import one_line, without_markup
+from tillbridge.adapter.texts import _, one_line, without_markup
 from tillbridge_square.library import Cells, Library, Row
 from tillbridge_square.options import SquareOptions
 
@@ -149,7 +149,7 @@ def changes_of(
         try:
             item = _item(_Family(rows, sold), identity, maker)
         except RowError as wrong:
-            place = f"{library.name}, row {wrong.row}"
+            place = _("{file}, row {row}").format(file=library.name, row=wrong.row)
             found.bad_rows.append(wrong.at(place, identity))
             continue
         if item is not None:
@@ -185,9 +185,10 @@ def _twice(family: Sequence[Cells], clash: Clash, maker: _Maker) -> BadRow:
     row = maker.library.row(next(cells for cells in family if cells[0] == clash.row))
     return BadRow(
         place=row.place,
-        text=f'"{one_line(row["item name"])}" has the token {row["token"]!r} of row '
-        f"{clash.first_row}.",
-        fix="Remove one of the two rows, or export again.",
+        text=_('"{name}" has the token {token!r} of row {first_row}.').format(
+            name=one_line(row["item name"]), token=row["token"], first_row=clash.first_row
+        ),
+        fix=_("Remove one of the two rows, or export again."),
         external_id=_identity(family, maker.library),
         field=maker.shown("token"),
         value=row["token"],
@@ -210,16 +211,18 @@ def _location(library: Library, wanted: str | None) -> str:
     if wanted is not None:
         if wanted.casefold() not in {each.casefold() for each in library.locations}:
             raise ExportUnreadable(
-                f'{library.name} has no location "{wanted}"; it has {listed or "none"}.',
-                place=f"{library.name}, header",
-                fix="Correct the option location.",
+                _('{name} has no location "{wanted}"; it has {listed}.').format(
+                    name=library.name, wanted=wanted, listed=listed or _("none")
+                ),
+                place=_("{name}, header").format(name=library.name),
+                fix=_("Correct the option {option}.").format(option="location"),
             )
         return wanted.casefold()
     if len(library.locations) > 1:
         raise ExportUnreadable(
-            f"{library.name} has several locations: {listed}.",
-            place=f"{library.name}, header",
-            fix="Say which one it is, with the option location.",
+            _("{name} has several locations: {listed}.").format(name=library.name, listed=listed),
+            place=_("{name}, header").format(name=library.name),
+            fix=_("Say which one it is, with the option {option}.").format(option="location"),
         )
     return library.locations[0].casefold() if library.locations else ""
 
@@ -276,16 +279,16 @@ def _check(row: Row, maker: _Maker) -> None:
         raise maker.wrong(
             row,
             "",
-            f'The row of "{row["item name"]}" goes on beyond the last column.',
-            "Look for a missing quotation mark, and export again.",
+            _('The row of "{name}" goes on beyond the last column.').format(name=row["item name"]),
+            _("Look for a missing quotation mark, and export again."),
         )
     for column, cell in row.items():
         if UNREADABLE in cell:
             raise maker.wrong(
                 row,
                 column,
-                f'"{row["item name"]}" holds a character that cannot be read.',
-                "Type it again in Square and export again, as UTF-8.",
+                _('"{name}" holds a character that cannot be read.').format(name=row["item name"]),
+                _("Type it again in Square and export again, as UTF-8."),
             )
 
 
@@ -311,7 +314,9 @@ def _item(family: _Family, identity: str, maker: _Maker) -> Item | None:
         _check(row, maker)
     name = one_line(family.first("customer-facing name", "item name"))
     if not name:
-        raise maker.wrong(first, "item name", "It has no name.", "Give the item a name in Square.")
+        raise maker.wrong(
+            first, "item name", _("It has no name."), _("Give the item a name in Square.")
+        )
     offered = [
         (maker.shown(column), first[column], modifier_set)
         for column, modifier_set in maker.library.modifier_sets.items()
@@ -373,8 +378,10 @@ def _is_available(row: Row, maker: _Maker) -> bool:
         raise maker.wrong(
             row,
             column,
-            f'The quantity of "{row["item name"]}" is {row[column]!r}, which is no number.',
-            "Correct it in Square, or remove the option sold_out_at_stock.",
+            _('The quantity of "{name}" is {written!r}, which is no number.').format(
+                name=row["item name"], written=row[column]
+            ),
+            _("Correct it in Square, or remove the option sold_out_at_stock."),
         ) from wrong
 
 
@@ -396,8 +403,10 @@ def _price(row: Row, item: str, maker: _Maker, *, price_in_choice: bool) -> int:
             _full_name(row, item),
             maker.shown(column),
             written,
-            f'"{_full_name(row, item)}" has a variable price: a storefront cannot sell it.',
-            "Give it a price in Square, archive it, or sell it at the counter only.",
+            _('"{name}" has a variable price: a storefront cannot sell it.').format(
+                name=_full_name(row, item)
+            ),
+            _("Give it a price in Square, archive it, or sell it at the counter only."),
             row=row.number,
         )
     try:

@@ -11,6 +11,7 @@ from tillbridge.adapter.sale_options import (
     StockOptions,
     TaxOptions,
 )
+from tillbridge.adapter.texts import _
 
 _SUFFIXES = {".xlsx", ".csv", ".json"}
 
@@ -41,13 +42,15 @@ class SquareOptions(SaleOptions, StockOptions, TaxOptions, PriceOptions):
     @model_validator(mode="after")
     def _fits_together(self) -> Self:
         if self.export.suffix.lower() not in _SUFFIXES:
-            raise ValueError(f"export: {self.export.name} must end in .xlsx, .csv or .json")
+            raise ValueError(
+                _("export: {name} must end in .xlsx, .csv or .json").format(name=self.export.name)
+            )
         if self.modifiers is not None and self.export.suffix.lower() == ".json":
-            raise ValueError("modifiers: a catalog holds its modifiers itself; leave it out")
+            raise ValueError(_("modifiers: a catalog holds its modifiers itself; leave it out"))
         if self.decimal is not None and self.export.suffix.lower() == ".json":
-            raise ValueError("decimal: a catalog has whole cents; leave it out")
+            raise ValueError(_("decimal: a catalog has whole cents; leave it out"))
         if self.sold_out_at_stock is not None and self.export.suffix.lower() == ".json":
-            raise ValueError("sold_out_at_stock: a catalog says what is sold out; leave it out")
+            raise ValueError(_("sold_out_at_stock: a catalog says what is sold out; leave it out"))
         if self.encoding is not None and self.export.suffix.lower() != ".csv":
-            raise ValueError("encoding: only an item library as .csv has one; leave it out")
+            raise ValueError(_("encoding: only an item library as .csv has one; leave it out"))
         return self

@@ -118,8 +118,13 @@ def description(value: str) -> str:
 def checked_price(field: str, minor: int, *, shown: object) -> int:
     """Return a price in minor units if a menu can have it; `shown` is how the export says it."""
     if not 0 <= minor <= MAX_PRICE:
-        what = _("is negative") if minor < 0 else _("is too large to be a price")
-        raise BadCell(field, shown, f"{field} {shown} {what}.", _("Correct the price in the till."))
+        what = (
+            _("{field} {shown} is negative.")
+            if minor < 0
+            else _("{field} {shown} is too large to be a price.")
+        )
+        text = what.format(field=field, shown=str(shown))
+        raise BadCell(field, shown, text, _("Correct the price in the till."))
     return minor
 
 
@@ -147,11 +152,13 @@ def yes_or_no(field: str, value: str, *, empty: bool | None = None) -> bool:
         return False
     if not word and empty is not None:
         return empty
-    text = f"{field} is {value.strip()!r}" if word else _("{field} is empty").format(field=field)
+    text = _("{field} is {value!r}") if word else _("{field} is empty")
     raise BadCell(
         field,
         value,
-        _("{text}, which is neither yes nor no.").format(text=text),
+        _("{text}, which is neither yes nor no.").format(
+            text=text.format(field=field, value=value.strip())
+        ),
         _("Use true or false."),
     )
 

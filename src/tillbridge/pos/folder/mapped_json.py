@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 
 from tillbridge.adapter import AddOn, AddOnGroup, BadRow, Catalogue
 from tillbridge.adapter.sale_options import StockOptions
-from tillbridge.adapter.texts import _
+from tillbridge.adapter.texts import _, joined
 from tillbridge.model.export_facts import ExportFacts, ExportWarning
 from tillbridge.pos.folder import cells
 from tillbridge.pos.folder.cells import BadCell
@@ -73,7 +73,7 @@ class JsonMenuReader:
 
     def place(self, number: int) -> str:
         """Return how a person finds the item with that number."""
-        return f"{self.file}, item {number}"
+        return _("{file}, item {number}").format(file=self.file, number=number)
 
     def text(self, path: str | None, at: Node) -> str:
         """Return the first value at a path. Raises BadCell for what is no text."""
@@ -90,7 +90,12 @@ class JsonMenuReader:
         try:
             return self.document.texts(parse_path(path), at)
         except ValueError as failure:
-            raise BadCell(path, "", f"{path} {failure}.", _("Correct the path.")) from None
+            raise BadCell(
+                path,
+                "",
+                joined("", (path, " ", failure.args[0], ".")),
+                _("Correct the path."),
+            ) from None
 
     def nodes(self, path: str, at: Node) -> Iterator[Node]:
         """Yield what is at a path."""

@@ -136,7 +136,7 @@ class Columns:
                     "another "
                     "id."
                 ).format(name=path.name),
-                place=f"{path.name}, row 1",
+                place=_("{file}, row {row}").format(file=path.name, row=1),
                 fix=_("Leave out the option ids, so that the ids of the file count."),
             )
 

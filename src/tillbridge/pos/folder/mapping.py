@@ -24,7 +24,7 @@ from pydantic import (
 
 from tillbridge.adapter import ExportUnreadable
 from tillbridge.adapter.sharing import read_shared
-from tillbridge.adapter.texts import _
+from tillbridge.adapter.texts import _, joined
 from tillbridge.pos.folder import cells, json_paths
 
 _MAX_SHOWN = 25  # columns named in a message
@@ -265,10 +265,10 @@ def no_column(
 ) -> ExportUnreadable:
     """Return what is wrong with a table without these columns; `fix` unless its format shows."""
     names = [name for name in header if name]
-    shown = ", ".join(names[:_MAX_SHOWN]) + (", ..." if len(names) > _MAX_SHOWN else "")
+    shown = joined(", ", names[:_MAX_SHOWN]) + (", ..." if len(names) > _MAX_SHOWN else "")
     return ExportUnreadable(
         _("{name} has no column {missing}. Its columns are: {shown}.").format(
-            name=path.name, missing=", ".join(missing), shown=shown
+            name=path.name, missing=joined(", ", missing), shown=shown
         ),
         place=_("{file}, row {row}").format(file=path.name, row=1),
         fix=format_hint(header, path) or fix,

@@ -237,10 +237,10 @@ _ITEM = _Kind(
 )
 # The parts of a menu by the names of their lists.
 _PARTS: Mapping[str, _Kind] = {
-    "categories": _Kind("category", Category, {"external_id": _id, "name": _needed}),
-    "add_ons": _Kind("add-on", AddOn, {"external_id": _id, "name": _needed, "price": _price}),
+    "categories": _Kind(_("category"), Category, {"external_id": _id, "name": _needed}),
+    "add_ons": _Kind(_("add-on"), AddOn, {"external_id": _id, "name": _needed, "price": _price}),
     "addon_groups": _Kind(
-        "add-on group",
+        _("add-on group"),
         AddOnGroup,
         {"external_id": _id, "name": _needed},
         {
@@ -395,7 +395,7 @@ class _Body:
         for each in _list(top, "menus"):
             menu = _object("menus", each)
             about = Menu(_id(menu), _needed(menu, "name"), _paragraph(menu, "description"))
-            self._add_menu(menu, about, f' of menu "{about.name}"')
+            self._add_menu(menu, about, _(' of menu "{menu}"').format(menu=about.name))
 
     def fresh(self) -> Catalogue:
         """Return all that was read, was good and is not known."""
@@ -431,14 +431,18 @@ class _Body:
         if isinstance(items, Elements):  # else there are none
             for number, each in enumerate(items):
                 if each is not KNOWN:
-                    place = f"{self.file}, item {number + 1}{where}"
+                    place = _("{file}, item {number}{where}").format(
+                        file=self.file, number=number + 1, where=where
+                    )
                     begin, digest = items.begins[number], items.digests[number]
                     self._add_item(each, begin, digest, place, about.external_id)
 
     def _add_parts(self, menu: _Thing, where: str) -> None:
         for name, kind in _PARTS.items():
             for number, each in enumerate(_list(menu, name), 1):
-                place = f"{self.file}, {kind.name} {number}{where}"
+                place = _("{file}, {kind} {number}{where}").format(
+                    file=self.file, kind=kind.name, number=number, where=where
+                )
                 try:
                     thing = _object(kind.name, each)
                     self._is_odd(kind, thing, place)

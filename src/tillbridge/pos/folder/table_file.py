@@ -352,12 +352,17 @@ def _cells(data: bytes, delimiter: str) -> list[list[str]]:
 
 def positions(width: int) -> list[str]:
     """Return the names of columns that have none of their own."""
-    return [f"column {number}" for number in range(1, width + 1)]
+    return [_("column {number}").format(number=number) for number in range(1, width + 1)]
 
 
 def _missing(source: TableSource, header: list[str], missing: list[str]) -> ExportUnreadable:
     renamed = source.renamed
-    wanted = [f'{ours} (as "{renamed[ours]}")' if ours in renamed else ours for ours in missing]
+    wanted = [
+        _('{ours} (as "{theirs}")').format(ours=ours, theirs=renamed[ours])
+        if ours in renamed
+        else ours
+        for ours in missing
+    ]
     example = ", ".join(f'{ours} = "..."' for ours in missing)
     fix: str = _(
         "Say which of them it is, with the option columns = {{ {example} }}; "

@@ -210,11 +210,13 @@ class UnitMaker:
         else:
             column = "name" if self.mapping.ids == "derived" else "external_id"
         name, value = self.names[column], cells.plain(row[column])
-        what = f"{name} {value!r}" + (f" of {parent!r}" if parent else "")
+        what = _("{name} {value!r} of {parent!r}") if parent else "{name} {value!r}"
         return DuplicateId(
             name,
             value,
-            _("{what} stands in {place} already.").format(what=what, place=self.place(first)),
+            _("{what} stands in {place} already.").format(
+                what=what.format(name=name, value=value, parent=parent), place=self.place(first)
+            ),
             _("Give each a {name} of its own; the first row counts.").format(name=name),
         )
 

@@ -201,7 +201,7 @@ class ProgramSupervisor:
             child.ask_to_end()
             self._thread.join(_GOODBYE_S)
             if self._thread.is_alive():
-                child.kill("it did not end")
+                child.kill(_("it did not end"))
                 self._thread.join(_EVEN_SO_S)
 
     def _stop(self) -> "_Child | None":
@@ -411,7 +411,7 @@ class _Child:
 
     def ask_to_end(self) -> None:
         """Close its stdin."""
-        self._why = self._why or "it was asked to end"
+        self._why = self._why or _("it was asked to end")
         self._outgoing.put(None)
 
     def read(self, on_line: Callable[["_Child", bytes], None]) -> None:
@@ -420,11 +420,15 @@ class _Child:
             while line := stdout.readline(LONGEST_LINE):
                 if not line.endswith(b"\n"):
                     if len(line) >= LONGEST_LINE:
-                        self.kill(f"it wrote a line of more than {LONGEST_LINE >> 20} MB")
+                        self.kill(
+                            _("it wrote a line of more than {most} MB").format(
+                                most=LONGEST_LINE >> 20
+                            )
+                        )
                     break  # half a line is no message: it died in the middle of it
                 on_line(self, line)
         if not self._has_ended(_EVEN_SO_S):
-            self.kill("it closed its stdout")
+            self.kill(_("it closed its stdout"))
 
     def end(self) -> str:
         """End what is left of it, and return the reason of its end."""
@@ -433,8 +437,10 @@ class _Child:
         code = self._process.wait()
         self._outgoing.put(None)
         self._stderr_reader.join(_EVEN_SO_S)
-        how = f"was ended by signal {-code}" if code < 0 else f"ended with exit code {code}"
-        return self._why or f"it {how}"
+        how = (
+            _("it was ended by signal {code}") if code < 0 else _("it ended with exit code {code}")
+        )
+        return self._why or how.format(code=abs(code))
 
     def _thread(self, target: Callable[[], None], name: str) -> threading.Thread:
         thread = threading.Thread(target=target, name=f"process-{self.pid}-{name}", daemon=True)
