@@ -8,10 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.messages import ROOT, SOURCE
+from tests.support.messages import ROOT, SOURCE, template
 from tillbridge.adapter.texts import _
 from tillbridge.core import i18n
 from tillbridge.core.i18n import Reader, from_plain, reading, to_plain
+from tillbridge.pos.loader import find_adapters
 from tillbridge_odoo.failures import nothing_written
 from tillbridge_odoo.odoo import LoginRefused
 from tillbridge_printer.states import PrinterState
@@ -117,6 +118,18 @@ def _reads_as_english(said: str) -> bool:
 def test_an_adapter_says_nothing_to_people_outside_the_catalogues(path: Path) -> None:
     found = [f"line {line}: {said}" for line, said in _strays(path.read_text("utf-8"))]
     assert found == []
+
+
+@pytest.mark.parametrize("name", sorted(find_adapters()))
+def test_each_option_has_a_title_and_a_description_in_the_catalogues(name: str) -> None:
+    fields = find_adapters()[name].options.model_fields
+    lacking = [
+        f"{option}: {said}"
+        for option, info in fields.items()
+        for said in (info.title, info.description)
+        if not said or template().get(said) is None
+    ]
+    assert lacking == []
 
 
 # -- what the test before would find

@@ -70,7 +70,7 @@ class TaxOptions(AdapterOptions):
 
     taxes: tuple[str, ...] | None = Field(
         None,
-        title="Taxes",
+        title=_("Taxes"),
         description=_("The taxes that count online, by their names; without it all do."),
     )
 

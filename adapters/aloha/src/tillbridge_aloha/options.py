@@ -21,18 +21,28 @@ def _known(name: str) -> str:
 class AlohaOptions(SaleOptions):
     """Where Aloha keeps its tables, and how their odd places are meant."""
 
-    folder: Path = Field(description="Aloha's folder of DBF files, usually DATA or NEWDATA.")
+    folder: Path = Field(
+        title="Aloha's folder", description="Aloha's folder of DBF files, usually DATA or NEWDATA."
+    )
     encoding: Annotated[str, AfterValidator(_known)] | None = Field(
-        None, description="Code page of the files; without it, the files' own mark, or a guess."
+        None,
+        title="Code page",
+        description="Code page of the files; without it, the files' own mark, or a guess.",
     )
     zero_prices: ZeroPrices = Field(
         "leave_out",
+        title="Items at price zero",
         description='Items without a price: "leave_out" (most are words to the kitchen; as '
         'modifiers they are sold), "sell" them by themselves, or "refuse" them by name.',
     )
     stop_list: str | None = Field(
-        None, min_length=1, description="The category whose items are sold out, by its name."
+        None,
+        min_length=1,
+        title="Category of sold-out items",
+        description="The category whose items are sold out, by its name.",
     )
     modifiers: Literal["auto", "none"] = Field(
-        "auto", description="Whether modifiers are read: from MOD.DBF, else from what was sold."
+        "auto",
+        title="Modifiers",
+        description="Whether modifiers are read: from MOD.DBF, else from what was sold.",
     )

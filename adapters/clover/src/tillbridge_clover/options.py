@@ -11,10 +11,17 @@ from tillbridge.adapter.sale_options import PriceOptions, SaleOptions, TaxOption
 class CloverOptions(SaleOptions, TaxOptions, PriceOptions):
     """Which export is read, and how its odd places are meant."""
 
-    export: Path = Field(description="The inventory export of the Clover dashboard, an XLSX.")
+    export: Path = Field(
+        title="Inventory export",
+        description="The inventory export of the Clover dashboard, an XLSX.",
+    )
     hidden: Literal["leave_out", "sold_out"] = Field(
-        "leave_out", description="What becomes of items that are hidden on the till."
+        "leave_out",
+        title="Hidden items",
+        description="What becomes of items that are hidden on the till.",
     )
     tax_rates: Literal["auto", "fraction", "percent", "hundredth"] = Field(
-        "auto", description="What a tax rate of 0.06 means: 6 %, or a hundredth, or six of them."
+        "auto",
+        title="How tax rates are written",
+        description="What a tax rate of 0.06 means: 6 %, or a hundredth, or six of them.",
     )

@@ -20,22 +20,29 @@ class SquareOptions(SaleOptions, StockOptions, TaxOptions, PriceOptions):
     """Which export is read, and for which of its locations."""
 
     export: Path = Field(
-        description="The item library as .xlsx or .csv, or a catalog as .json (ListCatalog)."
+        title="Item library or catalog",
+        description="The item library as .xlsx or .csv, or a catalog as .json (ListCatalog).",
     )
     location: str | None = Field(
         None,
         min_length=1,
+        title="Location",
         description="The location: its name in the item library, its id in a catalog.",
     )
     modifiers: Path | None = Field(
-        None, description="CSV of what each modifier set offers, beside an item library."
+        None,
+        title="File of modifier sets",
+        description="CSV of what each modifier set offers, beside an item library.",
     )
     visibility: Literal["follow", "ignore"] = Field(
-        "follow", description="Whether what is unavailable at Square Online is sold out here too."
+        "follow",
+        title="What is unavailable at Square Online",
+        description="Whether what is unavailable at Square Online is sold out here too.",
     )
     encoding: str | None = Field(
         None,
         min_length=1,
+        title="Encoding",
         description="Encoding of an item library as .csv; without it, it is found out.",
     )
 

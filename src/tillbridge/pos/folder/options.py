@@ -117,12 +117,12 @@ class FolderOptions(SaleOptions, PriceOptions, StockOptions):
     )
     encoding: Annotated[str, AfterValidator(_known_encoding)] | None = Field(
         None,
-        title="Encoding",
+        title=_("Encoding"),
         description=_("Encoding of the exports; without it, it is found out."),
     )
     delimiter: Annotated[str, AfterValidator(_one_character)] | None = Field(
         None,
-        title="Delimiter",
+        title=_("Delimiter"),
         description=_('What separates fields, for example ";" or "tab"; else it is found out.'),
     )
     menu_name: str = Field(

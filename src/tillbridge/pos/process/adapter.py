@@ -64,6 +64,7 @@ class ProcessOptions(api.AdapterOptions):
     command: tuple[NonEmpty, ...] = Field(
         min_length=1,
         json_schema_extra={FILE_ONLY: True},
+        title=_("Program"),
         description=_(
             'The program and its arguments: command = ["dotnet", "MyTill.dll"]. No shell.'
         ),
@@ -71,11 +72,13 @@ class ProcessOptions(api.AdapterOptions):
     cwd: Path = Field(
         Path(),
         json_schema_extra={FILE_ONLY: True},
+        title=_("Folder it runs in"),
         description=_("The folder it runs in; relative ones count from bridge.toml."),
     )
     env: tuple[NonEmpty, ...] = Field(
         (),
         json_schema_extra={FILE_ONLY: True},
+        title=_("Environment variables"),
         description=(
             _(
                 "Names of environment variables that are handed on; of the others it gets only "
@@ -87,25 +90,39 @@ class ProcessOptions(api.AdapterOptions):
     options: dict[str, Any] = Field(
         default_factory=dict,
         repr=False,  # a key may be among them
+        title=_("Options of the program"),
         description=_("What the program is told at its start; its own affair."),
     )
     capabilities: tuple[Capability, ...] = Field(
         ("catalogue", "tickets", "health"),
+        title=_("What the program can do"),
         description=(
             _("What to expect of a program that cannot say so itself when the bridge starts.")
         ),
     )
-    start_s: Seconds = Field(10, description=_("It must have said hello by then."))
+    start_s: Seconds = Field(
+        10, title=_("Time to start (s)"), description=_("It must have said hello by then.")
+    )
     answer_s: Seconds = Field(
-        10, description=_("It must have answered by then about orders and health, or it is ended.")
+        10,
+        title=_("Time for an answer (s)"),
+        description=_("It must have answered by then about orders and health, or it is ended."),
     )
     read_s: Seconds = Field(
-        60, description=_("The same for reading menus, availability and tables.")
+        60,
+        title=_("Time to read (s)"),
+        description=_("The same for reading menus, availability and tables."),
     )
     restart_cap_s: Seconds = Field(
-        60, description=_("The longest wait before it is started again.")
+        60,
+        title=_("Longest wait before a restart (s)"),
+        description=_("The longest wait before it is started again."),
     )
-    steady_s: Seconds = Field(60, description=_("After running so long it counts as well again."))
+    steady_s: Seconds = Field(
+        60,
+        title=_("Steady after (s)"),
+        description=_("After running so long it counts as well again."),
+    )
 
 
 class NotUnderstood(Exception):
