@@ -89,7 +89,7 @@ async def test_an_item_is_taken_off_snoozed_and_restored() -> None:
         soup = await bench.item_id("soup")
         await bench.calls.take_off(soup, until_ms=FAR_MS)
         detail = await bench.calls.item(soup)
-        assert (detail.merchant_available, detail.community_available) == (True, False)
+        assert (detail.body["merchant_available"], detail.community_available) == (True, False)
         assert detail.snoozed_until == "2099-01-01T00:00:00.000Z"
         assert detail.body["currency"] == "USD"
         await bench.calls.restore(soup)

@@ -101,7 +101,7 @@ async def test_an_item_is_off_in_the_community_alone_until_it_is_restored(tmp_pa
         await harness.flow.overrides.set(tea, available=False, until=None, by="staff")
         await harness.flow.overrides.push()
         detail = await harness.flow.context.calls.item(tea)
-        assert (detail.merchant_available, detail.community_available) == (True, False)
+        assert (detail.body["merchant_available"], detail.community_available) == (True, False)
         assert (await harness.flow.overrides.all())[tea].sent_at is not None
         await harness.flow.overrides.push()
         assert await harness.calls(f"/catalogue/items/{tea}", "PATCH") == 1  # told once

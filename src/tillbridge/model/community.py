@@ -59,11 +59,6 @@ class Record:
         return flag(self.body.get("available"))
 
     @property
-    def merchant_available(self) -> bool | None:
-        """The merchant's side of it, which an item's own answer shows."""
-        return flag(self.body.get("merchant_available"))
-
-    @property
     def community_available(self) -> bool | None:
         """The community's side of it."""
         return flag(self.body.get("community_available"))

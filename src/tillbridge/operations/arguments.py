@@ -1,6 +1,6 @@
 """Kinds of arguments that several operations take."""
 
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -76,6 +76,11 @@ def _until(bridge: "Bridge", typed: str, zone: "ZoneInfo | None") -> int:
         ) from None
 
 
+def ends_at(text: str, resolve: "Callable[..., Awaitable[int]]" = until_of_store) -> Argument:
+    """Return the argument for when something ends, in ms since the epoch."""
+    return Argument("TIME", text, audit="until_ms", resolve=resolve)
+
+
 async def moment_of_store(bridge: "Bridge", arguments: Mapping[str, Any], typed: str) -> int:
     """Return the past instant that was typed, in the store's time. Raises ConfigError."""
     from tillbridge.core.formats import since_ms
@@ -104,15 +109,12 @@ ItemId = Annotated[
     ),
 ]
 Until = Annotated[
-    int | None,  # ms since the epoch
-    Argument(
-        "TIME",
+    int | None,
+    ends_at(
         _(
             "Until when: 18:30, opening, tomorrow, 2h, 2026-11-21T18:30. Default: until you "
             "restore it."
-        ),
-        audit="until_ms",
-        resolve=until_of_store,
+        )
     ),
 ]
 Moment = Annotated[

@@ -9,7 +9,7 @@ from tillbridge.core.errors import BridgeError, ConfigError, ServiceError
 from tillbridge.core.i18n import _
 from tillbridge.core.operation import Answer, Argument, operation
 from tillbridge.model.instant import to_iso
-from tillbridge.operations.arguments import until_of_community
+from tillbridge.operations.arguments import ends_at, until_of_community
 
 if TYPE_CHECKING:
     from sqlalchemy import Connection
@@ -159,12 +159,10 @@ async def take_off(
     item: Item,
     *,
     until: Annotated[
-        int | None,  # ms since the epoch
-        Argument(
-            "TIME",
+        int | None,
+        ends_at(
             _("Until when: 18:30, tomorrow, 2h, 2026-11-21T18:30. Default: until you restore it."),
-            audit="until_ms",
-            resolve=until_of_community,
+            until_of_community,
         ),
     ] = None,
 ) -> Answer:

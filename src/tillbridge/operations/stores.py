@@ -9,7 +9,7 @@ from tillbridge.core.formats import clock_time
 from tillbridge.core.i18n import _, ngettext
 from tillbridge.core.operation import Answer, Argument, operation
 from tillbridge.model.instant import to_iso
-from tillbridge.operations.arguments import ConnectedStore, Full, Store, until_of_store
+from tillbridge.operations.arguments import ConnectedStore, Full, Store, ends_at
 
 if TYPE_CHECKING:
     from tillbridge.daemon.store_services import StoreServices
@@ -83,12 +83,9 @@ async def pause(
     *,
     reason: Annotated[str, Argument("TEXT", _("The reason, for your colleagues."))] = "",
     until: Annotated[
-        int | None,  # ms since the epoch
-        Argument(
-            "TIME",
-            _("Until when: 18:30, tomorrow, 2h, 2026-11-21T18:30. Default: until you resume it."),
-            audit="until_ms",
-            resolve=until_of_store,
+        int | None,
+        ends_at(
+            _("Until when: 18:30, tomorrow, 2h, 2026-11-21T18:30. Default: until you resume it.")
         ),
     ] = None,
     by: By = None,
@@ -129,13 +126,8 @@ async def busy(
     ],
     *,
     until: Annotated[
-        int | None,  # ms since the epoch
-        Argument(
-            "TIME",
-            _("Until when: 18:30, tomorrow, 2h, 2026-11-21T18:30. Default: until you end it."),
-            audit="until_ms",
-            resolve=until_of_store,
-        ),
+        int | None,
+        ends_at(_("Until when: 18:30, tomorrow, 2h, 2026-11-21T18:30. Default: until you end it.")),
     ] = None,
     by: By = None,
 ) -> Answer:
