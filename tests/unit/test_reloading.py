@@ -10,6 +10,7 @@ from tests.support.ledger_harness import StoppedClock, opened
 from tillbridge.config import LoadedSettings, Settings, load
 from tillbridge.config.writing import LIVE, Change, compare
 from tillbridge.core.errors import ConfigError
+from tillbridge.daemon import reload
 from tillbridge.daemon.reload import Reloader
 from tillbridge.ledger.problems import ProblemTracker
 
@@ -111,6 +112,25 @@ async def test_what_waits_for_a_restart_is_named_until_it_is_as_before(harness: 
     assert harness.problems() == {"config.restart_needed": {"keys": "receiver.listen"}}
     harness.write("")
     await harness.reloader.read()
+    assert harness.problems() == {}
+
+
+async def test_a_file_that_has_not_changed_is_not_parsed(
+    harness: Harness, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(reload, "load", None)
+    harness.write("")
+    await harness.reloader.read()
+    assert harness.problems() == {}
+
+
+async def test_a_refusal_is_tried_again_though_the_file_is_the_same(harness: Harness) -> None:
+    harness.write('log_level = "info"', 'log_level = "debug"')
+    harness.refuse = True
+    await harness.reloader.read()
+    harness.refuse = False
+    await harness.reloader.read()
+    assert harness.applied == [("bridge.log_level",)]
     assert harness.problems() == {}
 
 

@@ -49,13 +49,16 @@ from tillbridge.core.i18n import _
 
 @dataclass(frozen=True, slots=True)
 class LoadedSettings:
-    """The settings of a file; `data_dir` is absolute, other paths count from `base_dir`."""
+    """The settings of a file; `data_dir` is absolute, other paths count from `base_dir`.
+
+    `text` is what stood in the file.
+    """
 
     settings: Settings
     path: Path
     base_dir: Path
     data_dir: Path
-    lines: Mapping[KeyPath, int] = field(default_factory=dict, repr=False)
+    text: str = field(default="", repr=False)
 
     @property
     def bridge(self) -> BridgeSettings:
@@ -89,8 +92,9 @@ class LoadedSettings:
 
     def line_of(self, *path: str | int) -> int:
         """Return the line of a key, or of the nearest table around it; 0 if none is written."""
+        lines = key_lines(self.text)
         for length in range(len(path), 0, -1):
-            if line := self.lines.get(path[:length]):
+            if line := lines.get(path[:length]):
                 return line
         return 0
 
@@ -128,7 +132,7 @@ def _loaded(settings: Settings, written: Written) -> LoadedSettings:
         path=written.path.absolute(),
         base_dir=written.path.absolute().parent,
         data_dir=data_dir,
-        lines=key_lines(written.text),
+        text=written.text,
     )
 
 

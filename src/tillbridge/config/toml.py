@@ -13,6 +13,7 @@ import tomllib
 from collections import deque
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -250,6 +251,7 @@ _TOKEN = re.compile(
 _ENDS = frozenset("\n,]}")
 
 
+@lru_cache(maxsize=1)
 def key_lines(text: str) -> Mapping[KeyPath, int]:
     """Return the line (from 1) of each key, table and list element of a valid TOML text."""
     return _Scanner(text).run()

@@ -44,14 +44,25 @@ class Reloader:
     ) -> None:
         self._path = loaded.path
         self._counts = loaded
+        self._seen = loaded.text  # of the last reading; "" where that could not be used
         self._waiting: tuple[str, ...] = ()  # keys, as they were logged
         self._tracker = tracker
         self._apply = apply
         tracker.report(_FILE, ())  # the last run's: this one has read the file
 
-    async def read(self) -> None:
-        """Read the file, and apply what can be applied."""
+    def _is_known(self) -> bool:
+        """Return whether the file is as it was read, as each is when the bridge starts."""
         try:
+            return self._path.read_bytes().decode("utf-8-sig") == self._seen
+        except (OSError, UnicodeDecodeError):
+            return False  # reading it will say why
+
+    async def read(self) -> None:
+        """Read the file, and apply what can be applied; a text that is known says nothing new."""
+        try:
+            if await asyncio.to_thread(self._is_known):
+                return
+            self._seen = ""
             fresh = await asyncio.to_thread(load, self._path)
             change = compare(self._counts.settings, fresh.settings)
             if change.live:
@@ -61,6 +72,7 @@ class Reloader:
             found = Found("config.unusable", detail={"detail": failure.text, "remedy": failure.fix})
             self._tracker.report(_UNUSABLE, [found])
             return
+        self._seen = fresh.text
         if change.live:
             self._counts = _with(self._counts, fresh, change.live)
         waiting = compare(self._counts.settings, fresh.settings).restart
@@ -80,7 +92,7 @@ def _with(counts: LoadedSettings, fresh: LoadedSettings, keys: Collection[str]) 
         value = getattr(getattr(fresh.settings, table), name)
         updated[table] = old.model_copy(update={name: value})
     settings = counts.settings.model_copy(update=updated)
-    return replace(counts, settings=settings, lines=fresh.lines)
+    return replace(counts, settings=settings, text=fresh.text)
 
 
 def _shown(keys: Collection[str], most: int = 5) -> str:
