@@ -195,8 +195,7 @@ class _Daemon:
                 opened.push_async_callback(self._receiver.stop, 1.0)
                 opened.push_async_callback(self.served.close)
                 keys = await self._first_stores(opened)
-                async with self._renewing():
-                    await self.served.start(keys)
+                await self._start_stores(keys)
             opened.push_async_callback(self._setup.close)
             url = await self._open_page(opened, address)
             await self.note_running(stopped=False)
@@ -223,23 +222,22 @@ class _Daemon:
                 opened.callback(watchdog.stop)
             if bridge.is_set_up:
                 on_hangup(self._reloading.wake)
-            async with self._connecting_new_store():
-                yield
-
-    @asynccontextmanager
-    async def _renewing(self) -> AsyncIterator[None]:
-        """Renew the leases within this, before the tasks run that do it later."""
-        if self._leases is None:
+            # The store that set-up has just written is connected beside everything else.
+            store, self._restarts.to_connect = self._restarts.to_connect, ""
+            if store in bridge.stores:
+                connecting = _beside(self._connect(store), "setup.connect")
+                await opened.enter_async_context(connecting)
             yield
+
+    async def _start_stores(self, keys: Sequence[str]) -> None:
+        """Start them; the leases are renewed meanwhile, before the tasks run that do it later."""
+        if self._leases is None:
+            await self.served.start(keys)
             return
         worker = self._leases.worker
-        renewing = asyncio.create_task(worker.run(), name="leases.start")
-        try:
-            yield
-        finally:
-            renewing.cancel()
-            await asyncio.wait({renewing})
-            worker.wake()
+        async with _beside(worker.run(), "leases.start"):
+            await self.served.start(keys)
+        worker.wake()
 
     async def _first_stores(self, opened: AsyncExitStack) -> Sequence[str]:
         """Return what to serve: all, or what the other bridges on this ledger leave to this one."""
@@ -462,20 +460,6 @@ class _Daemon:
         await checks.count_down(self._bridge.context, found.name, found.tokens)
         found.service_back()
 
-    @asynccontextmanager
-    async def _connecting_new_store(self) -> AsyncIterator[None]:
-        """Connect the store that set-up has just written, beside everything else."""
-        store, self._restarts.to_connect = self._restarts.to_connect, ""
-        if store not in self._bridge.stores:
-            yield
-            return
-        task = asyncio.create_task(self._connect(store), name="setup.connect")
-        try:
-            yield
-        finally:
-            task.cancel()
-            await asyncio.gather(task, return_exceptions=True)
-
     async def _connect(self, store: str) -> None:
         try:
             answer = await self._connections.integrate(ConnectionRequest(store))
@@ -483,6 +467,17 @@ class _Daemon:
         except BridgeError as failure:
             # The page shows what is missing, with a button that tries again.
             log.warning("setup.not_connected", store=store, error=failure.text)
+
+
+@asynccontextmanager
+async def _beside(work: Coroutine[Any, Any, object], name: str) -> AsyncIterator[None]:
+    """Do the work beside what is done within this, and end it then."""
+    task = asyncio.create_task(work, name=name)
+    try:
+        yield
+    finally:
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
 
 
 def run(
