@@ -117,7 +117,7 @@ class Harness:
         started = time.perf_counter()
         with self._running() as process:
             self._first_200(process)
-            return time.perf_counter() - started, _processor_s(process.pid)
+            return time.perf_counter() - started, processor_s(process.pid)
 
     def idle(self, seconds: float, *, beside: float) -> Iterator[Measured]:
         """Measure memory and processor time while nothing happens.
@@ -142,16 +142,16 @@ class Harness:
             self._first_200(process)
             while b'"bridge.ready"' not in self._log.read_bytes():
                 time.sleep(0.01)
-            ready_s, ready_processor_s = time.perf_counter() - began, _processor_s(process.pid)
+            ready_s, ready_processor_s = time.perf_counter() - began, processor_s(process.pid)
             time.sleep(settled_after_s)
             if process.poll() is not None:
                 raise RuntimeError(self._log.read_text("utf-8", "replace")[-3000:])
-            before = _processor_s(process.pid)
+            before = processor_s(process.pid)
             time.sleep(seconds)
             return AtRest(
                 ready_s,
                 ready_processor_s,
-                100 * (_processor_s(process.pid) - before) / seconds,
+                100 * (processor_s(process.pid) - before) / seconds,
                 _resident(process.pid),
                 len(list(Path(f"/proc/{process.pid}/task").iterdir())),
             )
@@ -258,7 +258,7 @@ def _import(libraries: list[str]) -> tuple[float, float, float]:
         if process.stdout.readline().strip() != b"done":
             raise RuntimeError("the process that only imports has failed")
         seconds = time.perf_counter() - started
-        return seconds, _processor_s(process.pid), _resident(process.pid) if HAS_PROC else 0.0
+        return seconds, processor_s(process.pid), _resident(process.pid) if HAS_PROC else 0.0
 
 
 def _free_port() -> int:
@@ -267,8 +267,8 @@ def _free_port() -> int:
         return int(probe.getsockname()[1])
 
 
-def _processor_s(pid: int) -> float:
-    """Return the processor time of all its threads, in seconds; to the nanosecond."""
+def processor_s(pid: int) -> float:
+    """Return the processor time of all its threads, in seconds; to the nanosecond (0: no Linux)."""
     tasks = Path(f"/proc/{pid}/task").glob("*/schedstat")
     return sum(int(task.read_text().split()[0]) for task in tasks) / 1e9
 
