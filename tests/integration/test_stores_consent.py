@@ -24,7 +24,6 @@ from tillbridge.stores.consent import (
     ConsentFlow,
     ConsentRefused,
     VaultTokenStore,
-    answer_callback,
     callback_place,
 )
 from tillbridge.web.listener import redirect_listener
@@ -66,13 +65,13 @@ async def listening(redirect_uri: str, flow: ConsentFlow) -> AsyncIterator[async
 
     async def take(query: Mapping[str, str]) -> CallbackAnswer:
         ours = query.get("state") in {each.state for each in flow._pending.values()}
-        returned = await answer_callback(flow, query)
-        if returned.failure is None:
-            result.set_result(str(returned.store))
-            return CallbackAnswer(ok=True, text="Thank you!")
-        if ours:
-            result.set_exception(returned.failure)
-        return CallbackAnswer(ok=False, text=returned.failure.text, fix=returned.failure.fix)
+        try:
+            result.set_result(await flow.returned(query))
+        except BridgeError as failure:
+            if ours:
+                result.set_exception(failure)
+            return CallbackAnswer(ok=False, text=failure.text, fix=failure.fix)
+        return CallbackAnswer(ok=True, text="Thank you!")
 
     async with redirect_listener(redirect_uri, take):
         yield result

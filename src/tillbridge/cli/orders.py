@@ -1,7 +1,7 @@
 """`tillbridge orders list`, `show` and `figures`: read from the ledger's file, daemon or not."""
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Annotated, Any, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, Concatenate, ParamSpec, TypeVar
 
 from tillbridge.cli import say
 from tillbridge.cli.commands import command, show_zone_of
@@ -18,15 +18,21 @@ if TYPE_CHECKING:
     from tillbridge.ledger.figures import FiguresView
     from tillbridge.orders.views import BriefOrder, OrderDetails, Ordered, OrderView
 
+P = ParamSpec("P")
 T = TypeVar("T")
 
 
-def _read(loaded: "LoadedSettings", query: "Callable[[Connection], T]") -> T:
+def _read(
+    loaded: "LoadedSettings",
+    query: "Callable[Concatenate[Connection, P], T]",
+    *args: P.args,
+    **more: P.kwargs,
+) -> T:
     from tillbridge.ledger.backend import connected
     from tillbridge.ledger.reading import place_in
 
     with connected(place_in(loaded)) as connection:
-        return query(connection)
+        return query(connection, *args, **more)
 
 
 def order_id_called(loaded: "LoadedSettings", name: str) -> str:
@@ -37,7 +43,7 @@ def order_id_called(loaded: "LoadedSettings", name: str) -> str:
     from tillbridge.ledger.orders import find_called
     from tillbridge.orders.views import single_order
 
-    rows = _read(loaded, lambda connection: find_called(connection, name))
+    rows = _read(loaded, find_called, name)
     return single_order(rows, name).order_id if rows else name
 
 
@@ -121,7 +127,7 @@ def list_orders(
 
     since, until = _span(day) if day else (None, None)
     chosen = OrderFilter(search, stores=store and (store,), since=since, until=until)
-    rows = _read(loaded, lambda connection: latest_orders(connection, chosen, limit))
+    rows = _read(loaded, latest_orders, chosen, limit)
     return [brief_order(row) for row in rows]
 
 
@@ -223,15 +229,9 @@ def show(loaded: "LoadedSettings", order: OrderId) -> "OrderDetails":
 
     Example: tillbridge orders show 1007
     """
-    from tillbridge.ledger.orders import find_called
-    from tillbridge.orders.views import order_details, order_to_show
+    from tillbridge.orders.views import details_called
 
-    found = _read(
-        loaded,
-        lambda connection: order_details(
-            connection, order_to_show(find_called(connection, order), order)
-        ),
-    )
+    found = _read(loaded, details_called, order)
     show_zone_of(loaded, found["store"])
     return found
 
@@ -290,6 +290,6 @@ def show_figures(
     from tillbridge.ledger.figures import take_figures
 
     now_ms = Clock().now_ms()
-    known = _read(loaded, lambda connection: take_figures(connection, now_ms))
+    known = _read(loaded, take_figures, now_ms)
     names = loaded.settings.stores if store is None else [store]
     return {name: known[name].to_json() for name in names if name in known}

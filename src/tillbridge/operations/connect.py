@@ -144,7 +144,7 @@ class Connections:
         """Take the merchant's return from the service."""
         import asyncio
 
-        from tillbridge.stores.consent import CallbackAnswer, answer_callback
+        from tillbridge.stores.consent import CallbackAnswer
 
         state = query.get("state", "")
         ask, elsewhere = self._bridge.ask, self._bridge.begun_elsewhere(state)
@@ -158,13 +158,13 @@ class Connections:
                 return CallbackAnswer(ok=False, text=trouble.text, fix=trouble.fix, to="/")
             return CallbackAnswer(**answer)
         known = self._begun.get(state)
-        returned = await answer_callback(self._bridge.consents, query)
-        if returned.store is None:
-            failure = returned.failure or BridgeError(_("That did not work."))
+        try:
+            store = await self._bridge.consents.returned(query)
+        except BridgeError as failure:
             if known is not None:
                 known.answer = _failed(failure)
             return CallbackAnswer(ok=False, text=failure.text, fix=failure.fix, to="/")
-        task = asyncio.create_task(self._finish(known or ConnectionRequest(returned.store)))
+        task = asyncio.create_task(self._finish(known or ConnectionRequest(store)))
         self._working.add(task)
         task.add_done_callback(self._working.discard)
         return CallbackAnswer(ok=True, text=_("Your restaurant is signed in."), to="/")

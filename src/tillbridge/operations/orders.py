@@ -97,14 +97,9 @@ def span_of_day(day: "date") -> tuple[int, int]:
 @operation("orders.show", role=Role.LOOK, reads=True)
 async def show(bridge: "Bridge", order: OrderId) -> Answer:
     """Return an order whole; of several with the same number the newest, open ones first."""
-    from tillbridge.ledger.orders import find_called
-    from tillbridge.orders.views import order_details, order_to_show
+    from tillbridge.orders.views import details_called
 
-    return await bridge.ledger.read(
-        lambda connection: order_details(
-            connection, order_to_show(find_called(connection, order), order)
-        )
-    )
+    return await bridge.ledger.read(details_called, order)
 
 
 @operation("orders.seen", role=Role.STAFF)

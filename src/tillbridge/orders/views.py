@@ -355,14 +355,15 @@ def no_such_order(name: str) -> BridgeError:
     )
 
 
-def order_to_show(rows: Sequence[OrderRow], name: str) -> OrderRow:
-    """Return the order to look at by an id or a number: of several the newest, open ones first.
+def details_called(connection: Connection, name: str) -> OrderDetails:
+    """Return an order whole, by its id or number: of several the newest, open ones first.
 
     Raises BridgeError if there is none.
     """
+    rows = orders.find_called(connection, name)
     if not rows:
         raise no_such_order(name)
-    return next((row for row in rows if row.closed_at is None), rows[0])
+    return order_details(connection, next((row for row in rows if row.closed_at is None), rows[0]))
 
 
 def order_details(connection: Connection, row: OrderRow) -> OrderDetails:

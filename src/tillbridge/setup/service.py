@@ -38,7 +38,6 @@ from tillbridge.stores.consent import (
     ConsentFlow,
     ConsentRequest,
     VaultTokenStore,
-    answer_callback,
     faults_of,
     missing,
     request_of,
@@ -225,10 +224,10 @@ class SignIn:
         if self._session is None:
             text = _("This sign-in was not started here.")
             return CallbackAnswer(ok=False, text=text, to=_NOW)
-        result = await answer_callback(self._session.consents, query)
-        if result.store is None:
-            text = result.failure.text if result.failure else _("That did not work.")
-            return CallbackAnswer(ok=False, text=text, to=_NOW)
+        try:
+            await self._session.consents.returned(query)
+        except BridgeError as failure:
+            return CallbackAnswer(ok=False, text=failure.text, to=_NOW)
         draft = await self._place.draft()
         text = _("Your restaurant is signed in at the ordering service.")
         await self._place.store(draft.passed("sign_in", text))

@@ -114,6 +114,16 @@ class ConsentFlow:
         self._pending[store] = _Pending(state, self._clock.monotonic() + lifetime_s)
         return state
 
+    async def returned(self, query: Mapping[str, str]) -> str:
+        """Finish a consent with the query of the redirect; return the store that consented.
+
+        Raises BridgeError, for whatever a stranger sent, too.
+        """
+        state, code = query.get("state", ""), query.get("code", "")
+        if code:
+            return await self.finish(code=code, state=state)
+        raise self.decline(error=query.get("error", ""), state=state)
+
     async def finish(self, *, code: str, state: str) -> str:
         """Exchange the code, store the tokens, and return the store that consented.
 
@@ -194,25 +204,6 @@ class CallbackAnswer:
     text: str
     fix: str = ""
     to: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class CallbackResult:
-    """The result of the merchant's return: the store that consented, or the failure."""
-
-    store: str | None = None
-    failure: BridgeError | None = None
-
-
-async def answer_callback(flow: ConsentFlow, query: Mapping[str, str]) -> CallbackResult:
-    """Finish a consent with the query of the redirect. Never raises for what a stranger sent."""
-    state, code, error = query.get("state", ""), query.get("code", ""), query.get("error", "")
-    try:
-        if code:
-            return CallbackResult(store=await flow.finish(code=code, state=state))
-        raise flow.decline(error=error, state=state)
-    except BridgeError as failure:
-        return CallbackResult(failure=failure)
 
 
 @dataclass(frozen=True, slots=True)
