@@ -29,7 +29,7 @@ _PATTERNS = (
     (re.compile(r"\b(\d\d [A-Z][a-z]{2} (\d{4} )?)?[0-2]\d:[0-5]\d\b(?!\")"), "<clock>"),
     (re.compile(r"127\.0\.0\.1:\d{4,5}"), "127.0.0.1:<port>"),
     (re.compile(r"\b[0-9a-f]{16,}\b"), "<hash>"),
-    (re.compile(r"\b\d+(\.\d+)? ?(ms|s|seconds?|minutes?|h)\b"), "<span>"),
+    (re.compile(r"\b\d+(\.\d+)?\s?(ms|s|seconds?|minutes?|h)\b"), "<span>"),
     (re.compile(r"\beyJ[\w.-]{30,}"), "<token>"),
     (re.compile(r"\bRW[\w+/=]{40,}"), "<key>"),
     (re.compile(r"\b(pid |PID )\d+"), r"\1<pid>"),

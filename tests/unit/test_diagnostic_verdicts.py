@@ -277,7 +277,7 @@ GIB = 2**30
 @pytest.mark.parametrize(
     ("changed", "level", "words"),
     [
-        ({}, "ok", "10.0 GiB"),
+        ({}, "ok", "10 GiB"),
         ({"free": 50 * 2**20}, "warning", "50 MiB"),
         ({"free": 500 * 2**20}, "warning", "500 MiB"),
         ({"read_only": True}, "failed", "read-only"),

@@ -6,10 +6,11 @@ import pytest
 
 from tests.support.fake_control import FakeControl
 from tests.support.page_sample import busy
+from tillbridge.core.i18n import _
 from tillbridge.core.problems import OpenProblem
 from tillbridge.status.document import document
 from tillbridge.status.views import StatusDocument
-from tillbridge.web.rendering import frame_of
+from tillbridge.web.rendering import _environment, frame_of
 
 
 def told(*codes: str) -> StatusDocument:
@@ -47,3 +48,10 @@ def test_it_names_the_store_as_the_service_does_and_counts_several() -> None:
     assert frame_of(status).store == key
     status["stores"]["second"] = status["stores"][key]
     assert frame_of(status).store == "2 stores"
+
+
+def test_a_number_stays_with_its_unit_on_a_page() -> None:
+    page = _environment().from_string("{{ short(3) }}, {{ said }}, {{ size(40_300) }}, {{ typed }}")
+    shown = page.render(said=_("The call took {ms} ms.").format(ms=12), typed="wait 5 min")
+    shown = shown.replace("\N{NO-BREAK SPACE}", "~")
+    assert shown == "3~ms, The call took 12~ms., 40.3~kB, wait 5 min"

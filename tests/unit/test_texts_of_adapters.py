@@ -4,14 +4,16 @@ import ast
 import json
 import re
 from collections.abc import Callable, Iterator
+from io import StringIO
 from pathlib import Path
 
 import pytest
 
 from tests.support.messages import ROOT, SOURCE, template
 from tillbridge.adapter.texts import _
-from tillbridge.core import i18n
+from tillbridge.core import i18n, log
 from tillbridge.core.i18n import Reader, from_plain, reading, to_plain
+from tillbridge.core.problems import OpenProblem
 from tillbridge.pos.loader import find_adapters
 from tillbridge_odoo.failures import nothing_written
 from tillbridge_odoo.odoo import LoginRefused
@@ -191,10 +193,7 @@ def _of_a_database() -> str:
         ),
         (
             _of_the_printer,
-            (
-                "Der Drucker meldet einen Papierstau: Schalten Sie ihn aus und wieder ein und "
-                "sehen Sie hinein."
-            ),
+            "Der Drucker meldet einen Papierstau.",
         ),
         (_of_a_database, "available ist weder Ja noch Nein."),
     ],
@@ -260,3 +259,18 @@ def test_a_catalogue_of_a_package_that_is_no_text_harms_nobody(package_of_a_vend
     package_of_a_vendor.write_bytes(b'msgid "\xff\xfe"\nmsgstr "\xff"\n')
     with reading(Reader("de")):
         assert f"{_('Sign in first.')}" == "Melden Sie sich zuerst an."
+
+
+def test_the_log_is_english_whoever_reads() -> None:
+    lines: list[str] = []
+    output = log._Output(StringIO(), console=False, on_line=lines.append, headline_first=False)
+    with reading(Reader("de")):
+        output.write(level="warning", event="pos.offline", detail=_of_odoo(), more=[_of_odoo()])
+    [line] = map(json.loads, lines)
+    assert line["detail"] == line["more"][0] == i18n.english(_of_odoo())
+
+
+def test_a_problem_names_an_export_in_the_readers_language() -> None:
+    problem = OpenProblem("export.unreadable", "main", "menu", 0, {"detail": "Y", "remedy": ""})
+    with reading(Reader("de")):
+        assert f"{problem.text}" == "Der Export der Kasse ist nicht lesbar (Speisekarte): Y"

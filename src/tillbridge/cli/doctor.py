@@ -21,7 +21,7 @@ from tillbridge.cli.status import current_status
 from tillbridge.core.clock import Clock
 from tillbridge.core.errors import BridgeError, ConfigError, LedgerError
 from tillbridge.core.formats import since_ms
-from tillbridge.core.i18n import _
+from tillbridge.core.i18n import N_, _
 from tillbridge.core.operation import Answer, Argument
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 _ANSWER_S = 5.0
 _WIDEST = 60
-_MARKS = {"ok": "ok", "warning": "look", "failed": "BROKEN", "skipped": "-"}
+_MARKS = {"ok": N_("ok"), "warning": N_("look"), "failed": N_("BROKEN"), "skipped": "-"}
 
 
 def _show(report: Answer, _given: Arguments) -> Lines:
@@ -46,7 +46,7 @@ def _show(report: Answer, _given: Arguments) -> Lines:
             if store:
                 yield store
         level = {"failed": "error", "skipped": ""}.get(each["level"], each["level"])
-        yield f"  {_MARKS[each['level']]:<7}{each['text']}", level
+        yield f"  {_(_MARKS[each['level']]):<7}{each['text']}", level
         if each["fix"] and each["level"] != "ok":
             yield " " * 9 + f"-> {each['fix']}"
     yield ""

@@ -27,7 +27,7 @@ from typing import Any, Literal, TextIO, cast
 import structlog
 from structlog.typing import FilteringBoundLogger, Processor
 
-from tillbridge.core.i18n import N_, _
+from tillbridge.core.i18n import N_, NOBODY, _, reading
 from tillbridge.core.redaction import learn_secret, masked_value
 from tillbridge.core.started import goes_to_journal, with_priority
 from tillbridge.model.instant import to_iso
@@ -129,7 +129,8 @@ class _Output:
     def write(self, /, **event: Any) -> None:  # noqa: ANN401 -- fields of any type
         """Write one line. One that cannot be written (closed pipe, full disk) stops nothing."""
         level = event.pop("level")
-        shown = masked_value(event)
+        with reading(NOBODY):  # the log is the same in every language
+            shown = masked_value(event)
         at = to_iso(time.time_ns() // 1_000_000)
         shown = {"event": shown.pop("event", ""), "level": level, "at": at, **shown}
         line = str(self._as_json(None, level, shown))

@@ -39,6 +39,9 @@ class Ends(StrEnum):
     NOTE = "note"  # it has happened, and is over once somebody has acknowledged it
 
 
+_SUBJECTS = {each: _(each) for each in (N_("menu"), N_("availability"), N_("tables"))}
+"""What an export is of, for whoever reads it."""
+
 TEXTS = ("text", "one", "fix", "fix_on_page")  # the fields of an entry that are translated
 
 
@@ -170,7 +173,8 @@ class OpenProblem:
 
     def _fields(self) -> _Fields:
         restart = command_to("restart") if "{restart}" in self.kind.fix else ""
-        own = {"store": self.store, "subject": self.subject, "restart": restart}
+        subject = _SUBJECTS.get(self.subject, self.subject)
+        own = {"store": self.store, "subject": subject, "restart": restart}
         return _Fields({**self.kind.defaults, **own, **self.detail})
 
 

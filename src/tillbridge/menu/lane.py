@@ -43,7 +43,7 @@ from tillbridge.core.errors import (
     ServiceDown,
     ServiceError,
 )
-from tillbridge.core.i18n import _, joined
+from tillbridge.core.i18n import _
 from tillbridge.core.log import get_logger
 from tillbridge.core.problems import Found, Scope
 from tillbridge.core.worker import Worker
@@ -407,12 +407,12 @@ async def read_now(reading: Callable[[], Awaitable[T]]) -> T:
     try:
         return await reading()
     except ExportUnreadable as failure:
-        text = joined(" ", filter(None, (failure.place, failure.text)))
-        raise BridgeError(text, fix=failure.fix) from failure
+        found = unreadable_detail(failure)
+        raise BridgeError(found["detail"], fix=found["remedy"]) from failure
     except PosFailure as failure:
         raise BridgeError(
             failure.message or _("The till cannot be read now."),
-            fix=_("Check that the till is on and connected."),
+            fix=failure.fix or _("Check that the till is on and connected."),
         ) from failure
 
 

@@ -437,7 +437,7 @@ class PosRunner:
 # -- what is wrong with an export that was read, as its problem says it
 
 
-def unreadable_detail(failure: api.ExportUnreadable) -> dict[str, object]:
+def unreadable_detail(failure: api.ExportUnreadable) -> dict[str, str]:
     """Return the detail of `export.unreadable`."""
     place = joined("", (failure.place, ": "))
     if not failure.place or failure.text.startswith(failure.place):

@@ -41,6 +41,8 @@ _UNSEEMLY = re.compile(
     "[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff]"
 )
 
+_BEFORE_UNIT = re.compile(r"(?<=\d) (?=(?:ms|s|min|h|kB|[MG]i?B|Mo)\b|%)")
+
 
 @lru_cache
 def template(name: str) -> Template:
@@ -70,9 +72,14 @@ def harmless(text: str) -> str:
     return text if text.isprintable() else _UNSEEMLY.sub("\ufffd", text)
 
 
+def _together(text: str) -> str:
+    """Return a text with its numbers on one line with their units."""
+    return _BEFORE_UNIT.sub("\N{NO-BREAK SPACE}", text)
+
+
 def _harmless(value: object) -> object:
     if isinstance(value, Text):
-        value = str(value)
+        value = _together(str(value))
     # Markup is text that was escaped already.
     return harmless(value) if type(value) is str else value
 
@@ -103,11 +110,11 @@ def _environment() -> Environment:
         languages=languages,
         language_name=language_name,
         number=number,
-        size=size,
+        size=lambda count: _together(str(size(count))),
         percent=percent,
         price=price,
         span=span,
-        short=short_span,
+        short=lambda ms: _together(str(short_span(ms))),
         money=money,
         opening_of=opening_of,
         weekday=weekday,

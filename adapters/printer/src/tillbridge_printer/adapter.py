@@ -100,8 +100,8 @@ class PrinterAdapter:
         try:
             state = self._link.look()
         except PosOffline as failure:
-            return Health(online=False, detail=failure.message)
-        return Health(online=state.prints, detail=state.text)
+            return Health(online=False, detail=failure.message, fix=failure.fix)
+        return Health(online=state.prints, detail=state.text, fix=state.fix)
 
     def trouble(self) -> str:
         """Return what is wrong with a layout of the store's own; orders print with ours."""

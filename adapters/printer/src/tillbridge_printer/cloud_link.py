@@ -45,7 +45,10 @@ class CloudLink:
             )
             raise PosOffline(
                 silent.format(port=self._place.port, seconds=round(ago or 0)),
-                fix=_("Is it on, and does its CloudPRNT address end in the token?"),
+                fix=_(
+                    "Check that the printer is on, and that its CloudPRNT address ends in the "
+                    "token."
+                ),
             )
         return state
 
@@ -53,7 +56,7 @@ class CloudLink:
         """Offer each ticket as a job, one after the other."""
         state = self.look()
         if not state.prints:
-            raise PosOffline(state.text)
+            raise PosOffline(state.text, fix=state.fix)
         until = time.monotonic() + self._timeout_s
         tickets = list(_tickets(paper))
         for number, ticket in enumerate(tickets, 1):

@@ -59,7 +59,7 @@ class EposLink:
         """Print a ticket."""
         state = self.look()
         if not state.prints:
-            raise PosOffline(state.text)
+            raise PosOffline(state.text, fix=state.fix)
         connection = self._connected(self._timeout_s)
         try:
             begin()
@@ -96,16 +96,17 @@ class EposLink:
             connection.connect()
         except ssl.SSLCertVerificationError as failure:
             raise PosOffline(
-                _(
-                    "The certificate of the printer at {url} is not trusted ({why}): save "
-                    "it, and name the file as ca_file."
-                ).format(url=self._place.url, why=failure.verify_message)
+                _("The certificate of the printer at {url} is not trusted ({why}).").format(
+                    url=self._place.url, why=failure.verify_message
+                ),
+                fix=_("Save the printer's certificate, and name the file as ca_file."),
             ) from failure
         except OSError as failure:
             raise PosOffline(
-                _(
-                    "The printer at {url} does not answer ({why}). Is it on, and in the network?"
-                ).format(url=self._place.url, why=failure.strerror or str(failure))
+                _("The printer at {url} does not answer ({why}).").format(
+                    url=self._place.url, why=failure.strerror or str(failure)
+                ),
+                fix=_("Check that the printer is on and in the network."),
             ) from failure
         # Its own time-out comes first, so that it says what became of the ticket.
         connection.sock.settimeout(timeout_s + 1)
@@ -127,9 +128,8 @@ class EposLink:
         data = response.read(_LONGEST_ANSWER)
         if response.status in {401, 403, 404}:
             raise PosOffline(
-                _("The printer answers {status}: switch on ePOS-Print in its settings.").format(
-                    status=response.status
-                )
+                _("The printer answers {status}.").format(status=response.status),
+                fix=_("Switch on ePOS-Print in the printer's settings."),
             )
         if response.status != 200:
             raise ValueError(_("it answers {status}").format(status=response.status))

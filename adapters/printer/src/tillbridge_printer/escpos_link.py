@@ -55,7 +55,7 @@ class EscPosLink:
         with self._wire() as wire:
             state = self._state(wire, min(until, time.monotonic() + _ANSWER_S))
             if not state.prints:
-                raise PosOffline(state.text)
+                raise PosOffline(state.text, fix=state.fix)
             begin()
             try:
                 if not self._answers:
@@ -104,7 +104,8 @@ class EscPosLink:
                 answered.append(_real_time(wire, until))
         except (OSError, EOFError) as failure:
             raise PosOffline(
-                _("The printer hangs up when it is asked how it is. Is something else printing?")
+                _("The printer hangs up when it is asked how it is."),
+                fix=_("Check that nothing else is printing."),
             ) from failure
         return state_of_answers(*answered)
 
@@ -122,10 +123,8 @@ def _real_time(wire: Wire, until: float) -> int:
         if isinstance(answer, RealTime):
             return answer.bits
     raise PosOffline(
-        _(
-            "The printer does not say how it is. Switch it off and on; if it never answers, set"
-            " status = false."
-        )
+        _("The printer does not say how it is."),
+        fix=_("Switch the printer off and on; if it never answers, set status = false."),
     )
 
 

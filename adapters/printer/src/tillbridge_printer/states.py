@@ -23,14 +23,27 @@ class PrinterState:
     @property
     def text(self) -> str:
         """What a person is told: why it does not print, or that it soon will not; else ""."""
+        return self._advice[0]
+
+    @property
+    def fix(self) -> str:
+        """What to do about it, "" for nothing."""
+        return self._advice[1]
+
+    @property
+    def _advice(self) -> tuple[str, str]:
         if self.cover_open:
-            return _("The printer's cover is open: close it.")
+            return _("The printer's cover is open."), _("Close the printer's cover.")
         if self.paper_out:
-            return _("The printer is out of paper: put in a new roll.")
+            return _("The printer is out of paper."), _("Put a new roll into the printer.")
         if self.error:
-            return _("The printer reports {error}: switch it off and on, and look inside.").format(
-                error=self.error
+            return (
+                _("The printer reports {error}.").format(error=self.error),
+                _("Switch the printer off and on, and look inside."),
             )
         if self.offline:
-            return _("The printer is offline: press its feed button, or switch it off and on.")
-        return _("The printer's paper is nearly at its end.") if self.paper_low else ""
+            return (
+                _("The printer is offline."),
+                _("Press the printer's feed button, or switch it off and on."),
+            )
+        return (_("The printer's paper is nearly at its end."), "") if self.paper_low else ("", "")

@@ -46,10 +46,10 @@ class TcpWire:
             self._socket = socket.create_connection((place.host, place.port), CONNECT_S)
         except OSError as failure:
             raise PosOffline(
-                _(
-                    "The printer at {host}:{port} does not answer ({why}). Is it on, and "
-                    "in the network?"
-                ).format(host=place.host, port=place.port, why=failure.strerror or str(failure))
+                _("The printer at {host}:{port} does not answer ({why}).").format(
+                    host=place.host, port=place.port, why=failure.strerror or str(failure)
+                ),
+                fix=_("Check that the printer is on and in the network."),
             ) from failure
 
     def send(self, data: bytes, until: float) -> None:
@@ -81,10 +81,13 @@ class DeviceWire:
             self._handle = os.open(path, os.O_RDWR | getattr(os, "O_NONBLOCK", 0))
         except OSError as failure:
             raise PosOffline(
-                _(
-                    "The printer's device {path} cannot be opened ({why}). Is it on and "
-                    "plugged in, and may the bridge's user write to it?"
-                ).format(path=str(path), why=failure.strerror)
+                _("The printer's device {path} cannot be opened ({why}).").format(
+                    path=str(path), why=failure.strerror
+                ),
+                fix=_(
+                    "Check that the printer is on and plugged in, and that the bridge's user may "
+                    "write to it."
+                ),
             ) from failure
 
     def send(self, data: bytes, until: float) -> None:

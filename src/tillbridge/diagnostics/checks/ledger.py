@@ -11,6 +11,7 @@ from pathlib import Path
 
 from tillbridge import ledger_schemas
 from tillbridge.core.errors import ConfigError
+from tillbridge.core.formats import number
 from tillbridge.core.i18n import _
 from tillbridge.core.problems import Found
 from tillbridge.core.worker import in_thread
@@ -132,7 +133,10 @@ def ledger_verdict(facts: LedgerFacts, *, running: bool) -> Finding:
             _("Another program keeps the database open. Close it, or restart the bridge."),
             **details,
         )
-    return ok(_("The database is intact ({mib} MiB).").format(mib=details["size_mib"]), **details)
+    return ok(
+        _("The database is intact ({mib} MiB).").format(mib=number(round(facts.size / 2**20, 1))),
+        **details,
+    )
 
 
 def _opened(path: Path) -> sqlite3.Connection:
@@ -258,7 +262,7 @@ def disk_verdict(disk: Disk) -> Finding:
             _("Look into {path}: you can delete old files in backups/.").format(path=disk.path),
             **details,
         )
-    return ok(_("{gib} GiB are free.").format(gib=round(disk.free / 2**30, 1)), **details)
+    return ok(_("{gib} GiB are free.").format(gib=number(round(disk.free / 2**30, 1))), **details)
 
 
 def low_disk(folder: Path) -> Found | None:

@@ -4,6 +4,7 @@ from typing import TYPE_CHECKING
 
 from tillbridge import ledger_schemas
 from tillbridge.core.errors import BridgeError
+from tillbridge.core.formats import number
 from tillbridge.core.i18n import _
 from tillbridge.core.worker import in_thread
 from tillbridge.diagnostics.check import Finding, Subject, coded, failed, ok, skipped, warning
@@ -70,7 +71,7 @@ def server_verdict(server: "Server", *, running: bool, writable: bool | None) ->
         return warning(
             _(
                 "The clocks of this machine and of the database server differ by {seconds} s."
-            ).format(seconds=f"{abs(server.clock_ahead_s):.1f}"),
+            ).format(seconds=number(round(abs(server.clock_ahead_s), 1))),
             _("Let both be set by a time server: timedatectl set-ntp true"),
             **details,
         )

@@ -215,7 +215,8 @@ async def check_menu(store: StoreSubject) -> Finding:
 def unreadable(subject: str, failure: ExportUnreadable | PosFailure) -> Finding:
     """Return that an export cannot be read, in the words of the problem."""
     if isinstance(failure, PosFailure):
-        failure = ExportUnreadable(failure.message or type(failure).__name__, fix=failure.fix)
+        fix = failure.fix or _("Check that the till is on and connected.")
+        failure = ExportUnreadable(failure.message or type(failure).__name__, fix=fix)
     return of_problem(Found("export.unreadable", subject, unreadable_detail(failure)))
 
 
