@@ -1,6 +1,5 @@
 """Orders: lists, one whole, and what people do about one."""
 
-from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated, Literal
 
 from tillbridge.core.actor import Role, current_actor
@@ -18,17 +17,10 @@ if TYPE_CHECKING:
 _FIRST_YEAR, _LAST_YEAR = 2000, 2100
 
 
-class Reason(StrEnum):
-    """The reason codes of the specification."""
-
-    ITEM_OUT_OF_STOCK = "ITEM_OUT_OF_STOCK"
-    STORE_CLOSED = "STORE_CLOSED"
-    POS_OFFLINE = "POS_OFFLINE"
-    CAPACITY = "CAPACITY"
-    PRICE_MISMATCH = "PRICE_MISMATCH"
-    OTHER = "OTHER"
-
-
+# Those of the specification.
+Reason = Literal[
+    "ITEM_OUT_OF_STOCK", "STORE_CLOSED", "POS_OFFLINE", "CAPACITY", "PRICE_MISMATCH", "OTHER"
+]
 OrderId = Annotated[
     str,
     Argument(
@@ -150,7 +142,7 @@ async def cancel(
     from tillbridge.model.order import ReasonCode
 
     row, found = await _found(bridge, order)
-    code = ReasonCode(reason_code.value)
+    code = ReasonCode(reason_code)
     text = await found.orders.cancel(row.order_id, code, by=current_actor().who)
     return {"ok": True, "text": bridge.later(text)}
 
