@@ -55,6 +55,7 @@ class Soak:
             *[self.kill_on_its_way] * 8,
             *[self.fail] * 6,
             *[self.freeze] * 2,
+            *[self.lose_the_service] * 2,
             self.stop,
             self.crowd,
         ]
@@ -207,6 +208,13 @@ class Soak:
             await self.start()
         else:
             self.disk.unlink()
+
+    async def lose_the_service(self) -> None:
+        """Let the service fail at every call for a while, as while it is deployed."""
+        rule = await self.world.control("faults", {"action": "error"})
+        await asyncio.sleep(self.chance.uniform(1, 4))
+        await self.world.control(f"faults/{rule['rule_id']}", method="DELETE")
+        self.counts["outages"] += 1
 
     async def crowd(self) -> None:
         """Let it share one core with busy loops, and kill it there."""
