@@ -167,10 +167,11 @@ class Stage:
         command = await self._run("connect", "main", "--no-browser", stdout=pipe, stderr=pipe)
         if command.stdout is None:  # pragma: no cover -- a pipe was asked for
             raise DemoFailed(_("The command's output cannot be read."))
+        invitation = str(_("Open: {url}").format(url=""))
         async with asyncio.timeout(_PATIENCE_S):
             while output := (await command.stdout.readline()).decode():
-                if output.startswith("Open: "):
-                    async with self._http.get(output.removeprefix("Open: ").strip()) as page:
+                if output.startswith(invitation):
+                    async with self._http.get(output.removeprefix(invitation).strip()) as page:
                         await page.read()
                     break
             _out, trouble = await command.communicate()
