@@ -95,7 +95,7 @@ def homemade(folder: Path) -> ssl.SSLContext:
 
 def call(transport: Transport, method: str = "GET", body: bytes | None = None) -> Request:
     kind = Kind.READ if method == "GET" else Kind.WRITE
-    return Request("a.test", method, transport.origin.url("pos", "x"), kind, body)
+    return Request("a.test", method, transport.origin.url("pos/x"), kind, body)
 
 
 async def failure_of(transport: Transport, request: Request) -> ServiceError:
