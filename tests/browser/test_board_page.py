@@ -361,6 +361,7 @@ async def test_an_86_goes_from_the_board_to_the_storefront_and_back(
         await shop.goto(f"{world.url}/store/st_main?q=dish+7")
         await expect(shop.locator("main")).to_contain_text("sold out")
         assert (await world.storefront())["p7"]["available"] is False
+        await page.wait_for_timeout(500)  # sooner, it is the second tap of a wet finger
         await sold_out.get_by_role("button", name="Dish 7").click()
         await expect(page.locator("#board")).to_contain_text("Nothing is sold out.")
 
