@@ -1,16 +1,22 @@
 """The status listener over a real socket."""
 
+import asyncio
 import json
 from collections.abc import AsyncIterator, Mapping
 from dataclasses import replace
+from datetime import UTC, tzinfo
 from typing import Any, get_args
+from urllib.parse import urlsplit
+from zoneinfo import ZoneInfo
 
 import aiohttp
 import pytest
 
-from tests.support.fake_control import FakeControl
+from tests.support.fake_control import FakeControl, FakeDispatcher
+from tillbridge.cli.control import RunningBridge
 from tillbridge.core.clock import Clock
 from tillbridge.core.errors import BridgeError, LedgerError
+from tillbridge.core.i18n import in_zone, reader
 from tillbridge.core.metrics import Metrics
 from tillbridge.core.problems import OpenProblem
 from tillbridge.ledger.snapshot import StoreSnapshot
@@ -23,8 +29,11 @@ TOKEN = "control-token-0123456789"
 
 
 class Site:
-    def __init__(self, control: FakeControl, session: aiohttp.ClientSession, url: str) -> None:
-        self.control = control
+    def __init__(
+        self, dispatcher: FakeDispatcher, session: aiohttp.ClientSession, url: str
+    ) -> None:
+        self.dispatcher = dispatcher
+        self.control = dispatcher.control
         self.session = session
         self.url = url
         self.callbacks: list[Mapping[str, str]] = []
@@ -45,7 +54,7 @@ class Site:
 
 @pytest.fixture
 async def site() -> AsyncIterator[Site]:
-    control = FakeControl()
+    dispatcher = FakeControl().dispatcher()
 
     async def on_callback(query: Mapping[str, str]) -> CallbackAnswer:
         made.callbacks.append(query)
@@ -54,7 +63,7 @@ async def site() -> AsyncIterator[Site]:
         return CallbackAnswer(ok=True, text="The store is connected.")
 
     listener = StatusListener(
-        control.dispatcher(),
+        dispatcher,
         Authenticator(AccessRules(), Clock()),
         token=TOKEN,
         metrics=Metrics(),
@@ -62,7 +71,7 @@ async def site() -> AsyncIterator[Site]:
     )
     host, port = await listener.start("127.0.0.1", 0)
     async with aiohttp.ClientSession() as session:
-        made = Site(control, session, f"http://{host}:{port}")
+        made = Site(dispatcher, session, f"http://{host}:{port}")
         yield made
     await listener.close()
 
@@ -172,6 +181,23 @@ async def test_control_wants_the_token(site: Site, token: str) -> None:
     async with site.session.post(site.url + "/control/menu.push") as answer:
         assert answer.status == 401
     assert site.control.asked == []
+
+
+@pytest.mark.parametrize("zone", [ZoneInfo("Europe/Rome"), UTC, None])
+async def test_a_command_shows_times_in_the_zone_of_its_answer(
+    site: Site, zone: tzinfo | None
+) -> None:
+    site.dispatcher.zones[""] = zone
+    address = urlsplit(site.url)
+
+    def command() -> tzinfo | None:
+        in_zone(None)
+        bridge = RunningBridge(address.hostname or "", address.port or 0, TOKEN)
+        bridge.perform("status", {})
+        return reader().zone
+
+    shown = await asyncio.to_thread(command)
+    assert shown == (zone if isinstance(zone, ZoneInfo) else None)
 
 
 @pytest.mark.parametrize("path", ["nothing", "status", "menu.push", "connect/st4te", ""])

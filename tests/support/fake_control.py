@@ -604,14 +604,14 @@ class FakeDispatcher(Dispatcher):
 
     def __init__(self, control: "FakeControl", trail: Any) -> None:  # noqa: ANN401 -- (as above)
         super().__init__(cast("Bridge", SimpleNamespace(is_set_up=True)), trail)
-        self._control = control
-        self.zones: dict[str, tzinfo] = {}  # of stores, by name; "": that of all
+        self.control = control
+        self.zones: dict[str, tzinfo | None] = {}  # of stores, by name; "": that of all
 
     def zone(self, store: str = "") -> tzinfo | None:
         return self.zones.get(store)
 
     async def _run(self, found: Operation, arguments: dict[str, Any]) -> Answer:
-        return await PERFORMED[found.name](self._control, **arguments)
+        return await PERFORMED[found.name](self.control, **arguments)
 
 
 PERFORMED: dict[str, Callable[..., Awaitable[Answer]]] = {
@@ -770,7 +770,7 @@ class FakeControl:
             raise self.failure
         return {"text": self.answer or f"Did {asked[0]}.", "ok": True}
 
-    def dispatcher(self, trail: Any = None) -> Dispatcher:  # noqa: ANN401 -- what remembers entries
+    def dispatcher(self, trail: Any = None) -> FakeDispatcher:  # noqa: ANN401 -- what remembers entries
         """Return what performs the operations by asking this."""
         return FakeDispatcher(self, trail or NoTrail())
 

@@ -9,12 +9,14 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
+from zoneinfo import ZoneInfo
 
 from tillbridge.cli.exits import CommandFailed, Exit, exit_code_of_name
 from tillbridge.core.errors import BridgeError
-from tillbridge.core.i18n import _, reader
+from tillbridge.core.i18n import _, in_zone, reader
 
 CONTROL_FILE = "control.json"
+ZONE = "X-Tillbridge-Zone"  # the time zone of an answer
 _CONNECT_S = 2.0
 _ANSWER_S = 120.0  # a push of a large menu is read, compared and sent meanwhile
 
@@ -55,6 +57,8 @@ class RunningBridge:
             )
             response = connection.getresponse()
             status, text = response.status, response.read()
+            if zone := response.getheader(ZONE):
+                in_zone(ZoneInfo(zone))
         except TimeoutError as failure:
             raise CommandFailed(
                 _("The running bridge did not answer in time."),

@@ -15,6 +15,7 @@ from ipaddress import ip_address
 from json import JSONDecodeError
 from pathlib import Path
 from typing import Any, cast
+from zoneinfo import ZoneInfo
 
 from aiohttp import web
 
@@ -185,6 +186,7 @@ class HeldAddress:
 
 
 CONTROL_FILE = "control.json"
+ZONE = "X-Tillbridge-Zone"  # the time zone of an answer
 CONTROL = r"/control/{operation:[\w.]+}"
 _STATIC_NAME = re.compile(r"[a-z0-9-]+\.(?:css|js|png|svg)")
 _MOST_CONNECTIONS = 128
@@ -312,9 +314,13 @@ class StatusListener:
         if not isinstance(body, dict):
             return _refused(400, "BadRequest", _NOT_UNDERSTOOD.format("it is not an object"))
         name = request.match_info["operation"]
-        in_zone(self._dispatcher.zone(str(body.get("store", ""))))
+        zone = self._dispatcher.zone(str(body.get("store", "")))
+        in_zone(zone)
         try:
-            return web.json_response(localised(await self._dispatcher.perform(name, body, actor)))
+            answer = localised(await self._dispatcher.perform(name, body, actor))
+            # What the command says itself of a time is in the same zone.
+            headers = {ZONE: zone.key} if isinstance(zone, ZoneInfo) and zone.key else {}
+            return web.json_response(answer, headers=headers)
         except BadRequest as failure:
             return _refused(400, "BadRequest", failure.text, failure.fix)
         except BridgeError as failure:
