@@ -90,8 +90,9 @@ async def test_a_start_reads_the_stores_once_and_sees_what_others_closed_meanwhi
     await world.bridge.start()
     await world.problem("store.paused_elsewhere")
     await asyncio.sleep(1)
-    reads = [call for call in await world.calls("/pos/stores") if call["status"] == 200]
-    assert [call["path"] for call in reads] == ["/pos/stores"]
+    reads = [call["path"] for call in await world.calls("/pos/stores") if call["status"] == 200]
+    # A push that the stop met on its way is looked up, and sent again where nobody knows it.
+    assert [each for each in reads if "/menus" not in each] == ["/pos/stores"]
 
 
 async def test_a_changed_public_url_is_applied_at_the_next_start(quick: World) -> None:

@@ -177,7 +177,7 @@ async def test_a_floor_plan_that_cannot_be_read_leaves_the_tables(tmp_path: Path
         harness.pos.tables = ExportUnreadable("no table", place="tables.csv", fix="Export a CSV.")
         await harness.flow.tables.step()
         assert "export.unreadable" in harness.tracker.codes
-        with pytest.raises(BridgeError, match=r"tables\.csv no table"):
+        with pytest.raises(BridgeError, match=r"tables\.csv: no table"):
             await harness.flow.tables.plan_only()
         harness.pos.tables = PosOffline("off")
         with pytest.raises(BridgeError, match="off"):

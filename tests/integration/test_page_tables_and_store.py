@@ -114,7 +114,7 @@ async def test_what_differs_in_the_taxes_is_told() -> None:
         harness.control.store.differences = ["The till says 10 % on Soup, the service says 9.5 %."]
         done = await harness.post("/stores/main/tax", {})
         page = await harness.get(done.headers["Location"])
-        assert "10 % on Soup" in page.text
+        assert "10\u00a0% on Soup" in page.text
 
 
 async def test_the_store_names_its_adapters_with_the_level_each_reaches() -> None:

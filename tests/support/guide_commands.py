@@ -92,6 +92,7 @@ _NOT_PATHS = {
     "macarons/12/metal",
     "milk/oat",
     "orders_dir/.tillbridge",  # a folder of the restaurant's
+    "locale/de/LC_MESSAGES/tillbridge.po",  # what `pybabel init` makes
 }
 _BLOCK = re.compile(r"^```sh\n(.*?)^```", re.MULTILINE | re.DOTALL)
 _INLINE = re.compile(r"(?<!`)`([^`\n]+)`(?!`)")
@@ -163,7 +164,7 @@ def _of_a_vendor(command: str, page: str, folder: Path) -> tuple[int, str]:
             words += shlex.split(more)
     if (folder / "adapters").exists() and "new" in words:  # one way to begin among several
         folder = Path(tempfile.mkdtemp(dir=folder))
-    in_package = words[0] == "pytest" or (page in TUTORIALS and "--store" not in words)
+    in_package = words[0] in {"pytest", "pybabel"} or (page in TUTORIALS and "--store" not in words)
     return _carried_out(shlex.join(words), folder / "adapters/mytill" if in_package else folder)
 
 
