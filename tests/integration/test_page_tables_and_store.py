@@ -1,7 +1,10 @@
-"""What the pages Tables and Store give and do, over a real socket."""
+"""What the pages Tables, Store and Set-up give and do, over a real socket."""
 
 from dataclasses import replace
 
+import pytest
+
+from tests.support.fake_setup import beside_a_bridge
 from tests.support.page_harness import PageHarness, page_harness
 from tests.support.page_sample import busy
 from tillbridge.model.instant import from_iso
@@ -152,3 +155,19 @@ async def test_settings_can_be_sent_only_from_a_store_that_has_them_in_a_file() 
         page = (await harness.get("/store")).text
         assert page.count("Managed at the ordering service") == 1
         assert 'href="/stores/main/settings"' in page
+
+
+@pytest.mark.parametrize(("state", "again"), [("created", True), ("accepted", False)])
+async def test_without_scripts_set_up_is_loaded_again_until_its_order_is_accepted(
+    state: str, again: bool
+) -> None:
+    async with page_harness() as harness:
+        busy(harness.control)
+        control = harness.control
+        shown = beside_a_bridge()
+        signed_in = {**shown["sign_in"], "url": ""}
+        control.setup.shown = {**shown, "next": "", "sign_in": signed_in}
+        row = {**control.orders.rows[0], "state": state, "closed_at": None}
+        control.orders.rows = [{**row, "written_at": "2026-11-26T12:00:00Z"}]
+        page = await harness.get("/setup")
+        assert ('http-equiv="refresh" content="5;url=/setup"' in page.text) is again
