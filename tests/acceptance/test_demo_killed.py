@@ -1,5 +1,6 @@
 """Whoever kills the bridge in the demo sees what it is for: the order comes all the same."""
 
+import errno
 import html
 import json
 import os
@@ -9,14 +10,18 @@ import shlex
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 import urllib.parse
 import urllib.request
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import pytest
+
+from tillbridge.cli import demo_play
+from tillbridge.cli.say import line
 
 ROOT = Path(__file__).resolve().parents[2]
 BELOW = Path("/proc/thread-self/children")
@@ -172,3 +177,33 @@ def test_the_demo_ends_with_its_window_though_nobody_tells_it(tmp_path: Path) ->
     until("it has ended", lambda: not Path(f"/proc/{running}").exists())
     os.waitpid(leader, 0)
     assert [each for each in tmp_path.iterdir() if each != log] == []
+
+
+@pytest.mark.skipif(not BELOW.exists(), reason="only Linux tells what a process has started")
+def test_a_line_printed_just_as_the_window_closes_is_no_error(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    window, terminal = pty.openpty()
+
+    async def prints_once_more(_folder: Path, _adapter: str) -> int:
+        os.close(window)
+        line("order 1001: received")
+        return 1
+
+    monkeypatch.setattr(demo_play, "_until_interrupted", prints_once_more)
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    with open(terminal, "w", encoding="utf-8", buffering=1) as out:  # noqa: PTH123 -- a descriptor
+        monkeypatch.setattr(sys, "stdout", out)
+        assert demo_play.play(once=False) == 0
+        with suppress(OSError):
+            out.close()  # what could not be printed
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_disk_that_fails_is_an_error_of_the_demo(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def cannot_write(_folder: Path, _adapter: str) -> int:
+        raise OSError(errno.EIO, "Input/output error")
+
+    monkeypatch.setattr(demo_play, "_until_interrupted", cannot_write)
+    with pytest.raises(OSError, match="Input/output error"):
+        demo_play.play(once=False)

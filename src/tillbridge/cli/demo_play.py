@@ -31,6 +31,7 @@ def play(*, once: bool, adapter: str = "") -> int:
     It is in a folder of its own that is removed at the end.
     """
     configure("auto", "warning")
+    has_window = sys.stdout.isatty()
     with (
         tempfile.TemporaryDirectory(
             prefix="tillbridge-demo-", ignore_cleanup_errors=True
@@ -38,7 +39,12 @@ def play(*, once: bool, adapter: str = "") -> int:
         suppress(KeyboardInterrupt, asyncio.CancelledError),
     ):
         playing = _once if once else _until_interrupted
-        return asyncio.run(until_signalled(playing(Path(folder), adapter)))
+        try:
+            return asyncio.run(until_signalled(playing(Path(folder), adapter)))
+        except OSError:
+            # Printing to a window fails from the moment it is closed.
+            if sys.stdout.isatty() or not has_window:
+                raise
     return 0
 
 
