@@ -4,8 +4,8 @@
 catalogue in `src/tillbridge/locale` up to date; a language behind it begins a new one.
 
 Texts stand in calls of `_`, `N_` and `ngettext` in the code and in the templates of pages, in the
-table of problems, in the docstrings of commands, which are their help, and in the adapters of this
-repository, with the titles of their options.
+tables of settings and of problems, in the docstrings of commands, which are their help, and in the
+adapters of this repository, with the titles of their options.
 """
 
 import ast
@@ -16,6 +16,7 @@ from datetime import UTC, datetime
 from functools import cache
 from pathlib import Path
 from string import Formatter
+from typing import IO, Any
 
 import typer
 from babel.messages import Catalog, Message
@@ -25,10 +26,10 @@ from babel.messages.pofile import read_po, write_po
 from tillbridge.cli.app import app, paragraphs
 from tillbridge.core.i18n import LOCALES
 from tillbridge.core.problems import HELP_FILE, PROBLEMS_FILE, TEXTS
+from tillbridge.setup.sections import SettingsSection
 
 ROOT = Path(__file__).parents[2]
 SOURCE = ROOT / "src/tillbridge"
-_METHODS = [("**.py", "python"), ("**/templates/**.html", "jinja2")]
 _AMOUNTS = ("BadAmount", "DoubtfulAmount", "ForeignAmount")  # of the model, which imports nothing
 _KEYWORDS = {"_": None, "N_": None, "ngettext": (1, 2)} | dict.fromkeys(_AMOUNTS)
 _NO_DATE = datetime(2026, 1, 1, tzinfo=UTC)  # or each run would change each catalogue
@@ -39,6 +40,27 @@ _HEADER = """\
 
 Text = str | tuple[str, ...]
 """A text, or the forms of one for one and for many."""
+
+
+def _of_settings(
+    file: IO[bytes], *_given: object, **_options: object
+) -> Iterator[tuple[int, str, Text, list[str]]]:
+    """Yield what babel wants of each text of `sections.toml`."""
+    for name, declared in tomllib.load(file).items():
+        section = SettingsSection(name=name, **declared)
+        texts = [section.title, section.intro]
+        for group in section.groups:
+            texts.append(group.title)
+            for each in group.fields:
+                texts += [each.label, each.help, each.unit, *each.labels.values()]
+        yield from ((1, "_", text, list[str]()) for text in texts if text)
+
+
+_METHODS: Any = [
+    ("**.py", "python"),
+    ("**/templates/**.html", "jinja2"),
+    ("setup/sections.toml", _of_settings),
+]
 
 
 @cache

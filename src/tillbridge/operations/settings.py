@@ -472,6 +472,7 @@ def _field(field: "FormField", document: Mapping[str, Any]) -> dict[str, Any]:
     setting, value = field.setting, value_at(document, field.path)
     text = shown(field, value)
     choices = field.choices if text in field.choices else (*field.choices, text)
+    known = setting.choices
     return {
         "name": field.name,
         "label": _(setting.label),
@@ -479,7 +480,7 @@ def _field(field: "FormField", document: Mapping[str, Any]) -> dict[str, Any]:
         "unit": _(setting.unit) if setting.unit else "",
         "kind": field.kind,
         "choices": [
-            {"value": each, "text": _(setting.labels[each]) if each in setting.labels else each}
+            {"value": each, "text": _(known[each]) if each in known else each}
             for each in (choices if field.kind == "choice" else ())
         ],
         "value": text,

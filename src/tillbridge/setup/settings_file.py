@@ -64,8 +64,8 @@ def field_of(setting: Setting, store: str = "") -> FormField:
     path = tuple(store if part == "{store}" else part for part in setting.path.split("."))
     info = _info(setting.path)
     kind, choices, number = _kind(info.annotation)
-    if kind == "text" and setting.labels:
-        kind, choices = "choice", tuple(setting.labels)
+    if kind == "text" and setting.choices:
+        kind, choices = "choice", tuple(setting.choices)
     default = info.get_default(call_default_factory=True)
     required = info.is_required()
     return FormField(

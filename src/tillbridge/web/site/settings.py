@@ -1,6 +1,6 @@
 """Settings: sections of fields that are written into bridge.toml; users; backups; what next.
 
-A section is a declaration in `setup/sections.py`, shown by one form. Everything works without a
+A section is a declaration in `setup/sections.toml`, shown by one form. Everything works without a
 script.
 """
 
