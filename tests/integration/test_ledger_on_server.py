@@ -111,5 +111,5 @@ def test_json_is_looked_into_as_by_sqlite(
 @pytest.fixture(scope="module")
 def json_database() -> Iterator[psycopg.Connection]:
     with closing(connect(new_database())) as connection:
-        connection.execute(postgresql._FUNCTIONS)
+        connection.execute(postgresql.FUNCTIONS_FILE.read_bytes())
         yield connection

@@ -1,7 +1,9 @@
 """The first page: stores, orders, how to connect, and the buttons that make things go wrong."""
 
 import inspect
+import tomllib
 from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from aiohttp import web
@@ -17,12 +19,14 @@ if TYPE_CHECKING:
 
 PANEL_ENDPOINTS = Endpoints()
 _serves = PANEL_ENDPOINTS.serves
+_FAULTS = Path(__file__).with_name("faults.toml")
 
 
-def _fault(label: str, watch: str, **rule: Any) -> Button:  # noqa: ANN401 -- the fields of a rule
-    return Button(
-        label, watch, lambda sandbox: sandbox.traffic.rules.append(Armed(FaultRule(**rule)))
-    )
+def _fault(label: str, watch: str, rule: Mapping[str, Any]) -> Button:
+    def switch_on(sandbox: "Sandbox") -> None:
+        sandbox.traffic.rules.append(Armed(FaultRule.model_validate(rule)))
+
+    return Button(label, watch, switch_on)
 
 
 def _rules(sandbox: "Sandbox") -> str:
@@ -45,70 +49,7 @@ def _rules(sandbox: "Sandbox") -> str:
 
 
 _CALLS: Mapping[str, Button] = {
-    "down": _fault(
-        "Every call: 503",
-        'Order something: the till has the ticket at once, but the order stays "sent" until you '
-        "put everything right. The bridge's page soon says that the service cannot be reached.",
-        action="error",
-        status=503,
-    ),
-    "slow": _fault(
-        "Every call: 3 s late",
-        "Sell something out in the till: it is off sale here 3 s later than before.",
-        action="delay",
-        delay_s=3.0,
-    ),
-    "limited": _fault(
-        "Next 3 calls: 429",
-        "The bridge waits as long as the service asks, 2 s each time, and then goes on.",
-        action="error",
-        status=429,
-        retry_after_s=2,
-        count=3,
-    ),
-    "unavailable_once": _fault(
-        "Next call: 503",
-        "The bridge repeats the call. Nobody notices.",
-        action="error",
-        status=503,
-        count=1,
-    ),
-    "gateway_applied": _fault(
-        "Next write: 504, but it took effect",
-        "The answer is lost. The bridge repeats the call, and nothing happens twice.",
-        action="error",
-        status=504,
-        when="after",
-        method="WRITE",
-        path="^/pos/",
-        count=1,
-    ),
-    "gateway_lost": _fault(
-        "Next call: 504, without effect",
-        "To the bridge it looks the same. It repeats the call.",
-        action="error",
-        status=504,
-        count=1,
-    ),
-    "drop": _fault(
-        "Next call: connection dropped",
-        "The bridge repeats the call.",
-        action="drop",
-        count=1,
-    ),
-    "drop_applied": _fault(
-        "Next call: dropped after it took effect",
-        "The bridge repeats the call, and nothing happens twice.",
-        action="drop",
-        when="after",
-        count=1,
-    ),
-    "garbage": _fault(
-        "Next call: garbage instead of JSON",
-        "As a captive portal answers. The bridge does not believe it and repeats the call.",
-        action="garbage",
-        count=1,
-    ),
+    name: _fault(**declared) for name, declared in tomllib.loads(_FAULTS.read_text("utf-8")).items()
 }
 
 
