@@ -8,9 +8,9 @@ def report_open(
     tracker: ProblemTracker, code: str, store: str = "", subject: str = "", **detail: object
 ) -> None:
     """Report that this problem is there."""
-    tracker.report(Scope.of(code, store, subject), [Found(code, subject, detail)])
+    tracker.report(Scope.of_one(code, store, subject), [Found(code, subject, detail)])
 
 
 def report_over(tracker: ProblemTracker, code: str, store: str = "", subject: str = "") -> None:
     """Report that this problem is not there any more."""
-    tracker.report(Scope.of(code, store, subject), ())
+    tracker.report(Scope.of_one(code, store, subject), ())

@@ -9,7 +9,8 @@ from typing import NoReturn
 import pytest
 
 from tillbridge.core.errors import BridgeError
-from tillbridge.web.listener import CONTROL_FILE, announced
+from tillbridge.core.started import CONTROL_FILE
+from tillbridge.web.listener import announced
 
 REFUSALS = (errno.EACCES, errno.EIO, errno.ENOSPC, errno.EROFS)
 

@@ -55,9 +55,9 @@ def test_what_is_over_once_it_is_seen(ends: str, seen: bool) -> None:
         (Scope("main", frozenset({"x.y"}), ""), False),
         (Scope("main", frozenset({"x.z"})), False),
         (Scope("other", frozenset({"x.y"})), False),
-        (Scope.of("x.y", "main", "p1"), True),
-        (Scope.of("x.y", "main"), False),
-        (Scope.of("x.z", "main", "p1"), False),
+        (Scope.of_one("x.y", "main", "p1"), True),
+        (Scope.of_one("x.y", "main"), False),
+        (Scope.of_one("x.z", "main", "p1"), False),
     ],
 )
 def test_a_scope_answers_for_its_store_its_codes_and_its_subject(
@@ -67,7 +67,7 @@ def test_a_scope_answers_for_its_store_its_codes_and_its_subject(
 
 
 def test_the_scope_of_a_code_alone_is_the_bridges_own() -> None:
-    assert Scope.of("x.y") == Scope("", frozenset({"x.y"}), "")
+    assert Scope.of_one("x.y") == Scope("", frozenset({"x.y"}), "")
 
 
 def test_an_open_problem_is_told_by_code_store_and_subject(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -319,7 +319,7 @@ async def test_work_that_fails_is_a_problem_and_tried_before_its_time(wall: Wall
     plan.every("look", 3600, work, supervisor=Supervisor("main", problems))
     with running(plan):
         await settled(plan)
-        scope = Scope.of("store.step_failed", "main", "look")
+        scope = Scope.of_one("store.step_failed", "main", "look")
         detail = {"step": "look", "detail": "OSError: [Errno 5] broken"}
         failed = call(scope, [Found("store.step_failed", "look", detail)])
         assert problems.report.mock_calls == [failed]

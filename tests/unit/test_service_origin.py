@@ -91,3 +91,8 @@ def test_ids_in_a_path_are_quoted() -> None:
 def test_an_id_that_would_climb_is_refused(segment: str) -> None:
     with pytest.raises(Refused):
         ORIGIN.url("pos/stores/{}", segment)
+
+
+def test_more_ids_than_a_path_takes_are_a_mistake_of_the_caller() -> None:
+    with pytest.raises(TypeError, match="takes 1 ids, not 2"):
+        ORIGIN.url("pos/stores/{}/menus", "st_1", "item_1")

@@ -137,7 +137,7 @@ async def test_a_step_that_raises_is_a_problem_and_taken_again(
         worker.wake()
         await steps.reach(2)
         await asyncio.sleep(0)
-    scope = Scope.of("store.step_failed", "main", "tax")
+    scope = Scope.of_one("store.step_failed", "main", "tax")
     detail = {"step": "tax", "detail": "OSError: [Errno 5] broken"}
     failed = call(scope, [Found("store.step_failed", "tax", detail)])
     assert problems.report.mock_calls == [failed, call(scope, ())]

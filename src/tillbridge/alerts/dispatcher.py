@@ -90,7 +90,7 @@ class AlertDispatcher:
         self._tracker.on_change(self._follower.wake)
         for code in (each for each in self._tracker.current() if each.code == NOT_SENT):
             if code.subject not in self._senders:  # a channel that is no longer configured
-                self._tracker.report(Scope.of(*code.key), ())
+                self._tracker.report(Scope.of_one(*code.key), ())
         self._follower.wake()
         async with asyncio.TaskGroup() as tasks:
             for worker in (self._follower, *self._senders.values()):
@@ -134,7 +134,7 @@ class AlertDispatcher:
             if failure is not None:
                 return self._failed(name, failure)
             self._failures.pop(name, None)
-            self._tracker.report(Scope.of(NOT_SENT, subject=name), ())
+            self._tracker.report(Scope.of_one(NOT_SENT, subject=name), ())
         return None
 
     def _failed(self, channel: str, failure: BridgeError) -> float:
@@ -142,7 +142,7 @@ class AlertDispatcher:
         failures = self._failures[channel] = self._failures.get(channel, 0) + 1
         detail = {"way": channel, "detail": failure.text, "remedy": failure.fix}
         found = Found(NOT_SENT, channel, detail)
-        self._tracker.report(Scope.of(NOT_SENT, subject=channel), [found])
+        self._tracker.report(Scope.of_one(NOT_SENT, subject=channel), [found])
         wait_s = backoff_s(failures, self._retry_first_s, _RETRY_CAP_S)
         self._not_before[channel] = self._clock.monotonic() + wait_s
         return wait_s

@@ -14,9 +14,8 @@ from zoneinfo import ZoneInfo
 from tillbridge.cli.exits import CommandFailed, Exit, exit_code_of_name
 from tillbridge.core.errors import BridgeError
 from tillbridge.core.i18n import _, in_zone, reader
+from tillbridge.core.started import CONTROL_FILE, ZONE_HEADER
 
-CONTROL_FILE = "control.json"
-ZONE = "X-Tillbridge-Zone"  # the time zone of an answer
 _CONNECT_S = 2.0
 _ANSWER_S = 120.0  # a push of a large menu is read, compared and sent meanwhile
 
@@ -57,7 +56,7 @@ class RunningBridge:
             )
             response = connection.getresponse()
             status, text = response.status, response.read()
-            if zone := response.getheader(ZONE):
+            if zone := response.getheader(ZONE_HEADER):
                 in_zone(ZoneInfo(zone))
         except TimeoutError as failure:
             raise CommandFailed(

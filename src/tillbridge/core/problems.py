@@ -108,8 +108,8 @@ class Scope:
     subject: str | None = None
 
     @classmethod
-    def of(cls, code: str, store: str = "", subject: str = "") -> "Scope":
-        """Return the scope of one problem alone."""
+    def of_one(cls, code: str, store: str = "", subject: str = "") -> "Scope":
+        """Return the scope of one problem alone: of this very subject, "" too."""
         return cls(store, frozenset({code}), subject)
 
     def covers(self, code: str, store: str, subject: str) -> bool:

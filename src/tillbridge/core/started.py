@@ -1,4 +1,4 @@
-"""How this bridge was started: how a person starts it again, and whether the journal reads it."""
+"""How this bridge was started: how a person starts it again, and where commands find it."""
 
 import os
 import re
@@ -9,6 +9,9 @@ from pathlib import Path
 from typing import Literal, TextIO
 
 from tillbridge.core.i18n import _
+
+CONTROL_FILE = "control.json"  # of the data folder: where a command reaches the running bridge
+ZONE_HEADER = "X-Tillbridge-Zone"  # of its answers: the time zone of the times in them
 
 _UNIT = re.compile(r"/([^/\n]+\.service)$", re.MULTILINE)
 

@@ -111,7 +111,7 @@ class Supervisor:
             found = Found(ORDER_SET_ASIDE, order, {"order": order, **fields})
         else:
             found = Found(_CODES.get(step, STEP_FAILED), step, fields)
-        self._tracker.report(Scope.of(found.code, self.store, found.subject), [found])
+        self._tracker.report(Scope.of_one(found.code, self.store, found.subject), [found])
 
     def works(self, step: str, *, order: str = "") -> None:
         """Report that a step works (again); nothing where it never failed."""
@@ -120,10 +120,10 @@ class Supervisor:
         if not order:
             if step not in self._working:  # it may be open since the last run
                 code = _CODES.get(step, STEP_FAILED)
-                self._tracker.report(Scope.of(code, self.store, step), ())
+                self._tracker.report(Scope.of_one(code, self.store, step), ())
                 self._working.add(step)
         elif not any(each == order for _step, each in self._failing):
-            self._tracker.report(Scope.of(ORDER_SET_ASIDE, self.store, order), ())
+            self._tracker.report(Scope.of_one(ORDER_SET_ASIDE, self.store, order), ())
 
 
 class _EndedError(RuntimeError):

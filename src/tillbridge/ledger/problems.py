@@ -220,7 +220,7 @@ class ProblemTracker:
         tracker = cls(ledger, clock, known)
         if ledger.rebuilt_from:
             found = Found("ledger.rebuilt", detail={"detail": ledger.rebuilt_from.name})
-            tracker.report(Scope.of(found.code), [found])
+            tracker.report(Scope.of_one(found.code), [found])
         tracker._writable_changed(ledger.storage)
         return tracker
 
@@ -353,7 +353,7 @@ class ProblemTracker:
     def _writable_changed(self, storage: Storage) -> None:
         detail = {"detail": storage.failure, "path": str(self._ledger.data_dir)}
         found = [Found("ledger.unwritable", detail=detail)] if storage.failure else []
-        self.report(Scope.of("ledger.unwritable"), found)
+        self.report(Scope.of_one("ledger.unwritable"), found)
         self._write_down()
 
 

@@ -238,7 +238,7 @@ class MenuContext:
     ) -> None:
         """Report whether the store has this problem now: with that detail, or (None) not at all."""
         found = [] if detail is None else [Found(code, subject, detail)]
-        self._problems.report(Scope.of(code, self.store, subject), found)
+        self._problems.report(Scope.of_one(code, self.store, subject), found)
 
 
 class JobLost(BridgeError):

@@ -112,7 +112,7 @@ async def acknowledge(
     if kind.ends_when_seen:
         for each in here:
             if each.code not in OF_ONE | OF_SEVERAL:
-                bridge.problems.report(Scope.of(*each.key), ())
+                bridge.problems.report(Scope.of_one(*each.key), ())
     bridge.problems.noticed()
     if kind.ends_when_seen:
         text = _("Acknowledged. The problem is closed.")

@@ -258,7 +258,7 @@ class OrdersFlow:
                 and problem.store == self._orders.store
                 and now_ms - problem.since > PROBLEM_STAYS_MS
             ):
-                problems.report(Scope.of(*problem.key), ())
+                problems.report(Scope.of_one(*problem.key), ())
         return _TIDY_EVERY_S
 
 

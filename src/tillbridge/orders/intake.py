@@ -301,7 +301,7 @@ def process_delivery(
             result = IntakeResult("delivered", delivery.event_type, change, unknown)
         case Unreadable(text):
             found = Found(UNREADABLE, delivery.event_id, {"detail": text})
-            scope = Scope.of(UNREADABLE, store, delivery.event_id)
+            scope = Scope.of_one(UNREADABLE, store, delivery.event_id)
             report(connection, scope, [found], now_ms)
             why = {"event_id": delivery.event_id, "why": text}
             result = IntakeResult("unreadable", delivery.event_type, logged=why)

@@ -91,7 +91,7 @@ def commit_update(
     row = orders.get_order(connection, store, order_id)
     if row is None:
         found = Found(UNKNOWN, order_id, {"order": order_id})
-        report(connection, Scope.of(UNKNOWN, store, order_id), [found], now_ms)
+        report(connection, Scope.of_one(UNKNOWN, store, order_id), [found], now_ms)
         return None
     name = f"ticket.{update.status}"
     news = orders.last_at(connection, store, order_id, name) is None

@@ -428,7 +428,7 @@ class PosRunner:
         if self._reported.get((code, subject)) != detail:
             self._reported[code, subject] = detail
             found = [Found(code, subject, {"adapter": self._adapter, **detail})] if detail else []
-            self._report(Scope.of(code, self._store, subject), found)
+            self._report(Scope.of_one(code, self._store, subject), found)
 
     def _place(self, operation: str) -> dict[str, str]:
         return {"store": self._store, "adapter": self._adapter, "operation": operation}

@@ -96,13 +96,13 @@ class Crowding:
         now = self._clock.monotonic()
         self._times.append(now)
         if len(self._times) == _CROWDED and now - self._times[0] <= _CROWDED_WITHIN_S:
-            self._tracker.report(Scope.of(_PROBLEM), [Found(_PROBLEM)])
+            self._tracker.report(Scope.of_one(_PROBLEM), [Found(_PROBLEM)])
 
     async def look(self) -> None:
         """Close the problem if there were no surplus connections for five minutes."""
         since = self._times[-1] if self._times else self._began
         if self._clock.monotonic() - since >= _CALM_S:
-            self._tracker.report(Scope.of(_PROBLEM), ())
+            self._tracker.report(Scope.of_one(_PROBLEM), ())
 
 
 class Receiver:

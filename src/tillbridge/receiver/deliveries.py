@@ -200,7 +200,7 @@ class Refusals:
                 bad.times.append(now)
             if now - bad.times[-1] >= _DAY_S:
                 self._bad.pop(each.store)
-                self._tracker.report(Scope.of(each.code, each.store), ())
+                self._tracker.report(Scope.of_one(each.code, each.store), ())
 
     def _report(self, store: str, bad: _Bad) -> None:
         last = datetime.fromtimestamp(bad.last_ms / 1000).astimezone()

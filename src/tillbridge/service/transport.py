@@ -44,10 +44,14 @@ class Origin:
     def url(self, path: str, *ids: str, query: Mapping[str, str] | None = None) -> str:
         """Return the URL of a path below the root, in which each `{}` stands for an id.
 
-        Raises Refused for a segment that no URL can hold as a name ("", "." and "..").
+        Raises Refused for a segment that no URL can hold as a name ("", "." and ".."), TypeError
+        for more ids than the path takes.
         """
         left = iter(ids)
         segments = [next(left) if part == "{}" else part for part in path.split("/")]
+        if surplus := list(left):
+            msg = f"{path} takes {len(ids) - len(surplus)} ids, not {len(ids)}"
+            raise TypeError(msg)
         for segment in segments:
             if segment in {"", ".", ".."}:
                 raise Refused(

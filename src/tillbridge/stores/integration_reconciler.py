@@ -223,4 +223,4 @@ class IntegrationReconciler:
     def _report_differences(self, code: str, differences: Collection[Difference]) -> None:
         detail = joined("; ", [each.line for each in differences])
         found = [Found(code, detail={"detail": detail})] if differences else []
-        self._problems.report(Scope.of(code, self._store), found)
+        self._problems.report(Scope.of_one(code, self._store), found)

@@ -39,7 +39,7 @@ class ServiceReach:
         for each in problems.current():
             # An earlier version reported it for each store.
             if each.code == UNREACHABLE and each.store:
-                problems.report(Scope.of(UNREACHABLE, each.store, each.subject), ())
+                problems.report(Scope.of_one(UNREACHABLE, each.store, each.subject), ())
 
     def called(self, contact: Contact) -> None:
         """Record the result of a call."""
@@ -214,7 +214,7 @@ class LinkMonitor:
             # The reason for store.not_integrated may already be reported.
             better = _BETTER if problem == "integration.missing" else ()
             if not any(problems.is_open(code, self._store) for code in better):
-                problems.report(Scope.of(problem, self._store), [Found(problem)])
+                problems.report(Scope.of_one(problem, self._store), [Found(problem)])
         elif contact.failure is None:
             problems.report(Scope(self._store, disproved_by(contact.operation)), ())
 

@@ -276,7 +276,7 @@ class SettingsFlow:
 
     def _report(self, code: str, detail: str = "") -> None:
         found = [Found(code, detail={"detail": detail})] if detail else []
-        self._problems.report(Scope.of(code, self._store), found)
+        self._problems.report(Scope.of_one(code, self._store), found)
 
     async def _store_accepted(
         self, accepted: Body, pending: Body | None = None, *, sent: Body | None = None

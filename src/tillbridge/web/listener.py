@@ -37,6 +37,7 @@ from tillbridge.core.log import get_logger
 from tillbridge.core.metrics import Metrics
 from tillbridge.core.network import Acceptor, listening_sockets, port_taken
 from tillbridge.core.operation import BadRequest, Dispatcher
+from tillbridge.core.started import CONTROL_FILE, ZONE_HEADER
 from tillbridge.stores.consent import callback_place
 from tillbridge.web.authenticator import Authenticator, Denied, Visitor
 from tillbridge.web.metrics import CONTENT_TYPE, exposition
@@ -185,8 +186,6 @@ class HeldAddress:
         self._sockets = []
 
 
-CONTROL_FILE = "control.json"
-ZONE = "X-Tillbridge-Zone"  # the time zone of an answer
 CONTROL = r"/control/{operation:[\w.]+}"
 _STATIC_NAME = re.compile(r"[a-z0-9-]+\.(?:css|js|png|svg)")
 _MOST_CONNECTIONS = 128
@@ -319,7 +318,7 @@ class StatusListener:
         try:
             answer = localised(await self._dispatcher.perform(name, body, actor))
             # What the command says itself of a time is in the same zone.
-            headers = {ZONE: zone.key} if isinstance(zone, ZoneInfo) and zone.key else {}
+            headers = {ZONE_HEADER: zone.key} if isinstance(zone, ZoneInfo) and zone.key else {}
             return web.json_response(answer, headers=headers)
         except BadRequest as failure:
             return _refused(400, "BadRequest", failure.text, failure.fix)
