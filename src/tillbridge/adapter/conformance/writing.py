@@ -1,10 +1,12 @@
 """Checks of how an adapter writes orders: one order, one ticket, whatever happens."""
 
+import importlib
 import multiprocessing
 import os
 import sys
 import traceback
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from multiprocessing.connection import Connection
 from pathlib import Path
@@ -434,13 +436,17 @@ def _quietly(target: Any, sender: Connection, given: Sequence[object]) -> None: 
 
 def _fork_each(work: Work, sender: Connection) -> None:
     """Live and die once for each order, in a child each: a fork costs a hundredth of a start."""
-    lines = _forked(work, Death(work.orders[0], _NEVER))
+    lines, modules = _forked(work, Death(work.orders[0], _NEVER))
     sender.send(lines)
+    for name in modules:  # what the first imported, each of the others would import again
+        with suppress(ImportError):
+            importlib.import_module(name)
     for death in work.deaths(lines):
-        sender.send(_forked(work, death))
+        sender.send(_forked(work, death)[0])
 
 
-def _forked(work: Work, death: Death) -> int:
+def _forked(work: Work, death: Death) -> tuple[int, Sequence[str]]:
+    """Return how many lines it took and what was imported by then; 0 and nothing if it died."""
     if sys.platform == "win32":
         raise OSError("Windows has no fork")
     receiving, sending = multiprocessing.Pipe(duplex=False)
@@ -448,15 +454,16 @@ def _forked(work: Work, death: Death) -> int:
     if not child:
         receiving.close()
         _write_and_die(work, death, sending)
+        sending.send(list(sys.modules))
         os._exit(0)
     sending.close()
-    os.waitpid(child, 0)
     try:
-        return int(receiving.recv())
+        return int(receiving.recv()), receiving.recv()
     except EOFError:
-        return 0
+        return 0, ()
     finally:
         receiving.close()
+        os.waitpid(child, 0)
 
 
 def _write_and_die(work: Work, death: Death, sender: Connection) -> None:
@@ -487,4 +494,3 @@ def _write_and_die(work: Work, death: Death, sender: Connection) -> None:
     finally:
         sys.settrace(None)
     sender.send(count)
-    sender.close()
