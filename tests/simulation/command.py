@@ -6,6 +6,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
 
@@ -23,7 +24,7 @@ def _asked() -> argparse.Namespace:
     parser.add_argument("--mutants", nargs="*", help="plant these defects, by default all")
     parser.add_argument("--fresh", action="store_true", help="begin with a seed nobody has played")
     parser.add_argument("--jobs", type=int, default=1, help="in so many processes")
-    parser.add_argument("--plan", type=Path, help="play the plan in this file")
+    parser.add_argument("--plan", type=Path, nargs="*", help="play the plans in these files")
     parser.add_argument("--first", type=int, default=1, help="from this one on")
     parser.add_argument("--orders", type=int, default=12, help="of each seed")
     parser.add_argument("--seconds", type=float, default=150.0, help="of virtual time")
@@ -33,8 +34,6 @@ def _asked() -> argparse.Namespace:
     parser.add_argument("--cpu", type=float, default=1e9, help="stop after so many seconds of CPU")
     parser.add_argument("--days", type=float, default=None, help="in place of --seconds")
     asked = parser.parse_args()
-    if asked.plan is not None:
-        asked.seed = 0
     if asked.days is not None:
         asked.seconds = asked.days * 86400
     if asked.fresh:
@@ -63,27 +62,28 @@ def main() -> int:
         return find_mutants(asked.mutants or list(MUTANTS), asked.seeds)
     if asked.jobs > 1:
         return in_processes(asked)
-    seeds = (
-        [asked.seed] if asked.seed is not None else range(asked.first, asked.first + asked.seeds)
+    plans: Iterable[Plan] = (
+        plan_of(seed, orders=asked.orders, seconds=asked.seconds, faults=not asked.calm)
+        for seed in (
+            range(asked.first, asked.first + asked.seeds) if asked.seed is None else [asked.seed]
+        )
     )
+    if asked.plan:
+        plans = [Plan.from_json(each.read_text()) for each in asked.plan]
     folder = _folder()
-    failed, orders, played = [], 0, 0
+    failed, orders, played = [], 0, list[int]()
     first: Simulation | None = None  # of those that failed
     try:
         with installed():
             template = make_template(folder)
             made = _cpu()
-            for seed in seeds:
+            for plan in plans:
                 if _cpu() - made > asked.cpu:
                     break
-                plan = plan_of(
-                    seed, orders=asked.orders, seconds=asked.seconds, faults=not asked.calm
-                )
-                if asked.plan is not None:
-                    plan = Plan.from_json(asked.plan.read_text())
+                seed = plan.seed
                 sim = Simulation(plan, folder, template)
                 sim.run()
-                played += 1
+                played.append(seed)
                 orders += len(sim.service.orders)
                 if sim.violations:
                     failed.append(seed)
@@ -101,10 +101,9 @@ def main() -> int:
                 print(first.plan.to_json())
     finally:
         shutil.rmtree(folder, ignore_errors=True)
-    print(
-        f"{played} seeds ({seeds[0]} to {seeds[played - 1]}), {orders} orders: {took:.1f} s of CPU,"
-    )
-    print(f"{played / took:.1f} seeds/s, {orders / took:.0f} orders/s; failed: {failed or 'none'}")
+    count, ends = len(played), f"{played[0]} to {played[-1]}"
+    print(f"{count} seeds ({ends}), {orders} orders: {took:.1f} s of CPU,")
+    print(f"{count / took:.1f} seeds/s, {orders / took:.0f} orders/s; failed: {failed or 'none'}")
     return 1 if failed else 0
 
 

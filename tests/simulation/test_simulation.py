@@ -14,9 +14,6 @@ ROOT = Path(__file__).parents[2]
 # Of the CPU, in seconds; a job at night gives it more.
 CPU_S = os.environ.get("SIMULATION_CPU_S", "20")
 
-# Plans that have found something, made as small as they can be.
-KEPT = sorted((ROOT / "tests/simulation/kept").glob("*.json"))
-
 
 def _simulate(*arguments: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
@@ -29,31 +26,46 @@ def _simulate(*arguments: str) -> subprocess.CompletedProcess[str]:
     )
 
 
+@pytest.fixture(scope="module")
+def known() -> subprocess.CompletedProcess[str]:
+    """The first seeds, with a number of each history."""
+    return _simulate("--first", "1", "--cpu", CPU_S, "--digests")
+
+
+@pytest.fixture
+def fresh() -> subprocess.CompletedProcess[str]:
+    """Seeds that nobody has played."""
+    return _simulate("--fresh", "--seeds", "10000", "--cpu", CPU_S)
+
+
 @pytest.mark.timeout(600)
+@pytest.mark.xdist_group("known seeds")
 @pytest.mark.parametrize(
-    "seeds",
+    "played",
     [
-        pytest.param(("--first", "1"), id="known"),
+        "known",
         pytest.param(
-            ("--fresh", "--seeds", "10000"),
-            id="fresh",
+            "fresh",
             marks=pytest.mark.slow(reason="these are for long nights; a build plays 300 beside"),
         ),
     ],
 )
-def test_the_invariants_hold(seeds: tuple[str, ...], capsys: pytest.CaptureFixture[str]) -> None:
-    done = _simulate(*seeds, "--cpu", CPU_S)
+def test_the_invariants_hold(
+    played: str, request: pytest.FixtureRequest, capsys: pytest.CaptureFixture[str]
+) -> None:
+    done = request.getfixturevalue(played)
 
     with capsys.disabled():
         print(f"\nsimulated: {done.stdout.strip().splitlines()[-2:]}")
     assert done.returncode == 0, done.stdout + done.stderr
 
 
-@pytest.mark.parametrize("plan", KEPT, ids=lambda path: path.stem)
-def test_a_kept_plan_finds_nothing_any_more(plan: Path) -> None:
-    done = _simulate("--plan", str(plan))
+def test_the_kept_plans_find_nothing_any_more() -> None:
+    plans = sorted((ROOT / "tests/simulation/kept").glob("*.json"))
+    done = _simulate("--plan", *map(str, plans))
 
     assert done.returncode == 0, done.stdout + done.stderr
+    assert f"{len(plans)} seeds" in done.stdout
 
 
 @pytest.mark.parametrize("name", MUTANTS)
@@ -62,13 +74,15 @@ def test_a_defect_can_still_be_planted(name: str) -> None:
         pass
 
 
-def test_a_seed_is_replayed_exactly_also_beside_others() -> None:
-    once = _simulate("--first", "3", "--seeds", "2", "--digests")
+@pytest.mark.xdist_group("known seeds")
+def test_a_seed_is_replayed_exactly_also_beside_others(
+    known: subprocess.CompletedProcess[str],
+) -> None:
     again = _simulate("--first", "3", "--seeds", "2", "--digests", "--jobs", "2")
 
-    assert (once.returncode, again.returncode) == (0, 0), once.stderr + again.stderr
+    assert again.returncode == 0, again.stderr
     histories = [
-        sorted(re.findall(r"^seed .*$", each.stdout, re.MULTILINE)) for each in (once, again)
+        sorted(re.findall(r"^seed [34]: .*$", each.stdout, re.MULTILINE)) for each in (known, again)
     ]
     assert histories[0] == histories[1]
     assert [each.split(":")[0] for each in histories[0]] == ["seed 3", "seed 4"]
