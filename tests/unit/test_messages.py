@@ -19,6 +19,8 @@ from tests.support.messages import (
 from tillbridge.core import i18n
 from tillbridge.core.problems import PROBLEMS
 
+pytestmark = pytest.mark.xdist_group("messages")  # every text is read once, not by each worker
+
 
 def test_every_text_of_every_problem_is_among_the_messages() -> None:
     for kind in PROBLEMS.values():

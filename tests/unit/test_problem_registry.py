@@ -19,6 +19,7 @@ from tillbridge.core.problems import (
 )
 from tillbridge.web.site.overview import PAGES
 
+pytestmark = pytest.mark.xdist_group("problem registry")  # the source is read once
 ROOT = Path(__file__).resolve().parents[2]
 SOURCE = ROOT / "src/tillbridge"
 # Where codes stand that are only shown, not found.
