@@ -49,7 +49,7 @@ async def test_orders_reach_a_till_behind_a_program_that_is_killed_all_the_time(
     await until("the ticket is there", lambda: tickets(shop) == [first])
     (shop.folder / "news" / "1.json").write_text(json.dumps({"order_id": first, "status": "ready"}))
     await world.reaches(first, "ready")
-    assert (shop.folder / "news" / "1.done").exists()
+    await until("the news is done with", (shop.folder / "news" / "1.done").exists)
 
     placed = [first]
     for _ in range(4):

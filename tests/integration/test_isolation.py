@@ -136,20 +136,24 @@ def test_a_file_that_ends_its_parser_is_not_parsed_again_and_again(
 
 
 @pytest.mark.parametrize(
-    ("function", "text"),
+    ("function", "seconds", "text"),
     [
-        (odd_parsers.hang, "menu.xlsx could not be read within 1 seconds."),
-        (odd_parsers.take_memory, "menu.xlsx needs more than 200 MB of memory to be read."),
-        (odd_parsers.say_much, "menu.xlsx holds 2 MB of text; no menu is that large."),
-        (odd_parsers.stop_iteration, "menu.xlsx is damaged; it cannot be read (StopIteration)."),
+        (odd_parsers.hang, 1, "menu.xlsx could not be read within 1 seconds."),
+        (odd_parsers.take_memory, 60, "menu.xlsx needs more than 200 MB of memory to be read."),
+        (odd_parsers.say_much, 60, "menu.xlsx holds 2 MB of text; no menu is that large."),
+        (
+            odd_parsers.stop_iteration,
+            60,
+            "menu.xlsx is damaged; it cannot be read (StopIteration).",
+        ),
     ],
 )
 def test_every_end_of_a_child_has_its_sentence(
-    function: Callable[[], object], text: str, tmp_path: Path
+    function: Callable[[], object], seconds: int, text: str, tmp_path: Path
 ) -> None:
     menu = tmp_path / "menu.xlsx"
     menu.write_text("x")
-    reader = IsolatedReader(fix=FIX, limits=Limits(memory_mb=200, seconds=1, answer_mb=1))
+    reader = IsolatedReader(fix=FIX, limits=Limits(memory_mb=200, seconds=seconds, answer_mb=1))
     with pytest.raises(ExportUnreadable) as failed:
         reader.read([menu], odd_parsers.ignoring_files, function.__name__)
     assert (failed.value.text, failed.value.fix) == (text, FIX)
