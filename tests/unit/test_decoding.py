@@ -48,6 +48,49 @@ def test_a_file_without_any_utf_8_is_western(tmp_path: Path) -> None:
     assert (found.encoding, found.bad_byte, found.bad_line) == ("cp1252", 12, 2)
 
 
+DISHES = {
+    "cp1251": "Борщ украинский, Пельмени",
+    "cp866": "Борщ украинский, Пельмени",
+    "cp1253": "Μουσακάς σπέσιαλ, Τζατζίκι",
+    "cp1255": "חומוס ביתי, פלאפל",
+    "cp1256": "شاورما دجاج, فلافل",
+    "cp1250": "Żurek śląski, Gołąbki, Dania główne, Kiełbasa",
+    "cp850": "Käsespätzle, Grüner Salat, Crème brûlée",
+    "cp437": "Jalapeño, Käse, Crème",
+    "mac_roman": "Käsespätzle, Crème brûlée",
+    "cp932": "ラーメン, カレーライス",
+    "gbk": "宫保鸡丁, 饺子",
+}
+
+
+@pytest.mark.parametrize("encoding", DISHES)
+def test_what_makes_no_sense_as_western_text_is_not_guessed(tmp_path: Path, encoding: str) -> None:
+    path = tmp_path / "menu.csv"
+    path.write_bytes(f"id,name\n1,{DISHES[encoding]}\n".encode(encoding))
+    with pytest.raises(ExportUnreadable, match="neither in UTF-8 nor in the encoding") as caught:
+        CsvExport(path).read()
+    assert "set the option encoding" in caught.value.fix
+    assert not caught.value.passing
+    assert decode(path.read_bytes(), encoding)[0] == path.read_text(encoding)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Crème brûlée, Bœuf à la mode, L’été, ÉCLAIR À LA CRÈME – 12 €",
+        "Käsespätzle, Weißwurst, ÄPFEL, Öl, MÜSLI, 1½ Maß",
+        "¡Hola!, ¿Qué?, Jalapeños, Piña, JAMÓN, 1ª, N° 5",
+        "Pão de queijo, Feijão, Açaí, PÃO",
+        "Rødgrød, Æbleskiver, ÆØÅ, Þorskur, ýsa, kjötsúpa",
+        "Šašlõkk, Äädikas, õun",
+        "Soup™, “Special”, Chef’s, Coca-Cola®, col·lecció",
+    ],
+)
+def test_western_text_is_read_as_such(text: str) -> None:
+    read, found = decode(f"{text}\n".encode("cp1252"))
+    assert (read.strip(), found.encoding) == (text, "cp1252")
+
+
 def test_plain_ascii_tells_no_encoding() -> None:
     assert decode(b"id,name\n1,Tea\n")[1].encoding == "ascii"
 

@@ -215,6 +215,17 @@ def test_a_sheet_is_chosen_by_its_name(tmp_path: Path) -> None:
     assert "Old, Summer" in caught.value.fix
 
 
+def test_a_second_sheet_with_a_menu_is_not_passed_over_in_silence(tmp_path: Path) -> None:
+    header = ["external_id", "name", "price"]
+    food, drinks = [header, ["1", "Soup", 4]], [header, ["2", "Tea", 2]]
+    book(tmp_path, Food=food, Drinks=drinks, Old=[header])
+    read = open_till(tmp_path, menu="menu.xlsx").read_catalogue()
+    assert set(read.items) == {"1"}
+    assert [each.place for each in read.facts.warnings] == ["menu.xlsx, sheet Drinks"]
+    chosen = open_till(tmp_path, menu="menu.xlsx", sheet="Drinks").read_catalogue()
+    assert (set(chosen.items), chosen.facts.warnings) == ({"2"}, ())
+
+
 def test_a_row_of_a_workbook_is_named_as_the_spreadsheet_does(tmp_path: Path) -> None:
     book(tmp_path, Menu=[["SKU", "name", "price"], [], ["1", "Soup", "free"], ["2", "Tea"]])
     till = open_till(tmp_path, menu="menu.xlsx", columns={"external_id": "SKU"})

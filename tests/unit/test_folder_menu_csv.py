@@ -251,6 +251,56 @@ def test_every_usual_way_to_write_a_table_is_understood(
     }
 
 
+@pytest.mark.parametrize("delimiter", [",", ";", "\t"])
+def test_above_the_header_there_can_be_the_title_of_a_report(
+    tmp_path: Path, delimiter: str
+) -> None:
+    title = "Items, all stores\n\nPrinted: 26.11.2026 10:33\n"
+    table = "external_id,name,price\n1,Soup,4.50\n,,\n2,Tea,x\n".replace(",", delimiter)
+    catalogue = menu_till(tmp_path, title + table).read_catalogue()
+    assert catalogue.items == {"1": item("1", "Soup", 450)}
+    assert [row.place for row in catalogue.bad_rows] == ["menu.csv, row 7"]
+    grouped = menu_till(tmp_path, title + table, group_by="external_id").read_catalogue()
+    assert set(grouped.items) == {"1"}
+
+
+def test_a_header_that_is_below_a_title_is_named_where_a_column_is_missing(tmp_path: Path) -> None:
+    failure = unreadable(tmp_path, "Menu\n\nPLU,Dish,Amount\n1,Soup,4.50\n")
+    assert "Its columns are: PLU, Dish, Amount." in failure.text
+    assert failure.place == "menu.csv, row 3"
+
+
+def test_a_header_can_have_line_breaks(tmp_path: Path) -> None:
+    content = 'external_id,name,"price\n(EUR)"\n1,Soup,4.50\n'
+    assert read(tmp_path, content, columns={"price": "price (EUR)"}) == {
+        "1": item("1", "Soup", 450)
+    }
+
+
+def test_columns_without_a_name_at_the_end_need_not_be_in_each_row(tmp_path: Path) -> None:
+    content = "external_id,name,price,,\n1,Soup,4.50\n2,Tea,2,,\n3,Pie,3,x,\n"
+    assert set(read(tmp_path, content)) == {"1", "2", "3"}
+
+
+def test_the_end_that_programs_of_dos_write_is_no_row(tmp_path: Path) -> None:
+    catalogue = menu_till(tmp_path, HEADER + "1,Soup,4.50\r\n\x1a").read_catalogue()
+    assert (set(catalogue.items), catalogue.bad_rows) == ({"1"}, ())
+    assert catalogue.ends_with_newline
+
+
+def test_text_is_read_that_is_wrapped_for_excel_or_for_the_web(tmp_path: Path) -> None:
+    content = HEADER + '="007",Fish &amp; Chips,="4.50"\n"=""008""",AT&T; 2 &lt; 3,2\n'
+    assert read(tmp_path, content) == {
+        "007": item("007", "Fish & Chips", 450),
+        "008": item("008", "AT&T; 2 < 3", 200),
+    }
+    grouped = menu_till(tmp_path, content, group_by="external_id").read_catalogue()
+    assert {key: each.name for key, each in grouped.items.items()} == {
+        "007": "Fish & Chips",
+        "008": "AT&T; 2 < 3",
+    }
+
+
 def test_damaged_utf8_garbles_no_name_that_is_right(tmp_path: Path) -> None:
     content = HEADER.encode() + "1,Crème,1\n2,Brûlée,2\n".encode() + b"3,Bad\xff,3\n"
     catalogue = menu_till(tmp_path, content).read_catalogue()
@@ -394,7 +444,9 @@ def test_what_is_written_is_read(
     table.writerow(["external_id", "name", "price"])
     table.writerows([number, name, f"{number}.25"] for number, name in enumerate(names))
     folder = tmp_path_factory.mktemp("till")
-    items = read(folder, text.getvalue().encode(encoding))
+    # Words of random letters say nothing of their encoding.
+    named = {"encoding": encoding} if encoding == "cp1252" else {}
+    items = read(folder, text.getvalue().encode(encoding), **named)
     assert items == {
         str(number): item(str(number), " ".join(name.split()), number * 100 + 25)
         for number, name in enumerate(names)

@@ -139,12 +139,19 @@ def test_what_the_menu_needs_stands_first_and_the_rest_under_more_options() -> N
         ("Artikelnr,Bezeichnung,Preis,Gruppe", ["Artikelnr", "Bezeichnung", "Preis", "Gruppe"]),
         ("Category\tCode\tDish\tPrice", ["Code", "Dish", "Price", "Category"]),
         ("external_id,name,price", ["external_id", "name", "price", ""]),
+        ("Menu export\n26.11.2026\n\nPLU;Item;Price", ["PLU", "Item", "Price", ""]),
+        ("SKU,Cost Price,Retail Price,Product", ["SKU", "Product", "Retail Price", ""]),
+        ("Код;Наименование;Цена;Группа", ["Код", "Наименование", "Цена", "Группа"]),
+        ("Nombre,Precio,Referencia,Familia", ["Referencia", "Nombre", "Precio", "Familia"]),
     ],
 )
 def test_a_guess_says_which_column_is_which(
     header: str, guessed: list[str], tmp_path: Path
 ) -> None:
-    (tmp_path / "menu.csv").write_text(f"{header}\n" + "1,2,3,4\n" * 2, "utf-8")
+    delimiter = next(each for each in ";\t," if each in header)
+    price = "3.50" if delimiter == "," else "3,50"
+    rows = f"{delimiter.join(('1', 'Soup', price, 'Hot'))}\n" * 2
+    (tmp_path / "menu.csv").write_text(f"{header}\n{rows}", "utf-8")
     found = columns_in({"adapter": "folder", "menu": "menu.csv"}, tmp_path)
     assert found is not None
     assert [each.chosen for each in found.choices[:4]] == guessed

@@ -7,7 +7,7 @@ import re
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from tillbridge.adapter.decoding import decode, facts_of, is_cut_short
+from tillbridge.adapter.decoding import decode, facts_of, is_cut_short, undecodable
 from tillbridge.adapter.export_files import (
     LastRead,
     is_fresh,
@@ -86,6 +86,8 @@ class CsvExport:
                     place=_("{file}, byte {byte}").format(file=name, byte=failure.start),
                     fix=_("Export again; the last character is cut in two."),
                 ) from failure
+            if self.encoding is None:
+                raise undecodable(name, None, failure) from failure
             raise ExportUnreadable(
                 _("{name} is not written in {encoding}: byte {byte} does not fit.").format(
                     name=name, encoding=self.encoding, byte=failure.start

@@ -3,7 +3,8 @@
 Tills write UTF-8 with and without a byte order mark, UTF-16 (a spreadsheet's "Unicode text") and
 Windows-1252. A wrong guess would put garbled names on a storefront, so the order of the questions
 matters: marks first, then the zero bytes of UTF-16, then strict UTF-8, and only what is surely not
-UTF-8 is Windows-1252. A file with more good UTF-8 letters than bad bytes is UTF-8 with some damage:
+UTF-8 is Windows-1252, if its words can be: of the many other encodings none is guessed. A file with
+more good UTF-8 letters than bad bytes is UTF-8 with some damage:
 the bad bytes become U+FFFD, which makes the row they are in a bad one.
 
 What was found out is a fact for the catalogue (`FileEncoding`): the bridge compares it with that of
@@ -35,6 +36,18 @@ _FEW_ZEROS = 2
 _NOT_ASCII = re.compile(rb"[\x80-\xff]+")
 _MOST_RUNS = 5000
 _FEW_RUNS = 20
+_HIGH = rb"\x80-\x9f\xa1-\xff"  # beyond ASCII; 0xA0 is a blank
+_WORD = re.compile(rb"[A-Za-z%b]*[%b][A-Za-z%b]*" % (_HIGH, _HIGH, _HIGH))
+_WESTERN = re.compile(rb"[\x8a\x8c\x8e\x9a\x9c\x9e\x9f\xc0-\xd6\xd8-\xf6\xf8-\xff]")
+# In Windows-1252 none of these signs stands inside a word (apostrophes, dashes and points do), and
+# no such capital between small letters.
+_NOT_WESTERN = re.compile(
+    rb"[A-Za-z\xc0-\xff]"
+    rb"[\x81-\x84\x86-\x88\x8d\x8f\x90\x9d\xa1-\xac\xaf\xb1-\xb3\xb5\xb6\xb8-\xbf]+"
+    rb"[A-Za-z\xc0-\xff]"
+    rb"|[a-z][\x8a\x8c\x8e\x9f\xc0-\xde][a-z]"
+)
+_NO_LETTERS = re.compile(rb"[\x80-\xff]{3,}")
 # What UTF-8 is mistaken for by programs that then encode it once more.
 _MISTAKEN_FOR = ("cp1252", "latin-1", "mac_roman", "cp850", "cp437")
 
@@ -86,7 +99,8 @@ def decode(data: bytes, encoding: str | None = None) -> tuple[str, FileEncoding]
     """Return the text of a whole file, and how it was read.
 
     `encoding` is what an option names; without it, it is found out. Raises UnicodeDecodeError for
-    a file that ends inside a character (`is_cut_short`) or is not written in the encoding named.
+    a file that ends inside a character (`is_cut_short`), is not written in the encoding named, or
+    in none that is found out.
     """
     decoding = Decoding(encoding, chosen=True) if encoding else guess_by_head(data[:HEAD_BYTES])
     try:
@@ -130,9 +144,20 @@ def undecodable(
     failure: UnicodeDecodeError,
     fix: str = _("Correct the option encoding, or leave it out: the bridge then finds it out."),
 ) -> ExportUnreadable:
-    """Return what is wrong with a file whose bytes are not written in the encoding."""
+    """Return what is wrong with a file that is not written in the encoding, or in any (None)."""
     if is_cut_short(failure):
         return still_being_written(name, _("ends inside a character"))
+    if encoding is None:
+        return ExportUnreadable(
+            _("{name} is written neither in UTF-8 nor in the encoding of Western Europe.").format(
+                name=name
+            ),
+            place=name,
+            fix=_(
+                'Export it as UTF-8, or set the option encoding: "cp1251" for Cyrillic, "cp1250" '
+                'for Central Europe, "cp1253" for Greek, "cp850" for programs of DOS.'
+            ),
+        )
     return ExportUnreadable(
         _("{name} is not written in {encoding}.").format(name=name, encoding=encoding),
         place=name,
@@ -141,12 +166,20 @@ def undecodable(
 
 
 def _fall_back(chunks: Iterable[bytes], failed: Decoding) -> Decoding:
-    """Return how to read a file of which `failed` could not decode every byte."""
+    """Return how to read a file of which `failed` could not decode every byte.
+
+    That is `failed` itself where nothing fits.
+    """
     if failed.encoding not in _UTF8_NAMES:
         return Decoding(failed.encoding, "replace")
     decoder = codecs.getincrementaldecoder("utf-8")("surrogateescape")
-    good = bad = 0
+    good = bad = western = other = 0
     for chunk in chunks:
+        for word in _WORD.findall(chunk):
+            if _is_not_western(word):
+                other += 1
+            elif _WESTERN.search(word) is not None:
+                western += 1
         text = decoder.decode(chunk)
         if not text.isascii():
             escaped = sum("\udc80" <= character <= "\udcff" for character in text)
@@ -154,7 +187,18 @@ def _fall_back(chunks: Iterable[bytes], failed: Decoding) -> Decoding:
             good += sum(character > "\x7f" for character in text) - escaped
     if failed.encoding == "utf-8-sig" or good > bad:
         return Decoding(failed.encoding, "replace")
-    return Decoding("cp1252", "replace")
+    return failed if other > western else Decoding("cp1252", "replace")
+
+
+def _is_not_western(word: bytes) -> bool:
+    """Return whether a word makes no sense in Windows-1252.
+
+    Words of other scripts have no letter below 0x80, and those of other Latin encodings get signs
+    and capitals between their letters: "Go³¹bki", "KŠsespŠtzle".
+    """
+    if _NO_LETTERS.fullmatch(word):
+        return len(set(word)) > 1
+    return _NOT_WESTERN.search(word) is not None
 
 
 class BytesPassed:
@@ -213,7 +257,7 @@ class BytesPassed:
 
     def ends_with_newline(self) -> bool:
         """Return whether what has passed ends with a line end."""
-        return self._end.rstrip(b"\0").endswith((b"\n", b"\r"))
+        return self._end.rstrip(b"\0\x1a").endswith((b"\n", b"\r"))
 
 
 def _are_encoded_twice(runs: Iterable[bytes]) -> bool:

@@ -240,12 +240,24 @@ def _plain(annotation: Any) -> Any:  # noqa: ANN401 -- (as above)
 _KNOWN: Mapping[str, tuple[str, str]] = {
     "external_id": (
         _("Number or id"),
-        r"external.?id|plu|sku|id|article|artikel|code|item.?no|n[ro]",
+        r"external.?id|plu|sku|id|article|artikel|c[oó]d|kod|код|ref|indeks|item.?no|item.?num|nr\b|no\b",
     ),
-    "name": (_("Name"), r"name|title|item|dish|product|bezeichnung|nom|nombre"),
-    "price": (_("Price"), r"price|preis|prix|precio|prezzo|amount"),
-    "category": (_("Category"), r"category|categor|kategorie|dep|group|gruppe|section"),
-    "description": (_("Description"), r"description|beschreibung|details|text"),
+    "name": (
+        _("Name"),
+        r"name|title|item|dish|product|bezeichnung|nom|naam|nazwa|artículo|désignation|omschrijving|наименование|название|descri",
+    ),
+    "price": (
+        _("Price"),
+        r"price|preis|verkaufspreis|vk|prix|precio|prezzo|preço|prijs|verkoopprijs|cena|цена|amount",
+    ),
+    "category": (
+        _("Category"),
+        r"categ|catég|kateg|категория|dep|group|gruppe|groep|grup|группа|famil|reparto|waren|rubri|section",
+    ),
+    "description": (
+        _("Description"),
+        r"descri|beschreibung|omschrijving|opis|описание|details|text",
+    ),
     "available": (_("On sale (yes or no)"), r"available|availability|on.?sale|active|enabled"),
     "image_url": (_("Picture (web address)"), r"image|picture|photo|bild"),
     "variant_name": (_("Size"), r"variant|size|groesse|größe|taille"),
@@ -253,6 +265,11 @@ _KNOWN: Mapping[str, tuple[str, str]] = {
     "addon_groups": (_("Choices"), r"addon|add.on|modifier|option"),
     "stock": (_("Stock"), r"stock|quantity|bestand"),
 }
+
+# What a dish costs the restaurant: no price that a guest may see.
+_COST = re.compile(
+    r"cost|purchase|supply|wholesale|einkauf|\bek\b|achat|compra|acquisto|inkoop", re.IGNORECASE
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -309,7 +326,14 @@ def _header(path: Path, options: FolderOptions) -> Sequence[str]:
         rows = sheet.rows if sheet is not None else ()
         filled = ([cell.strip() for cell in row if cell.strip()] for _number, row in rows)
         return next((names for names in filled if len(names) > 1), ())
-    source = TableSource(path, (), tuple(_KNOWN), {}, options.encoding, options.delimiter)
+    source = TableSource(
+        path,
+        (),
+        tuple(_KNOWN),
+        encoding=options.encoding,
+        delimiter=options.delimiter,
+        is_header=lambda _names: False,  # which one it is nobody has said yet
+    )
     return [name for name in read_table(source, lambda table: table.header) if name]
 
 
@@ -319,6 +343,8 @@ def _guess(header: Sequence[str], found: Mapping[str, str]) -> dict[str, str]:
     for ours, (_label, words) in _KNOWN.items():
         if not guessed[ours]:
             free = [name for name in header if name not in guessed.values()]
+            if ours == "price":
+                free = [name for name in free if _COST.search(name) is None]
             guessed[ours] = next(
                 (
                     name

@@ -3,6 +3,7 @@
 Each function returns the value or raises `BadCell`, which says in words what to mend.
 """
 
+import html
 import re
 from datetime import datetime
 from functools import lru_cache
@@ -18,10 +19,17 @@ MAX_TEXT = 500
 _MAX_DIGITS = 20
 # No end lies outside of these years: before them is another unit, after them for ever is meant.
 _FIRST_YEAR, _LAST_YEAR = 2000, 2099
-_YES = frozenset("true t yes y 1 x on ja j si sí oui o sim da ano wahr vrai verdadero".split())
-_NO = frozenset("false f no n 0 off nein non não nao ne falsch faux falso".split())
+_YES = frozenset(
+    "true t yes y 1 1.0 x on ja j si sí oui o sim da ano tak да wahr vrai verdadero "
+    "active enabled available visible ✓ ✔".split()
+)
+_NO = frozenset(
+    "false f no n 0 0.0 off nein non não nao ne nie нет falsch faux falso "
+    "inactive disabled unavailable hidden archived ✗ ✘".split()
+)
 # Control characters, and what stands for a byte that could not be read.
 _UNREADABLE = re.compile("[\x00-\x08\x0e-\x1f\x7f-\x84\x86-\x9f\ud800-\udfff\ufffd]")
+_ENTITY = re.compile(r"&(?:[A-Za-z]+|#[0-9]{1,7});")
 _MARKS = "\ufeff\u200b\u2060"  # invisible, left over from copying between programs
 
 
@@ -51,6 +59,11 @@ def plain(value: str) -> str:
     for mark in _MARKS:
         value = value.replace(mark, "")
     return " ".join(value.split())
+
+
+def unwrapped(cell: str) -> str:
+    """Return what is in a cell; `="007"` is how programs keep Excel from making a number of it."""
+    return cell[2:-1] if cell.startswith('="') and cell.endswith('"') else cell
 
 
 def alike(name: str) -> str:
@@ -88,6 +101,11 @@ def text(field: str, value: str, *, delimiter: str = "", needed: bool = False) -
     if needed and not line:
         raise empty(field, value)
     return line
+
+
+def label(value: str) -> str:
+    """Return a name as people see it: shops of the web store "Fish &amp; Chips"."""
+    return html.unescape(value) if "&" in value and _ENTITY.search(value) else value
 
 
 def empty(field: str, value: str = "") -> BadCell:

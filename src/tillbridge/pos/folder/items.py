@@ -65,7 +65,8 @@ class RowValues:
         external_id = cells.text(
             names["external_id"], row["external_id"], delimiter=delimiter, needed=True
         )
-        name = cells.text(names["name"], row["name"], delimiter=delimiter, needed=True)
+        written = cells.label(row["name"])
+        name = cells.text(names["name"], written, delimiter=delimiter, needed=True)
         if cells.plain(row["price"]):
             price = self.price_of(names["price"], row["price"], row["name"])
         return Item(
@@ -75,7 +76,7 @@ class RowValues:
             description=cells.description(row["description"]),
             image_url=cells.text(names["image_url"], row["image_url"]),
             available=cells.yes_or_no(names["available"], row["available"], empty=True),
-            categories=cells.names(cells.text(names["category"], row["category"])),
+            categories=cells.names(cells.text(names["category"], cells.label(row["category"]))),
             addon_groups=cells.names(cells.text(names["addon_groups"], row["addon_groups"])),
             menus=(MENU_ID,),
         )
@@ -84,11 +85,12 @@ class RowValues:
         """Return the variant; its name is `variant_name`, else `name`."""
         names, delimiter = self.names, self.delimiter
         named = "variant_name" if cells.plain(row["variant_name"]) else "name"
+        written = cells.label(row[named])
         return Variant(
             external_id=cells.text(
                 names["external_id"], row["external_id"], delimiter=delimiter, needed=True
             ),
-            variant_name=cells.text(names[named], row[named], delimiter=delimiter, needed=True),
+            variant_name=cells.text(names[named], written, delimiter=delimiter, needed=True),
             price=self.price_of(names["price"], row["price"], row[named]),
             available=cells.yes_or_no(names["available"], row["available"], empty=True),
         )

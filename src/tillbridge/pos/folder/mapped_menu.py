@@ -19,7 +19,7 @@ from tillbridge.adapter.sale_options import SaleRules
 from tillbridge.adapter.sharing import read_shared
 from tillbridge.adapter.texts import _
 from tillbridge.adapter.xlsx_export import Sheet, XlsxExport
-from tillbridge.model.export_facts import ExportFacts, LeftOut
+from tillbridge.model.export_facts import ExportFacts, ExportWarning, LeftOut
 from tillbridge.pos.folder import cells
 from tillbridge.pos.folder.cells import BadCell, BrokenRow
 from tillbridge.pos.folder.items import (
@@ -49,7 +49,7 @@ from tillbridge.pos.folder.units import Record, Unit, UnitMaker, texts_of
 _HEADER_WITHIN = 30  # rows of a sheet: above its header may stand a title
 WORKBOOKS = frozenset({".xlsx"})
 # Part of every fingerprint. Raise it when the same rows come to mean another item.
-_READING_VERSION = 1
+_READING_VERSION = 2
 
 
 # -- rows of tables, sheets and texts
@@ -144,7 +144,8 @@ class Columns:
         """Return one row as a record."""
 
         def cell(places: Sequence[int]) -> str:
-            return next((row[at] for at in places if at < len(row) and row[at].strip()), "")
+            found = (row[at] for at in places if at < len(row) and row[at].strip())
+            return cells.unwrapped(next(found, ""))
 
         return Record(
             number=number,
@@ -222,26 +223,43 @@ def workbook_records(
             )
         sheets = {sheet: by_name[sheet.casefold()]}
     likely: Columns | None = None
+    found: list[tuple[Sheet, Columns, Sequence[tuple[int, Sequence[str]]]]] = []
     for each in sheets.values():
         for header, rows in _tables_of(each, mapping):
             columns = Columns.of(mapping, header)
             if not columns.missing():
-                columns.check(path, named=named)
-                title = ", ".join(filter(None, (mapping.title, each.place_name)))
-                return Records(
-                    rows=tuple(columns.record(number, row) for number, row in rows),
-                    place=each.place,
-                    shown=columns.shown,
-                    facts=ExportFacts(read_as=title),
-                )
+                found.append((each, columns, rows))
+                break
             if likely is None and sum(map(bool, header)) > 1:
                 likely = columns
+    if found:
+        (each, columns, rows), *more = found
+        columns.check(path, named=named)
+        title = ", ".join(filter(None, (mapping.title, each.place_name)))
+        others = [other.place_name for other, _columns, rows_there in more if rows_there]
+        return Records(
+            rows=tuple(columns.record(number, row) for number, row in rows),
+            place=each.place,
+            shown=columns.shown,
+            facts=ExportFacts(
+                read_as=title,
+                warnings=tuple(_not_read(other, each.place_name) for other in others),
+            ),
+        )
     if likely is not None:
         likely.check(path, named=named)
     raise ExportUnreadable(
         _("{name} has no sheet with a table.").format(name=path.name),
         place=path.name,
         fix=_("Export the menu again, or correct the option menu."),
+    )
+
+
+def _not_read(place: str, instead: str) -> ExportWarning:
+    return ExportWarning(
+        place=place,
+        text=_("The sheet has a menu, too, and is not read: {sheet} is.").format(sheet=instead),
+        fix=_("Put all items on one sheet, or name the one to read in the option sheet."),
     )
 
 
@@ -322,7 +340,10 @@ class MappedMenu:
         self._read_add_ons = read_add_ons
         self._currency = context.currency
         self._table = replace(
-            options.table(path, (), ()), renamed={}, has_header=self._mapping.has_header
+            options.table(path, (), ()),
+            renamed={},
+            has_header=self._mapping.has_header,
+            is_header=lambda names: not Columns.of(self._mapping, names).missing(),
         )
 
     def read_changes(self, known: AbstractSet[int]) -> CatalogueChanges:

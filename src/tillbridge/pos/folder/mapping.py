@@ -261,7 +261,7 @@ def looks_like(names: Iterable[str]) -> str:
 
 
 def no_column(
-    path: Path, header: Sequence[str], missing: Sequence[str], fix: str
+    path: Path, header: Sequence[str], missing: Sequence[str], fix: str, *, row: int = 1
 ) -> ExportUnreadable:
     """Return what is wrong with a table without these columns; `fix` unless its format shows."""
     names = [name for name in header if name]
@@ -270,7 +270,7 @@ def no_column(
         _("{name} has no column {missing}. Its columns are: {shown}.").format(
             name=path.name, missing=joined(", ", missing), shown=shown
         ),
-        place=_("{file}, row {row}").format(file=path.name, row=1),
+        place=_("{file}, row {row}").format(file=path.name, row=row),
         fix=format_hint(header, path) or fix,
     )
 

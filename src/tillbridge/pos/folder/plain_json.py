@@ -379,11 +379,17 @@ class _Body:
 
         `menu_name` is for a flat body that does not name its menu.
         """
-        top = _object(_("the body"), body)
+        top = {} if isinstance(body, list) else _object(_("the body"), body)
         if "menus" not in top:
             if "items" not in top:
                 raise BadCell(
-                    "menus", "", _("It has neither menus nor items."), _("Export a menu push body.")
+                    "menus",
+                    "",
+                    _("It has neither menus nor items."),
+                    _(
+                        "Export the body of a menu push, or describe the document in a mapping of "
+                        "your own: option format."
+                    ),
                 )
             self._add_menu(top, Menu(FLAT_MENU_ID, _line(top, "menu_name") or menu_name), "")
             return

@@ -26,7 +26,7 @@ from tillbridge.pos.folder.options import FolderOptions
 from tillbridge.pos.folder.table_file import Table, read_table
 
 # Part of every fingerprint. Raise it when the same row comes to mean another item.
-_READING_VERSION = 2
+_READING_VERSION = 3
 _FEW_ROWS = 2_000
 _TO_SIGNED = 1 << 63
 _64_BITS = (1 << 64) - 1

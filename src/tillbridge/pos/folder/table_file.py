@@ -14,11 +14,12 @@ import io
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
-from itertools import chain
+from itertools import chain, islice
 from pathlib import Path
-from typing import IO, TypeVar
+from typing import TypeVar
 
 from xxhash import xxh3_64_intdigest
 
@@ -40,9 +41,11 @@ from tillbridge.pos.folder.mapping import no_column
 T = TypeVar("T")
 
 _DELIMITERS = ",;\t|"
+_UNSEEN = str.maketrans("", "", "\ufeff\x00")
 _HINT = "sep="  # the first line with which a spreadsheet declares its delimiter
 # Stands after the last line. A quote left open swallows it, which is how one is noticed.
 _END = "\x00end of file\x00"
+_DOS_END = "\x1a"  # what programs of DOS write behind the last line
 _BLOCK_BYTES = 1 << 20
 _PORTION = 1 << 14  # characters
 _FIELD_MARK = "\x1f"
@@ -69,6 +72,7 @@ class TableSource:
     delimiter: str | None = None
     must_rename: bool = True
     has_header: bool = True
+    is_header: Callable[[Sequence[str]], bool] | None = field(default=None, compare=False)
     last: LastRead = field(default_factory=LastRead, compare=False)
 
     def columns(self, header: Sequence[str]) -> dict[str, int]:
@@ -82,6 +86,12 @@ class TableSource:
             if found:
                 columns[ours] = found[0]
         return columns
+
+    def missing(self, columns: Mapping[str, int]) -> list[str]:
+        """Return the columns that there must be, and that are not among those found."""
+        promised = {*self.required, *(self.renamed if self.must_rename else ())}
+        wanted = (*self.required, *self.optional)
+        return [each for each in wanted if each in promised and each not in columns]
 
 
 class _Blocks(io.BufferedReader):
@@ -107,12 +117,14 @@ class Table:
     """A table that is open for reading. `columns` maps our names to positions in a row.
 
     `shown` is what the file calls our columns, `blank` a row that has none of those wanted.
-    `first_row` is the number of the first row after the header, as a spreadsheet counts. `passed`
-    is what its bytes show, once its rows were read.
+    A row has fields up to the last column with a name: `least` of them. `first_row` is the number
+    of the first row after the header, as a spreadsheet counts. `passed` is what its bytes show,
+    once its rows were read.
     """
 
     path: Path
     header: tuple[str, ...]
+    least: int
     columns: Mapping[str, int]
     shown: Mapping[str, str]
     blank: dict[str, str]
@@ -143,8 +155,8 @@ class Table:
                         continue
                     if row and row[-1].endswith(_END):
                         self._check_end(row, at, short_row)
-                    elif any(map(str.strip, row)):
-                        if len(row) < len(self.header):
+                    elif any(map(str.strip, row)) and row != [_DOS_END]:
+                        if len(row) < self.least:
                             short_row = at
                         yield at, row, fingerprint
             number += len(fingerprints)
@@ -202,7 +214,7 @@ class Table:
         fields, width = self.blank.copy(), len(row)
         for name, at in self.columns.items():
             if at < width:
-                fields[name] = row[at]
+                fields[name] = cells.unwrapped(row[at])
         return fields
 
     def written(self, column: str) -> list[str]:
@@ -213,7 +225,7 @@ class Table:
     def check(self, row: Sequence[str]) -> None:
         """Raise BrokenRow for a row that is not as wide as the header, or more than one row."""
         width = len(self.header)
-        if len(row) < width or any(map(str.strip, row[width:])):
+        if len(row) < self.least or any(map(str.strip, row[width:])):
             raise BrokenRow(
                 "",
                 self.delimiter.join(row),
@@ -281,11 +293,14 @@ def read_table(source: TableSource, consume: Callable[[Table], T]) -> T:
     path = source.path
     with reading_whole(path):
         try:
-            result = consume(_open(source))
+            try:
+                result = consume(_open(source))
+            except UnicodeDecodeError as failure:
+                if source.encoding or is_cut_short(failure):
+                    raise
+                result = consume(_open(source, in_doubt=True))
         except UnicodeDecodeError as failure:
-            if source.encoding or is_cut_short(failure):
-                raise undecodable(path.name, source.encoding, failure) from failure
-            result = consume(_open(source, in_doubt=True))
+            raise undecodable(path.name, source.encoding, failure) from failure
         source.last.done(path)
         return result
 
@@ -295,55 +310,90 @@ def _open(source: TableSource, *, in_doubt: bool = False) -> Table:
     with open_shared(source.path) as file:
         decoding = decoding_of(file, source.encoding, in_doubt=in_doubt)
         with io.TextIOWrapper(file, decoding.encoding, decoding.errors, newline="") as lines:
-            before, line = _header_line(lines)
-    if not line:
+            head = list(islice(lines, _MAX_HEADER_LINES))
+    first = next(filter(None, (line.translate(_UNSEEN).strip() for line in head)), "")
+    if not first:
         raise still_being_written(name, _("contains no row"))
-    hint = before[-1] if before and before[-1].lower().startswith(_HINT) else ""
-    delimiter = source.delimiter or hint[len(_HINT) : len(_HINT) + 1]
-    if not delimiter:
-        # What finds most of the wanted columns, else most columns.
-        headers = [(each, _split(line, each)) for each in _DELIMITERS]
-        fits = {each: (len(source.columns(header)), len(header)) for each, header in headers}
-        delimiter = max(fits, key=fits.__getitem__)
-    header = _split(line, delimiter)
-    if not source.has_header:
-        header = positions(len(header))
-    columns = source.columns(header)
-    promised = {*source.required, *(source.renamed if source.must_rename else ())}
-    wanted = (*source.required, *source.optional)
-    if missing := [each for each in wanted if each in promised and each not in columns]:
+    delimiter = source.delimiter
+    if not delimiter and first.lower().startswith(_HINT):
+        delimiter = first[len(_HINT) : len(_HINT) + 1]
+    # What finds most of the wanted columns, else what divides most rows as it does the header.
+    found = [_find_header(source, head, each) for each in delimiter or _DELIMITERS]
+    header = max(found, key=_Header.likelihood)
+    if missing := source.missing(header.columns):
         # A file of one unfinished line: the till has only begun.
-        if not line.endswith(("\n", "\r")):
+        if header.is_last and not head[-1].endswith(("\n", "\r")):
             raise still_being_written(name, _("ends inside its header"))
         raise _missing(source, header, missing)
     return Table(
         path=source.path,
-        header=tuple(header),
-        columns=columns,
-        shown={ours: header[at] for ours, at in columns.items()},
-        blank=dict.fromkeys(wanted, ""),
-        first_row=len(before) + 1 + source.has_header,
-        delimiter=delimiter,
+        header=tuple(header.names),
+        least=max((at for at, each in enumerate(header.names, 1) if each), default=0),
+        columns=header.columns,
+        shown={ours: header.names[at] for ours, at in header.columns.items()},
+        blank=dict.fromkeys((*source.required, *source.optional), ""),
+        first_row=header.number + source.has_header,
+        delimiter=header.delimiter,
         decoding=decoding,
         last=source.last,
     )
 
 
-def _header_line(lines: IO[str]) -> tuple[list[str], str]:
-    """Return the lines that are above the header (blank ones, a hint), and the header's."""
-    before: list[str] = []
-    for _line in range(_MAX_HEADER_LINES):
-        line = lines.readline()
-        text = line.strip().lstrip("\ufeff")
-        if not line or (text and not text.lower().startswith(_HINT)):
-            return before, line
-        before.append(text)
-    return before, ""
+@dataclass(frozen=True, slots=True)
+class _Header:
+    """What a delimiter makes of the first lines: the row that is the header, and its columns.
+
+    `fits` says whether it names all that there must be; `is_last` whether nothing is below it.
+    `as_wide` is how many of the first rows have as many fields, it among them.
+    """
+
+    number: int
+    names: list[str]
+    columns: Mapping[str, int]
+    delimiter: str
+    fits: bool
+    is_last: bool
+    as_wide: int
+
+    def likelihood(self) -> tuple[bool, int, int, int]:
+        """Return what is greater for the delimiter that is meant."""
+        width = len(self.names)
+        return self.fits, len(self.columns), self.as_wide if width > 1 else 0, width
 
 
-def _split(line: str, delimiter: str) -> list[str]:
-    names = next(csv.reader([line], delimiter=delimiter))
-    return [" ".join(name.replace("\ufeff", "").replace("\x00", "").split()) for name in names]
+def _find_header(source: TableSource, head: Sequence[str], delimiter: str) -> _Header:
+    """Return the first row that names all columns; without one, the first that may be meant.
+
+    Above it can stand the title of a report, and the time and place of its printing.
+    """
+    rows: list[tuple[int, list[str]]] = []
+    with suppress(csv.Error):  # which reading the rows reports, with its line
+        for number, row in enumerate(csv.reader(head, delimiter=delimiter), 1):
+            names = [" ".join(name.translate(_UNSEEN).split()) for name in row]
+            if any(names) and not delimiter.join(names).lower().startswith(_HINT):
+                rows.append((number, names))
+    if not source.has_header:
+        number, names = rows[0] if rows else (1, [])
+        rows = [(number, positions(len(names)))]
+    most = max((sum(map(bool, names)) for _number, names in rows), default=0)
+    likely: _Header | None = None
+    for number, names in rows:
+        columns = source.columns(names)
+        fits = source.is_header(names) if source.is_header else not source.missing(columns)
+        made = _Header(
+            number,
+            names,
+            columns,
+            delimiter,
+            fits,
+            is_last=number == rows[-1][0],
+            as_wide=sum(len(other) == len(names) for _number, other in rows),
+        )
+        if fits:
+            return made
+        if likely is None and 2 * sum(map(bool, names)) >= most:
+            likely = made
+    return likely or _Header(1, [], {}, delimiter, fits=False, is_last=True, as_wide=0)
 
 
 def _cells(data: bytes, delimiter: str) -> list[list[str]]:
@@ -355,7 +405,7 @@ def positions(width: int) -> list[str]:
     return [_("column {number}").format(number=number) for number in range(1, width + 1)]
 
 
-def _missing(source: TableSource, header: list[str], missing: list[str]) -> ExportUnreadable:
+def _missing(source: TableSource, header: _Header, missing: list[str]) -> ExportUnreadable:
     renamed = source.renamed
     wanted = [
         _('{ours} (as "{theirs}")').format(ours=ours, theirs=renamed[ours])
@@ -370,4 +420,4 @@ def _missing(source: TableSource, header: list[str], missing: list[str]) -> Expo
     ).format(example=example)
     if "external_id" in missing:
         fix = joined(" ", [fix, _('If the till has no ids, set ids = "derived".')])
-    return no_column(source.path, header, wanted, fix)
+    return no_column(source.path, header.names, wanted, fix, row=header.number)
