@@ -217,7 +217,8 @@ def test_a_sheet_is_chosen_by_its_name(tmp_path: Path) -> None:
 
 def test_a_second_sheet_with_a_menu_is_not_passed_over_in_silence(tmp_path: Path) -> None:
     header = ["external_id", "name", "price"]
-    food, drinks = [header, ["1", "Soup", 4]], [header, ["2", "Tea", 2]]
+    food: list[list[str | int]] = [[*header], ["1", "Soup", 4]]
+    drinks: list[list[str | int]] = [[*header], ["2", "Tea", 2]]
     book(tmp_path, Food=food, Drinks=drinks, Old=[header])
     read = open_till(tmp_path, menu="menu.xlsx").read_catalogue()
     assert set(read.items) == {"1"}

@@ -7,7 +7,7 @@ import pytest
 
 from tillbridge.adapter import ExportUnreadable, PosOffline
 from tillbridge_odoo.adapter import OdooAdapter
-from tillbridge_odoo.emulated.shop import Shop
+from tillbridge_odoo.emulated.shop import Shop, line_of, order_for
 
 Change = Callable[[Shop], None]
 
@@ -203,6 +203,23 @@ def test_names_come_in_the_language_that_is_asked_for(shop: Shop) -> None:
     shop.open(language="nl_NL").read_catalogue()
     assert shop.odoo.contexts[-1]["lang"] == "nl_NL"
     assert shop.odoo.contexts[-1]["allowed_company_ids"] == [1]
+
+
+def test_names_come_in_the_language_of_the_user_where_none_is_asked_for(shop: Shop) -> None:
+    soup = shop.product("Soup", 4.5)
+    shop.store.translations["nl_NL", "Soup"] = "Soep"
+    pos = shop.open()
+    assert pos.read_catalogue().items[f"tmpl-{soup}"].name == "Soup"
+    shop.odoo.language = "nl_NL"
+    pos = shop.open()
+    assert pos.read_catalogue().items[f"tmpl-{soup}"].name == "Soep"
+    pos.write_ticket(order_for(line_of(f"tmpl-{soup}", price=450)), "ord_1")
+    assert [line["full_product_name"] for line in shop.lines()] == ["Soep"]
+
+
+@pytest.mark.parametrize("code", ["nl_NL", "es_419", "sr@Cyrl", "eo"])
+def test_every_code_of_a_language_of_odoo_is_one(shop: Shop, code: str) -> None:
+    assert shop.open(language=code).read_catalogue().items == {}
 
 
 def test_a_key_that_is_refused_is_told_with_its_remedy(shop: Shop) -> None:

@@ -119,3 +119,9 @@ def test_another_currency_makes_all_rows_new(tmp_path: Path) -> None:
     told.follow(till(tmp_path))
     told.follow(till(tmp_path, currency="JPY"))
     assert told.records["T2"][1].price == 3
+
+
+def test_of_a_category_within_another_the_lowest_counts(tmp_path: Path) -> None:
+    modifiers(tmp_path, "")
+    export(tmp_path, [[*SOUP[:4], "Drinks > Hot, Bar > Hot > Soups", *SOUP[5:]]])
+    assert till(tmp_path).read_catalogue().items["T1"].categories == ("Hot", "Soups")

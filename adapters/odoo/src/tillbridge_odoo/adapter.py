@@ -39,7 +39,7 @@ class OdooAdapter:
             options.login,
             lambda: read_secret(options.api_key, "api_key", context),
         )
-        self._odoo = Odoo(_rpc(options, context), account)
+        self._odoo = Odoo(_rpc(options, context), account, options.language)
         self._options = options
         self._reader = Reader(self._odoo, options, context.currency)
         self._tickets = Tickets(self._odoo, options, context.currency)

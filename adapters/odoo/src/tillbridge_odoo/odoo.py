@@ -71,11 +71,13 @@ _LOGINS = _Logins()
 
 
 class Odoo:
-    """Asks one database as one user. Safe to use from several threads."""
+    """Asks one database as one user, in `language` or the user's. Safe to use from threads."""
 
-    def __init__(self, rpc: Asks, account: Account) -> None:
+    def __init__(self, rpc: Asks, account: Account, language: str | None = None) -> None:
         self._rpc = rpc
         self._account = account
+        self._wanted_language = language
+        self._user_language: str | None = None
         self._lock = threading.Lock()
         self._key = account.read_key()
         self._fields: dict[str, Mapping[str, Record]] = {}
@@ -116,6 +118,21 @@ class Odoo:
         serie = str(answer.get("server_serie") if isinstance(answer, Mapping) else answer)
         match = _SERIE.search(serie)
         return (int(match["major"]), int(match["minor"] or 0)) if match is not None else (0, 0)
+
+    def language(self) -> str | None:
+        """Return the language to read names in. Raises LoginRefused, NoAnswer.
+
+        Without one Odoo says names as they were in English, where nobody of a shop that works in
+        another language changes them.
+        """
+        if self._wanted_language is None and self._user_language is None:
+            try:
+                found = self.call("res.users", "context_get")
+            except Fault:
+                found = None
+            language = found.get("lang") if isinstance(found, Mapping) else None
+            self._user_language = language if isinstance(language, str) else ""
+        return self._wanted_language or self._user_language or None
 
     def call(
         self,
@@ -230,3 +247,4 @@ class Odoo:
 
     def _forget(self) -> None:
         self._fields.clear()
+        self._user_language = None

@@ -109,9 +109,12 @@ class OdooOptions(AdapterOptions):
     )
     language: str | None = Field(
         None,
-        pattern=r"^[a-z]{2,3}(_[A-Za-z]+)?(@[a-z]+)?$",
+        pattern=r"^[a-z]{2,3}(_[A-Za-z0-9]+)?(@[A-Za-z]+)?$",
         title="Language of the menu",
-        description="The language of names and descriptions, as Odoo calls it: nl_NL.",
+        description=(
+            "The language of names and descriptions, as Odoo calls it: nl_NL. Default: that of the "
+            "bridge's user."
+        ),
     )
     timeout_s: float = Field(
         6,

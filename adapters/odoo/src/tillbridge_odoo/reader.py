@@ -135,10 +135,7 @@ class Reader:
         return not settled or now - last.at >= self._options.full_read_s
 
     def _context(self, register: Register) -> Record:
-        context = {**register.context, "display_default_code": False}
-        if self._options.language is not None:
-            context["lang"] = self._options.language
-        return context
+        return {**register.context, "display_default_code": False}
 
     def _not_sold(self, register: Register) -> list[int]:
         """Return products of the point of sale that are archived, taken off, or not for sale."""

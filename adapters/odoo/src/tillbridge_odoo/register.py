@@ -58,11 +58,13 @@ class Register:
     picking_type: int | None
     changed: str
     tip_product: int | None = None
+    language: str | None = None
 
     @property
     def context(self) -> Mapping[str, Any]:
-        """What every question is asked with: as a user of this company."""
-        return {"allowed_company_ids": [self.company]}
+        """What every question is asked with: as a user of this company, in our language."""
+        company = {"allowed_company_ids": [self.company]}
+        return company if self.language is None else {**company, "lang": self.language}
 
     def of_company(self, domain: Domain) -> list[object]:
         """Return the domain, for records of this company or of all."""
@@ -88,10 +90,10 @@ def find_register(odoo: Odoo, wanted: int | str | None) -> Register:
                 _("Odoo has {n} points of sale: {names}.").format(n=len(found), names=names),
                 _("Name one in the option {option}.").format(option="pos"),
             )
-        return _register(found[0])
+        return _register(found[0], odoo.language())
     for each in found:
         if wanted in (each["id"], each["name"]) or str(wanted) == str(each["id"]):
-            return _register(each)
+            return _register(each, odoo.language())
     raise NoSuchRegister(
         _("Odoo has no point of sale {wanted!r}; there are: {names}.").format(
             wanted=wanted, names=names
@@ -153,7 +155,7 @@ def text(value: object) -> str:
     return value if isinstance(value, str) else ""
 
 
-def _register(record: Record) -> Register:
+def _register(record: Record, language: str | None) -> Register:
     special = ("tip_product_id", "discount_product_id", "down_payment_product_id")
     limited = bool(record.get("limit_categories"))
     priced = bool(record.get("use_pricelist", True))
@@ -175,4 +177,5 @@ def _register(record: Record) -> Register:
         tip_product=number(record.get("tip_product_id"))
         if record.get("iface_tipproduct")
         else None,
+        language=language,
     )

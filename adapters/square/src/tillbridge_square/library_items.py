@@ -40,7 +40,7 @@ from tillbridge_square.options import SquareOptions
 
 _VARIABLE = "variable"
 # Part of every fingerprint. Raise it when the same row comes to mean another item.
-_READING_VERSION = 2
+_READING_VERSION = 3
 _OPTION_VALUES = tuple(f"option value {number}" for number in range(1, 7))
 _READ = (
     *("token", "item name", "variation name", "customer-facing name", "description"),
@@ -426,7 +426,8 @@ def _categories(family: _Family) -> tuple[str, ...]:
     written = family.first("categories", "category", "reporting category")
     if not written:
         return ()
-    names = map(one_line, written.split(", "))
+    # Of a category within another ("Drinks > Espresso") the lowest counts.
+    names = (one_line(name.rsplit(" > ", 1)[-1]) for name in written.split(", "))
     return tuple(dict.fromkeys(name for name in names if name))
 
 

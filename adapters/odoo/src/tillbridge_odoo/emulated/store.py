@@ -29,6 +29,7 @@ class Store:
         }
         self._records: dict[str, dict[int, Values]] = {}
         self._last: dict[str, int] = {}
+        self.translations: dict[tuple[str, str], str] = {}  # by language and name
 
     def uninstall(self, *models: str) -> None:
         """Take models away, as where the module that brings them is not installed."""
@@ -172,7 +173,8 @@ class Store:
             ]
             code = template["default_code"] if context.get("display_default_code", True) else ""
             kinds = f" ({', '.join(names)})" if names else ""
-            return f"[{code}] {template['name']}{kinds}" if code else f"{template['name']}{kinds}"
+            name = self._translated(template["name"], context)
+            return f"[{code}] {name}{kinds}" if code else f"{name}{kinds}"
         return str(record.get("name") or record.get("table_number") or f"{model},{number}")
 
     def _value_of(self, model: str, record: Values, name: str, context: Mapping[str, Any]) -> Any:  # noqa: ANN401 -- any JSON value
@@ -182,6 +184,8 @@ class Store:
         if name == "display_name":
             return self.label(model, record["id"], context)
         value, kind = self.value(model, record, name), fields[name].type
+        if name == "name":
+            value = self._translated(value, context)
         if kind == "many2one" and value:
             target = _TARGETS.get(name)
             target = (
@@ -195,6 +199,9 @@ class Store:
         if kind in {"char", "text", "html", "selection", "datetime", "many2one"}:
             return value or False
         return list(value) if kind in _MANY else value
+
+    def _translated(self, name: str, context: Mapping[str, Any]) -> str:
+        return self.translations.get((str(context.get("lang")), name), name)
 
     def _sorting(self, model: str, name: str, record: Values) -> tuple[int, Any]:
         return _sortable(self.value(model, record, name))

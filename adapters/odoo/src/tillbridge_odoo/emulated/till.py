@@ -32,6 +32,7 @@ class EmulatedOdoo:
         self._late: Callable[[], Any] | None = None
         self.late_wanted = False
         self.logins = 0
+        self.language = "en_US"  # of our user
 
     def seed(self, currency: str = "EUR") -> None:
         """Furnish it: a company, a restaurant with an open session, and how one can pay."""
@@ -183,6 +184,8 @@ class EmulatedOdoo:
                 methods["sync_from_ui"] = lambda _model, *args, **_named: self.sales.sync_from_ui(
                     *args
                 )
+        if model == "res.users":
+            methods["context_get"] = lambda *_args, **_named: {"lang": self.language, "uid": UID}
         if model == "pos.make.payment":
             # As a real one has it: staff pays at the point of sale, managers in the back office.
             methods["create"] = lambda *_args, **_named: _refuse_wizard()
