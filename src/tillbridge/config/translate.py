@@ -168,7 +168,7 @@ _NO_STORE = _(
 def _how_to_add(path: KeyPath, root: Section) -> str:
     if path == ("stores",):
         return _NO_STORE
-    field, _section_of_it = _field(path, root)
+    field, _section_of_it = field_at(path, root)
     if field is None:
         return _("Add it.")
     extra = field.json_schema_extra
@@ -179,7 +179,8 @@ def _how_to_add(path: KeyPath, root: Section) -> str:
     return _("Add it: {meaning}").format(meaning=field.description)
 
 
-def _field(path: KeyPath, root: Section) -> tuple[FieldInfo | None, Section | None]:
+def field_at(path: KeyPath, root: Section = Settings) -> tuple[FieldInfo | None, Section | None]:
+    """Return the field at a key, any name standing for that of a table, and the field's model."""
     *parents, name = path
     section = _section(tuple(parents), root)
     return (section.model_fields.get(str(name)) if section else None), section
@@ -188,7 +189,7 @@ def _field(path: KeyPath, root: Section) -> tuple[FieldInfo | None, Section | No
 def _how(path: KeyPath, root: Section) -> str:
     if not path:
         return ""
-    field, section = _field(path, root)
+    field, section = field_at(path, root)
     if field is None or section is None:
         return ""
     if field.is_required() or field.default is None or issubclass(section, SecretSource):

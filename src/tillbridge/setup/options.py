@@ -104,7 +104,7 @@ def file_only(options: type[AdapterOptions]) -> dict[str, bool]:
 
 
 def _field(name: str, info: FieldInfo, value: object, *, for_menu: bool) -> OptionField:
-    plain, kind = _plain(info.annotation), _kind(info.annotation)
+    plain, kind = plain_type(info.annotation), kind_of(info.annotation)
     default = info.get_default(call_default_factory=True)
     has_default = default is not PydanticUndefined and default not in (None, "", {}, [])
     required = info.is_required() or (for_menu and _is_marked(info, NEEDED))
@@ -115,30 +115,35 @@ def _field(name: str, info: FieldInfo, value: object, *, for_menu: bool) -> Opti
         _(info.description) if info.description else "",
         required=required,
         first=required or _is_marked(info, ASKED_FIRST),
-        value="" if value is None or kind == "secret" else _shown(value),
-        usual=_shown(default) if has_default else "",
+        value="" if value is None or kind == "secret" else text_of(value),
+        usual=text_of(default) if has_default else "",
         choices=tuple(map(str, get_args(plain))) if kind == "choice" else (),
     )
 
 
-def _shown(value: object) -> str:
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    if isinstance(value, Mapping):
-        return "\n".join(f"{key} = {each}" for key, each in value.items())
-    if isinstance(value, list | tuple):
-        return "\n".join(str(each) for each in value)
-    return str(value)
+def text_of(value: object) -> str:
+    """Return a TOML value as a person types it into a field: one a line, where it is several."""
+    match value:
+        case bool():
+            return "true" if value else "false"
+        case float() if value.is_integer():
+            return str(int(value))
+        case dict():
+            return "\n".join(f"{key} = {each}" for key, each in value.items())
+        case list() | tuple():
+            return "\n".join(map(text_of, value))
+        case _:
+            return str(value)
 
 
 def _parsed(name: str, info: FieldInfo, text: str) -> Any:  # noqa: ANN401 -- a TOML value
-    match _kind(info.annotation):
+    match kind_of(info.annotation):
         case "flag":
             return text == "true"
         case "number":
-            return _number(name, text, whole=_plain(info.annotation) is int)
+            return _number(name, text, whole=plain_type(info.annotation) is int)
         case "pairs":
-            return _pairs(name, text, texts=get_args(_plain(info.annotation))[1:] == (str,))
+            return _pairs(name, text, texts=get_args(plain_type(info.annotation))[1:] == (str,))
         case "lines":
             return [line.strip() for line in text.splitlines() if line.strip()]
         case _:
@@ -212,12 +217,13 @@ _KINDS: Mapping[Any, Kind] = {
 }
 
 
-def _kind(annotation: Any) -> Kind:  # noqa: ANN401 -- whatever a model declares
-    plain = _plain(annotation)
+def kind_of(annotation: Any) -> Kind:  # noqa: ANN401 -- whatever a model declares
+    """Return the kind of field that a setting of this type needs."""
+    plain = plain_type(annotation)
     return _KINDS.get(get_origin(plain) or plain, "text")
 
 
-def _plain(annotation: Any) -> Any:  # noqa: ANN401 -- (as above)
+def plain_type(annotation: Any) -> Any:  # noqa: ANN401 -- (as above)
     """Return what is left of a type without Annotated and without None."""
     while True:
         origin = get_origin(annotation)
@@ -225,7 +231,7 @@ def _plain(annotation: Any) -> Any:  # noqa: ANN401 -- (as above)
             annotation = get_args(annotation)[0]
         elif origin in {Union, types.UnionType}:
             parts = [each for each in get_args(annotation) if each is not types.NoneType]
-            if SecretStr in {_plain(each) for each in parts}:
+            if SecretStr in {plain_type(each) for each in parts}:
                 return SecretStr
             if len(parts) != 1:
                 return str

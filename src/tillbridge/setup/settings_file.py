@@ -6,33 +6,27 @@ refused, and nothing else of the file is touched.
 
 import re
 import tomllib
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from types import NoneType, UnionType
-from typing import Annotated, Any, Literal, Union, get_args, get_origin
+from typing import Any, get_args
 
-from pydantic import BaseModel, SecretStr
-from pydantic.fields import FieldInfo
-
-from tillbridge.config import Settings
 from tillbridge.config.loading import loaded_from
-from tillbridge.config.secrets import SecretSource
 from tillbridge.config.toml import ConfigFaults, KeyPath, value_at
+from tillbridge.config.translate import field_at
 from tillbridge.config.writing import Changes, difference, edited, replace_file
 from tillbridge.core.errors import ConfigError
 from tillbridge.core.i18n import _
 from tillbridge.core.log import learn_secret
 from tillbridge.ledger.vault import Vault, vault_name
 from tillbridge.setup.draft import digest_of
+from tillbridge.setup.options import Kind, kind_of, plain_type, text_of
 from tillbridge.setup.sections import Setting, SettingsSection
 
 # -- Fields of a settings form: what the file says as text, and text as what the file says. Pure.
 #
 # The kind of a field follows from the annotation of its setting in `config/`.
 
-
-Kind = Literal["text", "number", "flag", "choice", "lines", "secret"]
 
 _FLAGS = {"true": True, "false": False}
 
@@ -62,7 +56,9 @@ def fields_of(section: SettingsSection, store: str = "") -> tuple[FormField, ...
 def field_of(setting: Setting, store: str = "") -> FormField:
     """Return a setting as a field. LookupError for one that there is not."""
     path = tuple(store if part == "{store}" else part for part in setting.path.split("."))
-    info = _info(setting.path)
+    info, _section = field_at(tuple(setting.path.split(".")))
+    if info is None:
+        raise LookupError(setting.path)
     kind, choices, number = _kind(info.annotation)
     if kind == "text" and setting.choices:
         kind, choices = "choice", tuple(setting.choices)
@@ -80,53 +76,12 @@ def field_of(setting: Setting, store: str = "") -> FormField:
     )
 
 
-def _info(path: str) -> FieldInfo:
-    """Return the field of the model that is at a dotted key."""
-    model: Any = Settings
-    info: FieldInfo | None = None
-    for part in path.split("."):
-        if part == "{store}":  # a table of tables: the model stays that of the entries
-            continue
-        info = model.model_fields[part]
-        model = next((each for each in _leaves(info.annotation) if _is_model(each)), None)
-    if info is None:
-        raise LookupError(path)
-    return info
-
-
-def _is_model(kind: object) -> bool:
-    return isinstance(kind, type) and issubclass(kind, BaseModel) and kind is not SecretSource
-
-
-def _leaves(annotation: Any) -> Iterator[Any]:  # noqa: ANN401 -- annotations are of any kind
-    """Yield the types that an annotation is made of, but for None."""
-    origin = get_origin(annotation)
-    if origin is Annotated:
-        yield from _leaves(get_args(annotation)[0])
-    elif origin in {Union, UnionType}:
-        for each in get_args(annotation):
-            yield from _leaves(each)
-    elif origin is dict:
-        yield from _leaves(get_args(annotation)[1])
-    elif annotation is not NoneType:
-        yield annotation
-
-
-def _kind(annotation: Any) -> tuple[Kind, tuple[str, ...], type | None]:  # noqa: ANN401 -- (as above)
-    leaves = list(_leaves(annotation))
-    first = leaves[0]
-    if SecretStr in leaves:
-        return "secret", (), None
-    if get_origin(first) is Literal:
-        return "choice", tuple(map(str, get_args(first))), None
-    if get_origin(first) is list:
-        (inner,) = _leaves(get_args(first)[0])
-        return "lines", (), inner if inner in {int, float} else None
-    if first is bool:
-        return "flag", (), None
-    if first in {int, float}:
-        return "number", (), first
-    return "text", (), None
+def _kind(annotation: Any) -> tuple[Kind, tuple[str, ...], type | None]:  # noqa: ANN401 -- annotations are of any kind
+    plain, kind = plain_type(annotation), kind_of(annotation)
+    if kind == "choice":
+        return kind, tuple(map(str, get_args(plain))), None
+    number = plain_type(get_args(plain)[0]) if kind == "lines" else plain
+    return "text" if kind == "path" else kind, (), number if number in {int, float} else None
 
 
 def shown(field: FormField, value: object) -> str:
@@ -135,15 +90,7 @@ def shown(field: FormField, value: object) -> str:
         value = field.default if value is None else value
     if value is None or field.kind == "secret":
         return ""
-    if field.kind == "lines":
-        return "\n".join(map(_plain, value if isinstance(value, list) else [value]))
-    return _plain(value)
-
-
-def _plain(value: object) -> str:
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    return f"{value:g}" if isinstance(value, float) else str(value)
+    return text_of(value)
 
 
 def default_of(field: FormField) -> str:
@@ -151,8 +98,8 @@ def default_of(field: FormField) -> str:
     if field.default is None or field.kind == "secret":
         return ""
     if field.kind == "lines":
-        return ", ".join(map(_plain, field.default))
-    return _plain(field.default)
+        return ", ".join(map(text_of, field.default))
+    return text_of(field.default)
 
 
 def value_of(field: FormField, text: str) -> Any:  # noqa: ANN401 -- any TOML value
