@@ -34,7 +34,8 @@ from tillbridge.adapter.values import AvailabilityReading, TablesReading
 from tillbridge.config import AssumptionSettings, MenuSettings, StoreSettings, load
 from tillbridge.core.errors import BridgeError
 from tillbridge.ledger.models import Delivery, metadata
-from tillbridge.ledger.recover import find_damage, restore
+from tillbridge.ledger.recover import restore
+from tillbridge.ledger.sqlite import find_damage
 from tillbridge.ledger.vault import WebhookSecret
 from tillbridge.menu.diff import diff
 from tillbridge.menu.guard import Rules, findings

@@ -18,7 +18,7 @@ from sqlmodel import col
 
 from tests.support.ledger_harness import StoppedClock, delivery, opened
 from tillbridge.core.errors import LedgerError
-from tillbridge.ledger import facts, recover
+from tillbridge.ledger import facts, sqlite
 from tillbridge.ledger.backup import back_up
 from tillbridge.ledger.database import LEDGER_FILE
 from tillbridge.ledger.models import CommunityOverride, MenuItem, OrderRow
@@ -205,8 +205,8 @@ class _Disk:
     def __init__(self, monkeypatch: pytest.MonkeyPatch, answers: list[str]) -> None:
         self.asked = 0
         self._answers = answers
-        self._check = recover._check
-        monkeypatch.setattr(recover, "_check", self._answer)
+        self._check = sqlite._check
+        monkeypatch.setattr(sqlite, "_check", self._answer)
 
     def _answer(self, path: Path) -> str:
         self.asked += 1

@@ -238,9 +238,6 @@ def _running(context: typer.Context) -> RunningBridge:
 
 # -- how people sign in on the page, and scripts at the service
 
-_NAME = re.compile(r"[A-Za-z0-9._@-]{1,64}")
-_ROLES = ("look", "staff", "technician")
-
 
 def _show_user(answer: Answer, _given: Arguments) -> Lines:
     name = answer["name"]
@@ -264,14 +261,15 @@ def password(
 
     Example: tillbridge password anna --role staff
     """
+    from tillbridge.setup.settings_file import ROLES, USER_NAME
     from tillbridge.web.passwords import password_hash
 
-    if not _NAME.fullmatch(name):
+    if not USER_NAME.fullmatch(name):
         raise typer.BadParameter(_("Use only letters, digits and . _ @ - in a name."))
-    if role not in _ROLES:
+    if role not in ROLES:
         raise typer.BadParameter(
             _("There is no role {role}. Use one of: {roles}.").format(
-                role=role, roles=", ".join(_ROLES)
+                role=role, roles=", ".join(ROLES)
             ),
             param_hint="--role",
         )

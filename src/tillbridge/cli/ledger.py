@@ -37,15 +37,10 @@ def backup(
 
     Example: tillbridge backup --to /media/usb
     """
-    import sqlite3
-
-    from tillbridge.ledger.backup import back_up, back_up_into
+    from tillbridge.ledger.backup import back_up, back_up_into, checked
     from tillbridge.ledger.database import LEDGER_FILE
-    from tillbridge.ledger.recover import find_damage
 
-    _refuse_server(loaded)
-    folder, now = loaded.data_dir, Clock().now_ms()
-    try:
+    def copied() -> Path:
         if not (folder / LEDGER_FILE).exists():
             raise BridgeError(
                 _("There is no database in {folder} yet.").format(folder=folder),
@@ -57,19 +52,13 @@ def backup(
                 fix=_("Mount its disk, or make it: mkdir {path}").format(path=to),
             )
         if to is None:
-            saved = back_up(folder, at=now, newest=loaded.settings.bridge.keep_backups)
-        else:
-            saved = back_up_into(folder, to, at=now)
-    except (OSError, sqlite3.Error) as failure:
-        raise LedgerError(
-            _("The backup failed: {detail}.").format(detail=failure),
-            fix=_("Free disk space, or run it as the bridge's user: sudo -u tillbridge ..."),
-        ) from failure
-    if damage := find_damage(saved):
-        raise LedgerError(
-            _("The backup {path} is damaged: {damage}.").format(path=saved, damage=damage),
-            fix=_("Check the disk, then restart the bridge: it repairs a damaged database."),
-        )
+            return back_up(folder, at=now, newest=loaded.settings.bridge.keep_backups)
+        return back_up_into(folder, to, at=now)
+
+    _refuse_server(loaded)
+    folder, now = loaded.data_dir, Clock().now_ms()
+    fix = _("Free disk space, or run it as the bridge's user: sudo -u tillbridge ...")
+    saved = checked(copied, fix=fix)
     size = saved.stat().st_size
     text = _("Backup created: {path} ({kib} KiB).")
     text = text.format(path=saved, kib=round(size / 1024))

@@ -32,7 +32,6 @@ from tillbridge.diagnostics.known import (
 from tillbridge.diagnostics.log_lines import LogFilter, latest
 from tillbridge.ledger import audit
 from tillbridge.ledger.backend import connected
-from tillbridge.ledger.models import AuditEntry
 from tillbridge.ledger.problems import past_problems
 from tillbridge.ledger.prune import payloads, row_counts, schema_version, table_codes
 from tillbridge.ledger.reading import place_in
@@ -234,7 +233,7 @@ def _read(connection: Connection, found: _Ledger, now_ms: int) -> None:
         "entries": checked.entries,
         "head": checked.head,
         "broken": None if checked.broken is None else asdict(checked.broken),
-        "last": [_entry(each) for each in audit.latest(connection, _AUDIT_ENTRIES)],
+        "last": [audit.to_json(each) for each in audit.latest(connection, _AUDIT_ENTRIES)],
     }
 
 
@@ -243,16 +242,6 @@ def _personal(payload: str | bytes) -> set[str]:
         return personal_of(json.loads(payload)) if payload else set()
     except (ValueError, RecursionError):
         return set()
-
-
-def _entry(entry: AuditEntry) -> Answer:
-    return {
-        "id": entry.id,
-        "at": to_iso(entry.at),
-        **entry.model_dump(include={"action", "who", "role", "store", "target"}),
-        "detail": dict(entry.details),
-        "hash": entry.hash,
-    }
 
 
 def _files(data_dir: Path) -> list[Answer]:

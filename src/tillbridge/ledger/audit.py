@@ -21,6 +21,7 @@ from tillbridge.core.log import get_logger
 from tillbridge.ledger.database import all_rows
 from tillbridge.ledger.facts import get_fact, put_fact
 from tillbridge.ledger.models import AuditEntry, Fact
+from tillbridge.model.instant import to_iso
 
 if TYPE_CHECKING:
     from tillbridge.ledger.ledger import Ledger
@@ -93,6 +94,13 @@ def chained(entry: AuditEntry) -> str:
     """Return the entry's hash: SHA-256 of its canonical JSON, including the previous hash."""
     fields = {**entry.model_dump(exclude={"hash"}), "detail": entry.details}
     return hashlib.sha256(_canonical(fields).encode()).hexdigest()
+
+
+def to_json(entry: AuditEntry, **more: str) -> dict[str, Any]:
+    """Return an entry as JSON values, with what `more` is known of its target."""
+    named = entry.model_dump(include={"who", "role", "action", "store", "target"}) | more
+    at, detail = to_iso(entry.at), dict(entry.details)
+    return {"id": entry.id, "at": at, **named, "detail": detail, "hash": entry.hash}
 
 
 def latest(

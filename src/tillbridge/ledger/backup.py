@@ -7,7 +7,7 @@ Neither contains their key.
 import contextlib
 import os
 import sqlite3
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -21,7 +21,7 @@ from tillbridge.core.i18n import _
 from tillbridge.core.log import get_logger
 from tillbridge.ledger import schema
 from tillbridge.ledger.database import LEDGER_FILE, VAULT_FILE, as_the_folder_is, write_durably
-from tillbridge.ledger.sqlite import writer_engine
+from tillbridge.ledger.sqlite import find_damage, writer_engine
 from tillbridge.model.instant import to_iso
 
 if TYPE_CHECKING:
@@ -69,6 +69,25 @@ def back_up_into(data_dir: Path, folder: Path, *, at: int) -> Path:
         write_durably(vault_of(target), vault.read_bytes())
     copy_database(data_dir / LEDGER_FILE, target)
     return target
+
+
+def checked(copy: Callable[[], Path], *, fix: str) -> Path:
+    """Make a backup, and look whether it is sound.
+
+    Raises LedgerError, with `fix` where it is the copying that fails.
+    """
+    try:
+        saved = copy()
+    except (OSError, sqlite3.Error) as failure:
+        raise LedgerError(
+            _("The backup failed: {detail}.").format(detail=failure), fix=fix
+        ) from failure
+    if damage := find_damage(saved):
+        raise LedgerError(
+            _("The backup {path} is damaged: {damage}.").format(path=saved, damage=damage),
+            fix=_("Check the disk, then restart the bridge: it repairs a damaged database."),
+        )
+    return saved
 
 
 def back_ups(data_dir: Path) -> list[Path]:

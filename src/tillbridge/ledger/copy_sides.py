@@ -24,8 +24,8 @@ from tillbridge.ledger.database import LEDGER_FILE, as_the_folder_is
 from tillbridge.ledger.facts import mark_of
 from tillbridge.ledger.models import metadata
 from tillbridge.ledger.reading import BRIDGES
-from tillbridge.ledger.recover import find_damage, put_aside
-from tillbridge.ledger.sqlite import writer_engine
+from tillbridge.ledger.recover import put_aside
+from tillbridge.ledger.sqlite import find_damage, writer_engine
 from tillbridge.ledger.vault import Vault
 
 _WORKPLACE = ".copy"

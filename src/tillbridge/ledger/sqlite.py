@@ -1,5 +1,7 @@
 """A ledger in an SQLite file: connections to it, and what their failures mean."""
 
+import contextlib
+import re
 import sqlite3
 from collections.abc import Callable, Sequence
 from functools import lru_cache
@@ -10,6 +12,8 @@ from sqlalchemy import Connection, Engine, NullPool, Pool, QueuePool, create_eng
 from sqlalchemy.exc import DBAPIError
 from sqlmodel import col
 
+from tillbridge.core.errors import LedgerError, reason_of
+from tillbridge.core.i18n import _
 from tillbridge.ledger.models import Delivery
 from tillbridge.ledger.orders import NEW_DELIVERY, which_are_new
 
@@ -147,4 +151,91 @@ def _insert_sql(rows: int) -> str:
     return (
         f"INSERT INTO inbox ({columns}) VALUES {', '.join([row] * rows)}"  # noqa: S608 -- our own names
         " ON CONFLICT DO NOTHING"
+    )
+
+
+# -- whether a file is sound
+
+# Checking the indexes as well reads everything several times: only if that is quick.
+_FULL_CHECK_BELOW_BYTES = 16 * 1024 * 1024
+_CHECKS = 3  # before a result counts: a disk that failed once may work the next time
+_READ_AT_ONCE = 1024 * 1024
+_ERROR_CODE = re.compile(r"error code=(\d{1,6})\b")
+
+
+def find_damage(path: Path) -> str:
+    """Return what is wrong with the database in one line, "" if it is sound.
+
+    A disk that fails to read is not damage: SQLite then cannot say what is in the file. Raises
+    LedgerError if the disk keeps failing, or if the file cannot be opened at all.
+    """
+    damage = _check(path)
+    for _attempt in range(_CHECKS - 1):
+        if not damage:
+            break
+        _read_through(path)
+        first, damage = damage, _check(path)
+        if damage == first and not _of_the_disk(damage):
+            return damage
+    if _of_the_disk(damage):
+        raise _unread(path, damage)
+    return damage
+
+
+def _check(path: Path) -> str:
+    try:
+        # Read-only: checking must change nothing, including the -wal file of a damaged ledger.
+        uri = f"{path.absolute().as_uri()}?mode=ro"
+        with contextlib.closing(sqlite3.connect(uri, uri=True, timeout=5)) as connection:
+            small = path.stat().st_size < _FULL_CHECK_BELOW_BYTES
+            check = "PRAGMA integrity_check(1)" if small else "PRAGMA quick_check(1)"
+            (verdict,) = connection.execute(check).fetchone()
+            if verdict != "ok":
+                return str(verdict)
+            names = {name for (name,) in connection.execute("SELECT name FROM sqlite_schema")}
+            # Our tables without our version: the page that had it is lost.
+            return "no schema version" if names and "alembic_version" not in names else ""
+    except sqlite3.Error as failure:
+        if is_damage(failure):
+            return str(failure)
+        if is_read_failure(failure):
+            # As the check itself words it when it meets such a failure later on.
+            return f"{failure}: error code={failure.sqlite_errorcode}"
+        raise LedgerError(
+            _("The database {path} cannot be opened: {detail}.").format(path=path, detail=failure),
+            fix=_(
+                "Check the disk and its free space, and that the bridge's user has permission to "
+                "write there."
+            ),
+        ) from failure
+
+
+def _read_through(path: Path) -> None:
+    """Read the database's file from the first byte to the last. Raises LedgerError."""
+    for kind in ("", "-wal"):
+        try:
+            with path.with_name(path.name + kind).open("rb") as file:
+                while file.read(_READ_AT_ONCE):
+                    pass
+        except FileNotFoundError:
+            continue
+        except OSError as failure:
+            raise _unread(path, reason_of(failure)) from failure
+
+
+def _of_the_disk(damage: str) -> bool:
+    """Return whether the check complains about a page that the system could not read."""
+    codes = [int(code) for code in _ERROR_CODE.findall(damage)]
+    return any(code & 0xFF == sqlite3.SQLITE_IOERR for code in codes)
+
+
+def _unread(path: Path, detail: str) -> LedgerError:
+    return LedgerError(
+        _("The disk failed while reading the database {path}: {detail}.").format(
+            path=path, detail=detail
+        ),
+        fix=_(
+            "The database was not changed. Start the bridge again. If this happens again, check "
+            "the disk and its cable, and restore a backup to a working disk."
+        ),
     )

@@ -5,7 +5,6 @@ from typing import TYPE_CHECKING, Annotated
 from tillbridge.core.actor import Role
 from tillbridge.core.i18n import _, ngettext
 from tillbridge.core.operation import Answer, Argument, operation
-from tillbridge.model.instant import to_iso
 
 if TYPE_CHECKING:
     from sqlalchemy import Connection
@@ -36,7 +35,9 @@ async def entries(
         )
         # `actors`: everybody who ever did something.
         return {
-            "entries": [_listed(connection, each) for each in found[:limit]],
+            "entries": [
+                audit.to_json(each, target_name=_name(connection, each)) for each in found[:limit]
+            ],
             "more": len(found) > limit,
             "actors": audit.actors(connection),
         }
@@ -89,18 +90,3 @@ def _name(connection: "Connection", entry: "AuditEntry") -> str:
     if entry.target and entry.store and entry.action.startswith("item."):
         return name_of_item(connection, entry.store, entry.target)
     return ""
-
-
-def _listed(connection: "Connection", entry: "AuditEntry") -> Answer:
-    return {
-        "id": entry.id,
-        "at": to_iso(entry.at),
-        "who": entry.who,
-        "role": entry.role,
-        "action": entry.action,
-        "store": entry.store,
-        "target": entry.target,
-        "target_name": _name(connection, entry),
-        "detail": dict(entry.details),
-        "hash": entry.hash,
-    }

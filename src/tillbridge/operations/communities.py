@@ -172,10 +172,6 @@ async def take_off(
 
     Example: tillbridge community 86 hall B1 --until 18:30
     """
-    if until is not None and until <= community.context.bridge.clock.now_ms():
-        raise ConfigError(
-            _("This time has passed."), fix=_("Give a time in the future, or leave it out.")
-        )
     record = await _item(community, item)
     by = current_actor().name
     await community.overrides.set(record.record_id, available=False, until=until, by=by)

@@ -1,6 +1,7 @@
 """The integration of a store: show, change, renew, remove. No answer holds a secret."""
 
-from typing import TYPE_CHECKING, Any, TypedDict
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any, TypedDict, cast
 
 from tillbridge.core.actor import Role
 from tillbridge.core.i18n import _
@@ -11,7 +12,7 @@ from tillbridge.operations.arguments import Store
 if TYPE_CHECKING:
     from tillbridge.daemon.store_services import StoreServices
     from tillbridge.operations.bridge import Bridge
-    from tillbridge.service.types import Integration, IntegrationRequest
+    from tillbridge.service.types import Integration
     from tillbridge.stores.integration import Integrated, IntegrationSnapshot
 
 
@@ -77,7 +78,7 @@ async def show(bridge: "Bridge", store: Store) -> IntegrationView:
         "secret_since": to_iso(secret.get("since_ms")) if known else None,
         "old_secret_until": to_iso(until),
         "service": None if seen.now is None else _as_found(seen.now),
-        "configured": _as_wanted(seen.wanted),
+        "configured": cast("IntegrationFields", asdict(seen.wanted)),
         "plan": seen.plan.to_json(),
         "removed_since": to_iso(removed.get("at")),
         "open_orders": waiting,
@@ -183,23 +184,6 @@ def _waits(seen: "IntegrationSnapshot") -> str:
 
 
 def _as_found(now: "Integration") -> IntegrationAtService:
-    return {
-        "integration_id": now.integration_id,
-        "webhook_url": now.webhook_url,
-        "menu_sync_direction": now.menu_sync_direction,
-        "auto_accept_orders": now.auto_accept_orders,
-        "external_store_id": now.external_store_id,
-        "notification_email": now.notification_email,
-        "status": now.status,
-        "connected_at": to_iso(now.connected_at),
-    }
-
-
-def _as_wanted(wanted: "IntegrationRequest") -> IntegrationFields:
-    return {
-        "webhook_url": wanted.webhook_url,
-        "menu_sync_direction": wanted.menu_sync_direction,
-        "auto_accept_orders": wanted.auto_accept_orders,
-        "external_store_id": wanted.external_store_id,
-        "notification_email": wanted.notification_email,
-    }
+    found = asdict(now) | {"connected_at": to_iso(now.connected_at)}
+    del found["store_id"]  # it is beside it
+    return cast("IntegrationAtService", found)

@@ -3,7 +3,7 @@
 from typing import TYPE_CHECKING, Annotated, TypedDict
 
 from tillbridge.core.actor import Role, current_actor
-from tillbridge.core.errors import BridgeError, ConfigError
+from tillbridge.core.errors import BridgeError
 from tillbridge.core.formats import clock_time, number, short_span
 from tillbridge.core.i18n import _
 from tillbridge.core.operation import Answer, Argument, operation
@@ -58,10 +58,6 @@ async def take_off(bridge: "Bridge", store: Store, item: ItemId, *, until: Until
             fix=_(
                 "Give its id in the till (external_id). To find it: tillbridge item find STORE TEXT"
             ),
-        )
-    if until is not None and until <= now:
-        raise ConfigError(
-            _("This time has passed."), fix=_("Give a time in the future, or leave it out.")
         )
     await store.menu.take_off_sale(item, until=until, by=current_actor().who)
     text = (

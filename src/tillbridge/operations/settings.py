@@ -6,7 +6,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any
 
 from tillbridge.core.actor import Role
-from tillbridge.core.errors import BridgeError, ConfigError, LedgerError
+from tillbridge.core.errors import BridgeError, ConfigError
 from tillbridge.core.i18n import _
 from tillbridge.core.operation import Answer, Argument, operation
 from tillbridge.model.instant import to_iso
@@ -255,27 +255,14 @@ async def remove_user(bridge: "Bridge", user: Annotated[str, Argument(audit="tar
 async def back_up(bridge: "Bridge") -> Answer:
     """Copy the ledger into the data folder's backups, and check the copy."""
     import asyncio
-    import sqlite3
 
     from tillbridge.ledger.backup import back_up as copied
-    from tillbridge.ledger.backup import refuse_server
-    from tillbridge.ledger.recover import find_damage
+    from tillbridge.ledger.backup import checked, refuse_server
 
     refuse_server(bridge.settings)
     folder, now = bridge.ledger.data_dir, bridge.clock.now_ms()
-    newest = bridge.settings.bridge.keep_backups
-    try:
-        saved = await asyncio.to_thread(copied, folder, at=now, newest=newest)
-    except (OSError, sqlite3.Error) as failure:
-        raise LedgerError(
-            _("The backup failed: {detail}.").format(detail=failure),
-            fix=_("Free disk space, then try again."),
-        ) from failure
-    if damage := await asyncio.to_thread(find_damage, saved):
-        raise LedgerError(
-            _("The backup {path} is damaged: {damage}.").format(path=saved, damage=damage),
-            fix=_("Check the disk, then restart the bridge: it repairs a damaged database."),
-        )
+    copy = partial(copied, folder, at=now, newest=bridge.settings.bridge.keep_backups)
+    saved = await asyncio.to_thread(checked, copy, fix=_("Free disk space, then try again."))
     text = _("Backed up: {file} ({kib} KiB).")
     kib = round(saved.stat().st_size / 1024)
     return {"ok": True, "text": text.format(file=saved.name, kib=kib), "path": str(saved)}

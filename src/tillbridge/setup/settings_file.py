@@ -287,7 +287,7 @@ class SecretsOfForm:
 
 
 ROLES = ("look", "staff", "technician")
-_NAME = re.compile(r"[A-Za-z0-9._@-]{1,64}")
+USER_NAME = re.compile(r"[A-Za-z0-9._@-]{1,64}")
 _USERS: KeyPath = ("status_page", "users")
 
 
@@ -310,7 +310,7 @@ def saved_user(
     Raises ConfigError if nobody could change settings any more.
     """
     users = users_of(document)
-    if not _NAME.fullmatch(name):
+    if not USER_NAME.fullmatch(name):
         raise ConfigError(
             _("This cannot be a user name."),
             fix=_("Use only letters, digits and . _ @ - in a name."),
