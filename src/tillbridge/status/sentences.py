@@ -70,6 +70,12 @@ def _sold(orders: int, amount: str) -> str:
     return _("{orders}, {amount}").format(orders=text, amount=amount) if amount else text
 
 
+def store_names(document: Mapping[str, Any]) -> dict[str, str]:
+    """Return what people call each store: its name at the service, else its key."""
+    stores = document["stores"].items()
+    return {key: part["service"]["store_name"] or key for key, part in stores}
+
+
 def opening_of(key: str, part: Mapping[str, Any], now_ms: int) -> Mapping[str, Any] | None:
     """Return a store of the status document as `opening.html` shows it; None: not connected."""
     store = part.get("store") or {}

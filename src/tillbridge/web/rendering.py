@@ -28,7 +28,7 @@ from tillbridge.core.formats import (
     weekday,
 )
 from tillbridge.core.i18n import Text, _, languages, ngettext, reader
-from tillbridge.status.sentences import opening_of
+from tillbridge.status.sentences import opening_of, store_names
 from tillbridge.status.views import Level, StatusDocument
 from tillbridge.stores.consent import CallbackAnswer
 
@@ -190,14 +190,16 @@ def csv_bytes(heads: Sequence[str], rows: Iterable[Sequence[Cell]]) -> bytes:
 
 
 def csv_file(name: str, heads: Sequence[str], rows: Iterable[Sequence[Cell]]) -> web.Response:
-    """Return the answer with which a browser saves `name` (plain ASCII, with its .csv)."""
-    return web.Response(
-        body=csv_bytes(heads, rows),
-        headers={
-            "Content-Type": "text/csv; charset=utf-8",
-            "Content-Disposition": f'attachment; filename="{name}"',
-        },
-    )
+    """Return the answer with which a browser saves a table (see `download`)."""
+    return download(name, csv_bytes(heads, rows), "text/csv", charset="utf-8")
+
+
+def download(
+    name: str, body: bytes, content_type: str, *, charset: str | None = None
+) -> web.Response:
+    """Return the answer with which a browser saves `name` (plain ASCII, with its ending)."""
+    headers = {"Content-Disposition": f'attachment; filename="{name}"'}
+    return web.Response(body=body, content_type=content_type, charset=charset, headers=headers)
 
 
 def _cell(cell: Cell) -> str:
@@ -258,4 +260,4 @@ def _stores(status: StatusDocument) -> str:
     stores = status["stores"]
     if len(stores) > 1:
         return ngettext("{n} store", "{n} stores", len(stores)).format(n=len(stores))
-    return next((each["service"]["store_name"] or key for key, each in stores.items()), "")
+    return next(iter(store_names(status).values()), "")

@@ -11,6 +11,7 @@ from tillbridge.core.formats import day_of, local_second, time_of_day
 from tillbridge.core.i18n import N_, _
 from tillbridge.core.problems import PROBLEMS, title_of
 from tillbridge.model.instant import from_iso
+from tillbridge.status.sentences import store_names
 from tillbridge.web.rendering import csv_file
 from tillbridge.web.site.book import File, Filled, Page, Visit, subject
 
@@ -98,7 +99,7 @@ _ABOUT: Mapping[str, str] = {
 
 
 async def _fill(visit: Visit) -> Filled:
-    stores = await _stores(visit)
+    stores = store_names(await visit.status())
     asked = {
         "who": visit.text("who"),
         "action": visit.one_of("action", _ABOUT),
@@ -120,11 +121,6 @@ async def _fill(visit: Visit) -> Filled:
         "first": number is None,
         "checked": await visit.perform("audit.verify") if checks else None,
     }
-
-
-async def _stores(visit: Visit) -> dict[str, str]:
-    stores = (await visit.status())["stores"]
-    return {key: each["service"]["store_name"] or key for key, each in stores.items()}
 
 
 def _shown(entry: Mapping[str, Any], stores: Mapping[str, str]) -> Filled:

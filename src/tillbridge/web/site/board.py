@@ -12,6 +12,7 @@ from tillbridge.core.i18n import N_, _
 from tillbridge.model.instant import from_iso, to_iso
 from tillbridge.operations import items
 from tillbridge.qr_sheets import QUIET_ZONE
+from tillbridge.status.sentences import store_names
 from tillbridge.web.rendering import static_address
 from tillbridge.web.site.book import Done, File, Filled, Page, Visit, link, performs, subject
 
@@ -23,8 +24,7 @@ _THEME = "#f6f5f2"
 
 async def _store_of(visit: Visit) -> tuple[str, dict[str, str]]:
     """Return the store that is asked for, else the first; and what people call each of them."""
-    stores = (await visit.status())["stores"]
-    names = {key: each["service"]["store_name"] or key for key, each in stores.items()}
+    names = store_names(await visit.status())
     return visit.one_of("store", names) or next(iter(names)), names
 
 

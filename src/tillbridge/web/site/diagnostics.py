@@ -14,6 +14,7 @@ from tillbridge.core.errors import BridgeError
 from tillbridge.core.formats import local_second
 from tillbridge.core.i18n import N_, _
 from tillbridge.model.instant import from_iso
+from tillbridge.web.rendering import download
 from tillbridge.web.site.book import (
     Action,
     Done,
@@ -60,11 +61,7 @@ async def _give_bundle(visit: Visit) -> web.Response:
         data = base64.b64decode(bundle["base64"], validate=True)
     except ValueError:
         raise BridgeError(_("The support file is damaged."), fix=_("Create a new one.")) from None
-    return web.Response(
-        body=data,
-        content_type="application/zip",
-        headers={"Content-Disposition": f'attachment; filename="{bundle["name"]}"'},
-    )
+    return download(bundle["name"], data, "application/zip")
 
 
 async def _fill_reach(visit: Visit) -> Filled:
@@ -200,11 +197,8 @@ async def _give_logs(visit: Visit) -> web.Response:
     text = "".join(
         json.dumps(each, ensure_ascii=False, default=str) + "\n" for each in reversed(page["lines"])
     )
-    return web.Response(
-        body=text.encode("utf-8", "replace"),
-        content_type="application/jsonl",
-        headers={"Content-Disposition": 'attachment; filename="tillbridge-log.jsonl"'},
-    )
+    data = text.encode("utf-8", "replace")
+    return download("tillbridge-log.jsonl", data, "application/jsonl")
 
 
 def _value(value: object) -> str:

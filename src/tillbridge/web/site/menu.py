@@ -11,6 +11,7 @@ from tillbridge.menu.history import push_columns
 from tillbridge.menu.review import ReviewView, row_line
 from tillbridge.menu.views import ItemsPage, MenuState, PushesPage
 from tillbridge.model.instant import from_iso, to_iso
+from tillbridge.status.sentences import store_names
 from tillbridge.web.site.book import Filled, Page, Question, Visit, performs, subject
 
 _LATEST = 8
@@ -44,7 +45,7 @@ async def _fill(visit: Visit) -> Filled:
     hosts = picture_hosts(found)
     return {
         **found,
-        "stores": {name: each["service"]["store_name"] or name for name, each in stores.items()},
+        "stores": store_names(status),
         "store": store,
         "q": text,
         "state": shown,

@@ -29,7 +29,7 @@ from tillbridge.orders.sentences import (
     reason_text,
 )
 from tillbridge.orders.views import ListedOrder, OrderDetails, OrderedLine, OrdersPage, OrderView
-from tillbridge.status.sentences import CAUSES
+from tillbridge.status.sentences import CAUSES, store_names
 from tillbridge.web.rendering import Cell, csv_file
 from tillbridge.web.site.book import (
     Done,
@@ -101,13 +101,7 @@ async def _fill(visit: Visit) -> Filled:
         ],
         "asked": asked,
         "narrowed": any(asked.values()),
-        "stores": [
-            {"key": name, "name": part["service"]["store_name"] or name}
-            for name, part in status["stores"].items()
-        ],
-        "store_names": {
-            name: part["service"]["store_name"] or name for name, part in status["stores"].items()
-        },
+        "store_names": store_names(status),
         "states": [(value, _(_STATE_LABELS[value])) for value in STATES],
         "kinds": [(value, kind_text(value)) for value in KINDS],
         "kind_text": kind_text,

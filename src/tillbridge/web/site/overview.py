@@ -12,7 +12,7 @@ from tillbridge.core.problems import PROBLEMS
 from tillbridge.operations.problems import Fleet
 from tillbridge.status import sentences
 from tillbridge.status.overview import LINKS, OUTAGES, Bar, Charts, Overview, Span
-from tillbridge.status.sentences import amounts, opening_of
+from tillbridge.status.sentences import amounts, opening_of, store_names
 from tillbridge.status.views import ProblemView
 from tillbridge.web.site.book import Done, Filled, Page, Question, Visit, performs, subject
 from tillbridge.web.site.store import blocks
@@ -95,9 +95,7 @@ async def _fill(visit: Visit) -> Filled:
         "chart": drawn(found["charts"], visit.one_of("span", {"week"}) or "day"),
         "links": LINKS,
         "link_pages": LINK_PAGES,
-        "names": {
-            name: store["service"]["store_name"] or name for name, store in found["stores"].items()
-        },
+        "names": store_names(found),
         "sentences": sentences,
         "community_blocks": blocks(found),
     }

@@ -9,6 +9,7 @@ from tillbridge.core.actor import Role
 from tillbridge.core.errors import BridgeError
 from tillbridge.core.i18n import _, ngettext
 from tillbridge.qr_sheets import Paper, QrTable, make_sheet, sheet_name
+from tillbridge.web.rendering import download
 from tillbridge.web.site.book import Done, File, Filled, Page, Question, Visit, performs, subject
 
 PAPERS = (("a4", "A4"), ("letter", "Letter"))
@@ -56,11 +57,7 @@ async def _sheet(visit: Visit) -> web.Response:
         per_page=_chosen_number(visit.query.get("per_page", "")),
     )
     name = sheet_name(store, zone or None)
-    return web.Response(
-        text=sheet.html,
-        content_type="text/html",
-        headers={"Content-Disposition": f'attachment; filename="{name}"'},
-    )
+    return download(name, sheet.html.encode(), "text/html", charset="utf-8")
 
 
 def _chosen_number(text: str) -> int:
