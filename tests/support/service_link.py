@@ -16,7 +16,9 @@ from tillbridge.service.types import IntegrationRequest, Tokens
 
 WEBHOOK_URL = "http://127.0.0.1:1/webhooks/main"
 REDIRECT_URI = "http://127.0.0.1:18089/oauth/callback"
-INTEGRATION = IntegrationRequest(WEBHOOK_URL, "pos_to_quiqqy", "loc-1", auto_accept_orders=False)
+INTEGRATION = IntegrationRequest(
+    WEBHOOK_URL, "pos_to_quiqqy", auto_accept_orders=False, external_store_id="loc-1"
+)
 
 
 class HandClock(Clock):

@@ -15,6 +15,7 @@ from tillbridge.model.lenient import decimal
 from tillbridge.model.money import to_minor
 from tillbridge.model.numbers import (
     MAX_EXPONENT,
+    map_leaves,
     parse_decimal,
     parse_finite_float,
     parse_json_float,
@@ -130,3 +131,8 @@ def test_an_amount_beyond_all_numbers_is_not_told_and_never_infinity() -> None:
     stored_before = order_of("ord_1", '{"id": "ord_1", "total_amount": Infinity, "tip": NaN}')
     assert dict(stored_before.payload) == {"id": "ord_1", "total_amount": None, "tip": None}
     assert parse_finite_float("1.5") == 1.5
+
+
+def test_the_leaves_of_json_are_changed_and_its_shape_stays() -> None:
+    found = map_leaves({"a": [1, {"b": 2}], "c": (), "d": None}, lambda each: f"<{each}>")
+    assert found == {"a": ["<1>", {"b": "<2>"}], "c": [], "d": "<None>"}

@@ -8,6 +8,7 @@ from typing import Any
 
 from tillbridge.adapter.failures import PosFailure, PosOffline, TicketOutcomeUnknown
 from tillbridge.model.catalogue import Availability, BadRow, Catalogue, Item, Source
+from tillbridge.model.numbers import map_leaves
 from tillbridge.model.restaurant import Table
 
 
@@ -211,14 +212,10 @@ def bad_rows_json(rows: tuple[BadRow, ...]) -> list[Json]:
 def _plain(value: Any) -> Any:  # noqa: ANN401 -- a value of the model, or a part of one
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         return {
-            field.name: _plain(part)
+            field.name: map_leaves(part, _plain)
             for field in dataclasses.fields(value)
             if _differs(field, part := getattr(value, field.name))
         }
-    if isinstance(value, Mapping):
-        return {key: _plain(part) for key, part in value.items()}
-    if isinstance(value, tuple | list):
-        return [_plain(part) for part in value]
     return value
 
 

@@ -24,6 +24,7 @@ from tillbridge.config.values import FilledText, Section, Text, invalid
 from tillbridge.core.errors import ConfigError
 from tillbridge.core.i18n import _, joined
 from tillbridge.model.money import to_minor
+from tillbridge.model.numbers import map_leaves
 from tillbridge.model.restaurant import OpeningHours
 
 _FARTHEST_KM = 20_000
@@ -92,17 +93,13 @@ def _radius(value: object) -> str:
     return format(Decimal(value), "f")
 
 
-def _json(value: Any) -> Any:  # noqa: ANN401 -- any TOML value
+def _json(value: object) -> object:
     """Return the JSON value that is meant; dates and infinities have none."""
     match value:
         case bool() | int() | str():
             return value
         case Decimal() if isfinite(float(value)):
             return float(value)
-        case Mapping():
-            return {name: _json(each) for name, each in value.items()}
-        case list():
-            return [_json(each) for each in value]
         case _:
             raise invalid(
                 _("cannot be written as JSON, which the service needs."),
@@ -111,6 +108,7 @@ def _json(value: Any) -> Any:  # noqa: ANN401 -- any TOML value
 
 
 Money = Annotated[int | None, BeforeValidator(_money)]
+JsonValues = Annotated[Any, AfterValidator(lambda value: map_leaves(value, _json))]
 
 
 class Address(Section):
@@ -154,7 +152,7 @@ class Restaurant(Section):
     address: Address = Address()
     delivery: DeliveryTerms = DeliveryTerms()
     hours: Week | None = None
-    pass_through: dict[str, Annotated[Any, AfterValidator(_json)]] = Field(default_factory=dict)
+    pass_through: dict[str, JsonValues] = Field(default_factory=dict)
 
     def body(self) -> dict[str, Any]:
         """Return what of it the service has a field for, as its store settings call that."""

@@ -25,6 +25,8 @@ from pathlib import Path, PurePath
 from string import Formatter
 from typing import Any, ParamSpec, Self, TypeVar, cast
 
+from tillbridge.model.numbers import map_leaves
+
 P = ParamSpec("P")
 T = TypeVar("T")
 
@@ -309,15 +311,7 @@ def shown_by_locale(make: Callable[P, str]) -> Callable[P, str]:
 
 def localised(value: Any) -> Any:  # noqa: ANN401 -- whatever JSON holds
     """Return plain values with every text in them in the reader's language."""
-    match value:
-        case Text():
-            return str(value)
-        case Mapping():
-            return {name: localised(each) for name, each in value.items()}
-        case list() | tuple():
-            return [localised(each) for each in value]
-        case _:
-            return value
+    return map_leaves(value, lambda each: str(each) if isinstance(each, Text) else each)
 
 
 # -- texts as JSON, in the ledger
@@ -330,13 +324,13 @@ MARK = f'"{_KIND}"'
 
 def to_plain(value: Any) -> Any:  # noqa: ANN401 -- whatever JSON holds
     """Return a value for JSON that `from_plain` makes the same texts of."""
+    return map_leaves(value, _plain)
+
+
+def _plain(value: object) -> object:
     match value:
         case Text():
             return {_KIND: value.kind, "of": to_plain(value.of), "english": english(value)}
-        case Mapping():
-            return {name: to_plain(each) for name, each in value.items()}
-        case list() | tuple():
-            return [to_plain(each) for each in value]
         case BaseException() | PurePath():  # a detail of a text
             return str(value)
         case _:

@@ -1,11 +1,13 @@
-"""Numbers and texts that come from outside, made fit to be stored, calculated with and shown.
+"""Numbers, texts and JSON from outside, made fit to be stored, calculated with and shown.
 
 `int(Decimal("1e999999999"))` and `format(..., "f")` build a billion digits, in C code that lets no
 other thread run meanwhile. What is read here is safe to convert, to format and to calculate with.
 """
 
 import math
+from collections.abc import Callable, Mapping
 from decimal import Decimal, InvalidOperation
+from typing import Any
 
 MAX_EXPONENT = 20
 """No amount, rate or count has more digits than this before the point, or zeros behind it."""
@@ -88,6 +90,17 @@ def is_storable(text: str) -> bool:
     except UnicodeEncodeError:
         return False
     return True
+
+
+def map_leaves(value: Any, change: Callable[[Any], Any]) -> Any:  # noqa: ANN401 -- any JSON value
+    """Return JSON with everything changed that is neither an object nor a list (or tuple)."""
+    match value:
+        case Mapping():
+            return {name: map_leaves(each, change) for name, each in value.items()}
+        case list() | tuple():
+            return [map_leaves(each, change) for each in value]
+        case _:
+            return change(value)
 
 
 def whole(found: object) -> int | None:

@@ -1,10 +1,11 @@
 """Every record of the service, held in memory and nowhere else."""
 
 import secrets
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass, field, fields, is_dataclass
 from typing import Any
 
+from tillbridge.model.numbers import map_leaves
 from tillbridge.sandbox.bodies import Signup, is_open
 from tillbridge.sandbox.clock import Clock, as_timestamp
 from tillbridge.sandbox.settings import SandboxSettings, StoreSeed
@@ -18,7 +19,10 @@ def new_id(prefix: str) -> str:
 
 def plain(value: object, *hidden: str) -> Any:  # noqa: ANN401 (whatever JSON holds)
     """Records as JSON has them: fields by name, instants as text, without the hidden fields."""
-    if is_dataclass(value) and not isinstance(value, type):
+
+    def record(value: object) -> object:
+        if not is_dataclass(value) or isinstance(value, type):
+            return value
         shown: dict[str, Any] = {}
         for name in (entry.name for entry in fields(value) if entry.name not in hidden):
             field_value = getattr(value, name)
@@ -27,11 +31,8 @@ def plain(value: object, *hidden: str) -> Any:  # noqa: ANN401 (whatever JSON ho
             else:
                 shown[name] = plain(field_value)
         return shown
-    if isinstance(value, Mapping):
-        return {name: plain(entry) for name, entry in value.items()}
-    if isinstance(value, list | tuple):
-        return [plain(entry) for entry in value]
-    return value
+
+    return map_leaves(value, record)
 
 
 @dataclass(slots=True)

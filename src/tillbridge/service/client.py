@@ -26,6 +26,7 @@ from tillbridge.core.errors import Conflict, Refused
 from tillbridge.core.i18n import _
 from tillbridge.core.log import get_logger
 from tillbridge.model.lenient import objects, text
+from tillbridge.model.numbers import map_leaves
 from tillbridge.model.order import ReasonCode
 from tillbridge.model.restaurant import Table
 from tillbridge.service import types
@@ -339,15 +340,10 @@ def _filled(template: Mapping[str, Any], status: str) -> dict[str, Any]:
     """Return the status body with `{status}` replaced everywhere, also in nested values."""
 
     def fill(value: object) -> object:
-        if isinstance(value, str):
-            return value.replace("{status}", status)
-        if isinstance(value, Mapping):
-            return {name: fill(each) for name, each in value.items()}
-        if isinstance(value, list):
-            return [fill(each) for each in value]
-        return value
+        return value.replace("{status}", status) if isinstance(value, str) else value
 
-    return {name: fill(value) for name, value in template.items()}
+    filled: dict[str, Any] = map_leaves(template, fill)
+    return filled
 
 
 class OrderCalls(Calls):

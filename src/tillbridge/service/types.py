@@ -118,8 +118,8 @@ class IntegrationRequest:
 
     webhook_url: str
     menu_sync_direction: str
-    external_store_id: str
     auto_accept_orders: bool
+    external_store_id: str
     notification_email: str | None = None
 
     def body(self) -> dict[str, Any]:

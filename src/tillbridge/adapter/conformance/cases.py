@@ -14,6 +14,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
+from functools import partial
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
@@ -31,6 +32,7 @@ from tillbridge.adapter.values import (
     tables_json,
 )
 from tillbridge.model.catalogue import Catalogue
+from tillbridge.model.numbers import map_leaves
 
 
 class CaseError(ValueError):
@@ -100,16 +102,15 @@ def replaying(folder: Path) -> Iterator[Replaying]:
 
 def with_addresses(value: Any, addresses: Mapping[str, str]) -> Any:  # noqa: ANN401 -- an option of any kind
     """Return an option in which each address is replaced by the one that stands for it."""
-    if isinstance(value, str):
-        for old, new in addresses.items():
-            if value == old or value.startswith(f"{old}/"):
-                return new + value[len(old) :]
-        return value
-    if isinstance(value, Mapping):
-        return {key: with_addresses(part, addresses) for key, part in value.items()}
-    if isinstance(value, list | tuple):
-        return [with_addresses(part, addresses) for part in value]
-    return value
+
+    def replaced(text: object) -> object:
+        if isinstance(text, str):
+            for old, new in addresses.items():
+                if text == old or text.startswith(f"{old}/"):
+                    return new + text[len(old) :]
+        return text
+
+    return map_leaves(value, replaced)
 
 
 def question(method: str, path: str, body: str) -> str:
@@ -249,7 +250,7 @@ def _read(
         found: dict[str, Any] = {}
         with closing(pos):
             for name, reading in read_all(pos):
-                found[name] = _without_in(reading_json(reading), home)
+                found[name] = map_leaves(reading_json(reading), partial(_without, home=home))
                 if isinstance(reading, Exception):
                     failures[name] = reading
         if strange:
@@ -397,16 +398,8 @@ def options_error(failure: ValueError) -> str:
     )
 
 
-def _without(text: str, home: Path) -> str:
-    """Leave out where the copy lies, which is another place each time."""
-    return text.replace(f"{home}/", "").replace(str(home), ".")
-
-
-def _without_in(value: Any, home: Path) -> Any:  # noqa: ANN401 -- any JSON value
+def _without(value: object, home: Path) -> object:
+    """Leave out of a text where the copy lies, which is another place each time."""
     if isinstance(value, str):
-        return _without(value, home)
-    if isinstance(value, dict):
-        return {key: _without_in(part, home) for key, part in value.items()}
-    if isinstance(value, list):
-        return [_without_in(part, home) for part in value]
+        return value.replace(f"{home}/", "").replace(str(home), ".")
     return value

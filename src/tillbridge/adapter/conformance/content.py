@@ -9,11 +9,13 @@ from tillbridge.adapter.conformance.subject import (
     Subject,
     Violation,
     items_to_order,
+    made_order,
     one_ticket,
+    order_line,
     writer,
 )
 from tillbridge.model.catalogue import AddOn, AddOnGroup, Catalogue, Item, Variant
-from tillbridge.model.order import Order, parse_order
+from tillbridge.model.order import Order
 
 # What a till may not keep; quality.toml then says why, under [not_kept].
 KEPT = ("note", "order_type", "unit_price", "total", "tax")
@@ -49,6 +51,7 @@ _ORDERS = (
     ("ord_content_pickup", "pickup", "玉ねぎ抜き (no onions)"),
     ("ord_content_table", "dine_in", "Table 7. Nut allergy"),
 )
+_VAT = 7  # percent
 _FEES = {"delivery_fee": 290, "tip": 150, "discount": 60}
 
 
@@ -58,7 +61,15 @@ def writes_what_was_ordered(subject: Subject) -> str:
         menu = _menu_to_order(rig)
         pos = writer(rig.open())
         orders = [
-            full_order(order_id, kind, _plain(note) if rig.ascii_only else note, menu, turn)
+            made_order(
+                order_id,
+                [_line(menu, each, place, turn) for place, each in enumerate(menu.items.values())],
+                _VAT,
+                _FEES,
+                order_number=f"{1001 + turn}",
+                order_type=kind,
+                special_instructions=_plain(note) if rig.ascii_only else note,
+            )
             for turn, (order_id, kind, note) in enumerate(_ORDERS)
         ]
         unsaid: list[str] = []
@@ -86,71 +97,12 @@ def writes_what_was_ordered(subject: Subject) -> str:
         return f"{len(orders)} orders: {', '.join(parts)}"
 
 
-def full_order(
-    order_id: str,
-    order_type: str,
-    note: str,
-    menu: Catalogue,
-    turn: int = 0,
-    currency: str = "EUR",
-) -> Order:
-    """Return an order of all of a menu, in which no two amounts and quantities are the same.
-
-    `turn` chooses other quantities and variants. Its total is not the sum of its lines.
-    """
-    lines = [_line(menu, item, place, turn) for place, item in enumerate(menu.items.values())]
-    subtotal = sum(line["subtotal"] for line in lines)
-    return parse_order(
-        {
-            "id": order_id,
-            "order_number": f"{1001 + turn}",
-            "order_type": order_type,
-            "status": "pending",
-            "payment_status": "paid",
-            "customer_id": "cus_conformance",
-            "currency": currency,
-            "subtotal": subtotal,
-            "tax": subtotal * 7 // 107,
-            **_FEES,
-            "total_amount": subtotal + _FEES["delivery_fee"] + _FEES["tip"] - _FEES["discount"],
-            "prices_include_tax": True,
-            "tax_breakdown": [{"name": "VAT", "rate": 7.0, "amount": subtotal * 7 // 107}],
-            "special_instructions": note,
-            "created_at": "2026-01-02T18:00:00.000Z",
-            "items": lines,
-        }
-    )
-
-
-def _line(menu: Catalogue, item: Item, place: int, turn: int) -> dict[str, Any]:
+def _line(menu: Catalogue, item: Item, place: int, turn: int) -> Mapping[str, Any]:
+    """Return a line for an item: another size, number and add-ons in each place and turn."""
     variant = item.variants[(place + turn + 1) % len(item.variants)] if item.variants else None
     offered = [menu.add_ons[each] for key in item.addon_groups for each in _offered(menu, key)]
     chosen = [(add_on, number) for number, add_on in enumerate(offered[:2], 1 + turn % 2)]
-    quantity = 2 + (place + turn) % 3
-    price = variant.price if variant else item.price
-    extra = sum(add_on.price * number for add_on, number in chosen)
-    named = f"{item.name} ({variant.variant_name})" if variant else item.name
-    return {
-        "product_id": f"prod_{place}",
-        "product_variant_id": f"var_{place}" if variant else None,
-        "product_name": named,
-        "quantity": quantity,
-        "unit_price": price,
-        "subtotal": (price + extra) * quantity,
-        "tax_amount": (price + extra) * quantity * 7 // 107,
-        "external_id": item.external_id,
-        "variant_external_id": variant.external_id if variant else None,
-        "options": [
-            {
-                "product_id": f"prod_{add_on.external_id}",
-                "product_name": add_on.name,
-                "quantity": number,
-                "unit_price": add_on.price,
-                "external_id": add_on.external_id,
-            }
-            for add_on, number in chosen
-        ],
-    }
+    return order_line(place, item, 2 + (place + turn) % 3, variant, chosen, _VAT)
 
 
 def _plain(text: str) -> str:

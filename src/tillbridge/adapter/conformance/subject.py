@@ -9,12 +9,13 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from enum import StrEnum
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, TypeVar
 
 from tillbridge.adapter import protocols
 from tillbridge.adapter.conformance.rig import CannotDo, Rig, RigTicket
 from tillbridge.adapter.conformance.witness import Witness
-from tillbridge.model.catalogue import Catalogue, Item
+from tillbridge.model.catalogue import AddOn, Catalogue, Item, Variant
 from tillbridge.model.order import Order, parse_order
 
 CAPABILITIES: Mapping[str, type] = {
@@ -306,40 +307,76 @@ def priced_items(prices: Sequence[int]) -> tuple[Item, ...]:
 
 def order_of(order_id: str, items: Sequence[Item], currency: str = "EUR") -> Order:
     """Return an order of one of each item, paid, as the service delivers it."""
-    total = sum(item.price for item in items)
+    lines = [order_line(number, item) for number, item in enumerate(items, 1)]
+    return made_order(order_id, lines, order_number=order_id[-8:], currency=currency)
+
+
+def order_line(
+    number: int,
+    item: Item,
+    quantity: int = 1,
+    variant: Variant | None = None,
+    add_ons: Sequence[tuple[AddOn, int]] = (),
+    vat: int = 0,
+) -> dict[str, Any]:
+    """Return a line of an order's JSON; `vat` is the percentage of tax that its price includes."""
+    price = variant.price if variant else item.price
+    subtotal = (price + sum(each.price * count for each, count in add_ons)) * quantity
+    return {
+        "product_id": f"prod_{number}",
+        "product_variant_id": f"var_{number}" if variant else None,
+        "product_name": f"{item.name} ({variant.variant_name})" if variant else item.name,
+        "quantity": quantity,
+        "unit_price": price,
+        "subtotal": subtotal,
+        "tax_amount": _tax_in(subtotal, vat),
+        "external_id": item.external_id,
+        "variant_external_id": variant.external_id if variant else None,
+        "options": [
+            {
+                "product_id": f"prod_{each.external_id}",
+                "product_name": each.name,
+                "quantity": count,
+                "unit_price": each.price,
+                "external_id": each.external_id,
+            }
+            for each, count in add_ons
+        ],
+    }
+
+
+def made_order(
+    order_id: str,
+    lines: Sequence[Mapping[str, Any]],
+    vat: int = 0,
+    fees: Mapping[str, int] = MappingProxyType({}),
+    **more: str,
+) -> Order:
+    """Return a paid order of these lines, with `fees` (delivery_fee, discount, tip) and `more`."""
+    subtotal = sum(line["subtotal"] for line in lines)
+    tax = _tax_in(subtotal, vat)
+    added = {"delivery_fee": 0, "discount": 0, "tip": 0, **fees}
     return parse_order(
         {
             "id": order_id,
-            "order_number": order_id[-8:],
             "order_type": "delivery",
             "status": "pending",
             "payment_status": "paid",
             "customer_id": "cus_conformance",
-            "currency": currency,
-            "subtotal": total,
-            "tax": 0,
-            "delivery_fee": 0,
-            "discount": 0,
-            "tip": 0,
-            "total_amount": total,
+            "currency": "EUR",
+            "subtotal": subtotal,
+            "tax": tax,
+            **added,
+            "total_amount": subtotal + added["delivery_fee"] + added["tip"] - added["discount"],
             "prices_include_tax": True,
-            "tax_breakdown": [],
+            "tax_breakdown": [{"name": "VAT", "rate": float(vat), "amount": tax}] if vat else [],
             "special_instructions": "Ring twice",
             "created_at": "2026-01-02T18:00:00.000Z",
-            "items": [
-                {
-                    "product_id": f"prod_{number}",
-                    "product_variant_id": None,
-                    "product_name": item.name,
-                    "quantity": 1,
-                    "unit_price": item.price,
-                    "subtotal": item.price,
-                    "tax_amount": 0,
-                    "external_id": item.external_id,
-                    "variant_external_id": None,
-                    "options": [],
-                }
-                for number, item in enumerate(items, 1)
-            ],
+            "items": list(lines),
+            **more,
         }
     )
+
+
+def _tax_in(amount: int, vat: int) -> int:
+    return amount * vat // (100 + vat)

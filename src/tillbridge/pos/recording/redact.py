@@ -25,6 +25,7 @@ from tillbridge.core.redaction import (
     coded_forms,
     quoted_forms,
 )
+from tillbridge.model.numbers import map_leaves
 
 _PEOPLE = re.compile(
     r"(?:^|[_\-. ])(?:customer|client|guest|partner|contact|person|employee|staff|driver|waiter|"
@@ -116,13 +117,7 @@ class Redactor:
 
     def value(self, value: Any) -> Any:  # noqa: ANN401 -- any JSON value
         """Return a JSON value with others in it; keys stay."""
-        if isinstance(value, str):
-            return self.text(value)
-        if isinstance(value, Mapping):
-            return {key: self.value(part) for key, part in value.items()}
-        if isinstance(value, list | tuple):
-            return [self.value(part) for part in value]
-        return value
+        return map_leaves(value, lambda each: self.text(each) if isinstance(each, str) else each)
 
     def file(self, name: str, content: bytes) -> bytes:
         """Return a file with others in it; a workbook stays one."""
