@@ -10,11 +10,14 @@ from tillbridge.pos.scaffold import KINDS, make_package
 
 LEVELS = {"files": "silver", "http": "silver", "sql": "gold", "process": "gold"}
 BY_TUTORIALS = pytest.mark.slow(reason="the tutorials make and check one; in short, they do")
+ALL_OF_IT = pytest.mark.slow(
+    reason="starts its program some two hundred times; in short it is killed while it writes, below"
+)
+ELSEWHERE = {"files": BY_TUTORIALS, "http": BY_TUTORIALS, "process": ALL_OF_IT}
 
 
 @pytest.mark.parametrize(
-    "kind",
-    [pytest.param(each, marks=BY_TUTORIALS if each in {"files", "http"} else ()) for each in KINDS],
+    "kind", [pytest.param(each, marks=ELSEWHERE.get(each, ())) for each in KINDS]
 )
 def test_what_is_made_works_as_it_is(kind: str, tmp_path: Path) -> None:
     code, out, err = tillbridge("new", "corner_shop", "--kind", kind, "--in", ".", cwd=tmp_path)
@@ -27,6 +30,15 @@ def test_what_is_made_works_as_it_is(kind: str, tmp_path: Path) -> None:
     assert (code, said["passed"], said["level"]) == (0, True, LEVELS[kind]), out + err
     killed = next(each for each in said["checks"] if each["check"] == "killed")
     assert int(killed["text"].split()[1]) > 10
+
+
+def test_a_program_that_is_made_survives_being_killed(tmp_path: Path) -> None:
+    make_package("corner_shop", tmp_path, "process")
+    wanted = [word for check in ("reads", "content", "killed") for word in ("--only", check)]
+    code, out, err = tillbridge("check", "corner_shop", "--json", *wanted, cwd=tmp_path)
+    said = json.loads(out)
+    assert (code, said["counts"]["passed"]) == (0, 3), out + err
+    assert int(said["checks"][-1]["text"].split()[1]) > 10
 
 
 def test_a_kind_that_there_is_not_is_told(tmp_path: Path) -> None:

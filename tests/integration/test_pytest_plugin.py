@@ -159,9 +159,9 @@ def test_it_works_in_a_fresh_environment_with_the_package_installed(
 ) -> None:
     """As a vendor has it: a virtual environment of its own, in which the adapter is a wheel."""
     home = tmp_path / "venv"
-    venv.create(home, with_pip=True, symlinks=os.name != "nt")
+    venv.create(home, symlinks=os.name != "nt")
     python = home / ("Scripts/python.exe" if os.name == "nt" else "bin/python")
-    # What tillbridge needs is not fetched again: the new environment sees it in this one.
+    # What tillbridge needs, and pip, is not fetched again: the new environment sees it in this one.
     ours = [each for each in sys.path if each.endswith("site-packages")]
     (site,) = home.glob("lib/python*/site-packages") if os.name != "nt" else [home / "Lib"]
     (site / "ours.pth").write_text("\n".join([*ours, str(ROOT / "src")]) + "\n")

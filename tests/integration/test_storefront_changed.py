@@ -170,7 +170,16 @@ async def test_a_batch_refused_whole_leads_to_one_full_push(tmp_path: Path) -> N
         assert not harness.tracker.opened
 
 
-@pytest.mark.parametrize("seed", range(12))
+@pytest.mark.parametrize(
+    "seed",
+    [
+        *range(4),
+        *(
+            pytest.param(seed, marks=pytest.mark.slow(reason="other orders of the same"))
+            for seed in range(4, 12)
+        ),
+    ],
+)
 async def test_a_service_that_loses_its_menu_has_it_again_in_the_end(
     tmp_path: Path, seed: int
 ) -> None:

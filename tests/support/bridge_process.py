@@ -39,16 +39,19 @@ def free_port() -> int:
 
 @overload
 async def until(
-    what: str, look: Callable[[], Coroutine[Any, Any, T]], *, within_s: float = 20
+    what: str, look: Callable[[], Coroutine[Any, Any, T]], *, within_s: float = 60
 ) -> T: ...
 
 
 @overload
-async def until(what: str, look: Callable[[], T], *, within_s: float = 20) -> T: ...
+async def until(what: str, look: Callable[[], T], *, within_s: float = 60) -> T: ...
 
 
-async def until(what: str, look: Callable[[], object], *, within_s: float = 20) -> object:
-    """Return what `look` (a function, or one that gives an awaitable) gives once it is true."""
+async def until(what: str, look: Callable[[], object], *, within_s: float = 60) -> object:
+    """Return what `look` (a function, or one that gives an awaitable) gives once it is true.
+
+    The deadline is for what never comes: on a busy machine, everything takes its time.
+    """
     deadline = time.monotonic() + within_s
     while True:
         seen = look()
@@ -102,10 +105,11 @@ class BridgeProcess:
     def events(self, name: str | None = None, **fields: object) -> list[dict[str, Any]]:
         """Return the log events since the last start, by name and fields."""
         found = []
+        wanted = (name or "").encode()  # who waits reads the same lines again and again
         with self.log_path.open("rb") as log:
             log.seek(self._log_from)
             for line in log.read().split(b"\n"):
-                if not line.startswith(b"{"):
+                if not line.startswith(b"{") or wanted not in line:
                     continue
                 event = json.loads(line)
                 if name in {None, event.get("event")} and all(
@@ -114,7 +118,7 @@ class BridgeProcess:
                     found.append(event)
         return found
 
-    async def logged(self, name: str, *, within_s: float = 20, **fields: object) -> dict[str, Any]:
+    async def logged(self, name: str, *, within_s: float = 60, **fields: object) -> dict[str, Any]:
         """Wait for a log event."""
 
         def look() -> list[dict[str, Any]]:

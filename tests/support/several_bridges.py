@@ -148,7 +148,7 @@ class SeveralBridges:
                     return bridge
             return None
 
-        found = await until(f"somebody serves {store}", look, within_s=30)
+        found = await until(f"somebody serves {store}", look)
         assert found is not None
         return found
 
@@ -186,9 +186,7 @@ class SeveralBridges:
         """Return all bridges but this one."""
         return [each for each in self.bridges.values() if each is not bridge]
 
-    async def spread(
-        self, look: Callable[[dict[str, set[str]]], bool], within_s: float = 40
-    ) -> None:
+    async def spread(self, look: Callable[[dict[str, set[str]]], bool]) -> None:
         """Wait until who serves what is as `look` says."""
         seen: dict[str, set[str]] = {}
 
@@ -198,7 +196,7 @@ class SeveralBridges:
             return look(seen)
 
         try:
-            await until("the stores are spread", is_so, within_s=within_s)
+            await until("the stores are spread", is_so)
         except AssertionError as failure:
             raise AssertionError(f"{failure}: {seen}") from None
 

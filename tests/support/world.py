@@ -197,7 +197,7 @@ listen = "127.0.0.1:{self.page_port}"
         state: str = told["state"]
         return state
 
-    async def reaches(self, order_id: str, state: str, *, within_s: float = 20) -> None:
+    async def reaches(self, order_id: str, state: str, *, within_s: float = 60) -> None:
         """Wait until the service says that the order is in this state."""
 
         async def look() -> bool:
@@ -211,7 +211,7 @@ listen = "127.0.0.1:{self.page_port}"
             failure.add_note(f"The service: {told}\nThe bridge: {log[-4000:]}")
             raise
 
-    async def menu_is_on_sale(self, *, within_s: float = 20) -> None:
+    async def menu_is_on_sale(self, *, within_s: float = 60) -> None:
         """Wait until the storefront says what the till says."""
 
         async def look() -> bool:
@@ -225,7 +225,7 @@ listen = "127.0.0.1:{self.page_port}"
             document: dict[str, Any] = await answer.json()
             return document
 
-    async def problem(self, code: str, *, open_: bool = True, within_s: float = 20) -> None:
+    async def problem(self, code: str, *, open_: bool = True, within_s: float = 60) -> None:
         """Wait until a problem is open, or over."""
 
         async def look() -> bool:
