@@ -124,9 +124,10 @@ async def test_a_ticket_that_comes_after_all_waiting_is_found_and_taken_back(
     harness: Harness,
 ) -> None:
     harness.till.late_write_s = 0.0
-    HangingWrites(harness)
+    writes = HangingWrites(harness)
     async with harness.life() as life:
         await life.order("ord_1")
+        await life.until(lambda: writes.tried)
         harness.clock.both_s += 130
         await life.until_closed("ord_1")
         harness.till.tickets["ord_1"] = "#late"
@@ -174,9 +175,10 @@ async def test_a_second_ticket_that_staff_has_begun_is_left_to_a_person(harness:
 async def test_every_ticket_of_a_cancelled_order_is_cancelled(harness: Harness) -> None:
     harness.till.lists_tickets = True
     harness.till.late_write_s = 0.0
-    HangingWrites(harness)
+    writes = HangingWrites(harness)
     async with harness.life() as life:
         await life.order("ord_1")
+        await life.until(lambda: writes.tried)
         harness.clock.both_s += 130
         await life.until_closed("ord_1")
         harness.till.listed = [record(number) for number in (1, 2, 3)]

@@ -339,6 +339,7 @@ class Life:
 
     async def until(self, condition: Callable[[], Any]) -> Any:  # noqa: ANN401 -- what it found
         """Wait for a condition, plain or async; fails after 20 s, or when the flow died."""
+        pause_s = 0.002
         async with asyncio.timeout(20):
             while True:
                 if self.task.done():
@@ -348,7 +349,8 @@ class Life:
                     found = await found
                 if found:
                     return found
-                await asyncio.sleep(0.005)
+                await asyncio.sleep(pause_s)
+                pause_s = min(pause_s * 1.1, 0.05)  # to look is work, too
 
     def problems(self) -> set[str]:
         return {each.code for each in self.tracker.current()}
