@@ -44,7 +44,7 @@ def opened(name: str, folder: Path) -> Any:  # noqa: ANN401 -- which methods it 
 
 
 @pytest.mark.parametrize(("name", "file"), EXPORTS)
-@settings(max_examples=settings.default.max_examples // 3)  # of each of sixty files
+@settings(max_examples=settings().max_examples // 3)  # of each of sixty files
 @given(edits=EDITS)
 def test_a_damaged_export_is_read_or_refused_in_words(
     name: str, file: Path, edits: list[tuple[float, int, bytes]]
