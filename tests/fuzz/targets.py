@@ -33,7 +33,7 @@ from tillbridge.adapter.conformance.cases import reading_json
 from tillbridge.adapter.values import AvailabilityReading, TablesReading
 from tillbridge.config import AssumptionSettings, MenuSettings, StoreSettings, load
 from tillbridge.core.errors import BridgeError
-from tillbridge.ledger.models import Delivery, metadata
+from tillbridge.ledger.models import Delivery, NewDelivery, metadata
 from tillbridge.ledger.recover import restore
 from tillbridge.ledger.sqlite import find_damage
 from tillbridge.ledger.vault import WebhookSecret
@@ -243,10 +243,9 @@ def _play_body(data: bytes) -> None:
             sent = delivery(envelope.event_id, event_type=kind, body=data)
             connection.execute(
                 metadata.tables["inbox"].insert(),
-                [{**sent.model_dump(exclude={"id"}), "id": 1}],
+                [{**sent._asdict(), "id": 1}],
             )
-            sent = Delivery(**{**sent.model_dump(), "id": 1})
-            process_delivery(connection, "main", _STORE, sent, _NOW)
+            process_delivery(connection, "main", _STORE, Delivery(**sent._asdict(), id=1), _NOW)
             connection.rollback()
 
 
@@ -440,9 +439,9 @@ def _head_seeds() -> list[bytes]:
 class _Kept:
     """A ledger that remembers what it was to write."""
 
-    deliveries: list[Delivery]
+    deliveries: list[NewDelivery]
 
-    async def write(self, sent: Delivery) -> bool:
+    async def write(self, sent: NewDelivery) -> bool:
         self.deliveries.append(sent)
         return True
 

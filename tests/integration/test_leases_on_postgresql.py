@@ -19,7 +19,7 @@ from tillbridge.ledger import leases
 from tillbridge.ledger.facts import get_fact, put_fact
 from tillbridge.ledger.leases import Cluster, NameTaken
 from tillbridge.ledger.ledger import Ledger
-from tillbridge.ledger.models import BridgeRow, Delivery, metadata
+from tillbridge.ledger.models import BridgeRow, NewDelivery, metadata
 from tillbridge.ledger.problems import open_problems, report
 from tillbridge.ledger.prune import CutOffs, prune
 
@@ -150,7 +150,7 @@ async def test_the_fence_of_every_table_refuses_a_bridge_that_does_not_serve_the
             tables += 1
         assert tables >= 18
         # Any bridge receives any store's deliveries; who serves it handles them.
-        delivery = Delivery(
+        delivery = NewDelivery(
             store="main", delivery_id="d", event_id="e", event_type="x", received_at=1, body=b"{}"
         )
         assert await of_b.write(delivery)
@@ -254,7 +254,7 @@ async def test_history_is_removed_by_the_bridge_that_serves_the_store(
         await joined(of_a, "a", lambda _cluster: ["main"])
         await joined(of_b, "b", lambda _cluster: ["bar"])
         for store, ledger in (("main", of_a), ("bar", of_b)):
-            delivery = Delivery(
+            delivery = NewDelivery(
                 store=store, delivery_id="", event_id="e", event_type="x", received_at=1, body=b"{}"
             )
             await ledger.write(delivery)

@@ -22,7 +22,7 @@ from tests.support.postgresql import new_database, on_postgresql, server
 from tillbridge.core.errors import LedgerError, LedgerUnwritable
 from tillbridge.ledger import facts, leases
 from tillbridge.ledger.ledger import Ledger, Storage, published
-from tillbridge.ledger.models import Delivery
+from tillbridge.ledger.models import Delivery, NewDelivery
 
 pytestmark = on_postgresql()
 
@@ -55,7 +55,7 @@ def run(connection: Connection, statement: str) -> None:
     connection.exec_driver_sql(statement)
 
 
-async def in_one_commit(ledger: Ledger, *works: Delivery | Callable[[Connection], None]) -> list:
+async def in_one_commit(ledger: Ledger, *works: NewDelivery | Callable[[Connection], None]) -> list:
     """Write these in one batch; return what each writer hears."""
     go_on = threading.Event()
     busy = ledger.write(lambda _connection: go_on.wait(SOON_S))

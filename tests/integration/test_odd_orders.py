@@ -18,7 +18,7 @@ from tillbridge.adapter import AdapterContext
 from tillbridge.cli.orders import _show_order
 from tillbridge.cli.say import document, lines
 from tillbridge.config import StoreSettings
-from tillbridge.ledger.models import Delivery, OrderRow, metadata
+from tillbridge.ledger.models import NewDelivery, OrderRow, metadata
 from tillbridge.ledger.orders import find_called, open_deliveries
 from tillbridge.ledger.problems import open_problems
 from tillbridge.ledger.sqlite import record
@@ -102,7 +102,7 @@ def taken_in(data: dict[str, object]) -> Iterator[tuple[Connection, OrderRow]]:
         record(
             connection,
             [
-                Delivery(
+                NewDelivery(
                     store="main",
                     delivery_id="d",
                     event_id="e",

@@ -12,7 +12,7 @@ from tests.support.receiver_harness import SECRET, answer, event, head, receivin
 from tillbridge.config import ReceiverSettings
 from tillbridge.core.errors import ConfigError, LedgerUnwritable
 from tillbridge.ledger.ledger import Storage
-from tillbridge.ledger.models import Delivery
+from tillbridge.ledger.models import Delivery, NewDelivery
 from tillbridge.receiver import Receiver
 
 
@@ -205,7 +205,7 @@ async def test_nothing_is_acknowledged_that_is_not_committed(
 ) -> None:
     async with receiving(tmp_path) as harness:
 
-        async def refuse(delivery: Delivery) -> bool:
+        async def refuse(delivery: NewDelivery) -> bool:
             raise LedgerUnwritable("the disk is full")
 
         with monkeypatch.context() as patch:

@@ -17,7 +17,7 @@ from tillbridge.core.errors import ConsentLost, LedgerError, RateLimited, Servic
 from tillbridge.core.problems import Scope
 from tillbridge.ledger.database import LedgerLock
 from tillbridge.ledger.ledger import Ledger
-from tillbridge.ledger.models import Delivery
+from tillbridge.ledger.models import NewDelivery
 from tillbridge.ledger.problems import ProblemTracker
 from tillbridge.model.order import OrderState, ReasonCode
 from tillbridge.orders import state
@@ -67,7 +67,7 @@ def commit_after_the_200() -> Patches:
 
     def write(self: Ledger, work: Any, *rest: Any, **given: Any) -> Any:
         written = real(self, work, *rest, **given)
-        if not isinstance(work, Delivery):
+        if not isinstance(work, NewDelivery):
             return written
         written.add_done_callback(lambda late: late.cancelled() or late.exception())
         done = asyncio.get_running_loop().create_future()

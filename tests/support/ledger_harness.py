@@ -7,7 +7,7 @@ from pathlib import Path
 
 from tillbridge.core.clock import Clock
 from tillbridge.ledger.ledger import Ledger
-from tillbridge.ledger.models import Delivery
+from tillbridge.ledger.models import NewDelivery
 
 _numbers = itertools.count(1)
 
@@ -37,7 +37,7 @@ async def opened(data_dir: Path, clock: Clock | None = None) -> AsyncIterator[Le
         await ledger.close()
 
 
-def delivery(event_id: str | None = None, **changed: object) -> Delivery:
+def delivery(event_id: str | None = None, **changed: object) -> NewDelivery:
     number = next(_numbers)
     fields: dict = {
         "store": "main",
@@ -47,4 +47,4 @@ def delivery(event_id: str | None = None, **changed: object) -> Delivery:
         "received_at": 1_800_000_000_000,
         "body": b"{}",
     }
-    return Delivery(**{**fields, **changed})
+    return NewDelivery(**{**fields, **changed})

@@ -12,7 +12,7 @@ from tillbridge.core import log
 from tillbridge.core.clock import Clock
 from tillbridge.core.errors import LedgerUnwritable
 from tillbridge.ledger.ledger import Ledger
-from tillbridge.ledger.models import Delivery
+from tillbridge.ledger.models import NewDelivery
 
 
 async def main() -> None:
@@ -23,7 +23,7 @@ async def main() -> None:
     async def send() -> None:
         for number in numbers:
             event = f"evt_{number}"
-            delivery = Delivery(
+            delivery = NewDelivery(
                 store="main",
                 delivery_id=event,
                 event_id=event,

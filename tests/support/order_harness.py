@@ -27,7 +27,7 @@ from tillbridge.core.clock import Clock
 from tillbridge.core.errors import Conflict, Refused
 from tillbridge.ledger import orders
 from tillbridge.ledger.ledger import Ledger
-from tillbridge.ledger.models import Delivery, OrderRow
+from tillbridge.ledger.models import NewDelivery, OrderRow
 from tillbridge.ledger.problems import ProblemTracker
 from tillbridge.model.instant import to_iso
 from tillbridge.model.order import Order, OrderState, ReasonCode
@@ -279,10 +279,10 @@ class Harness:
             await tracker.settle()
             await ledger.close()
 
-    def delivery(self, event_type: str, data: object, event_id: str = "") -> Delivery:
+    def delivery(self, event_type: str, data: object, event_id: str = "") -> NewDelivery:
         number = next(self._deliveries)
         envelope = {"event_type": event_type, "data": data}
-        return Delivery(
+        return NewDelivery(
             store=STORE,
             delivery_id=f"dlv_{number}",
             event_id=event_id or f"evt_{number}",

@@ -17,7 +17,7 @@ from tillbridge.core.i18n import _
 from tillbridge.ledger import sqlite
 from tillbridge.ledger.backup import bring_up_to_date
 from tillbridge.ledger.database import LEDGER_FILE, as_the_folder_is
-from tillbridge.ledger.models import Delivery
+from tillbridge.ledger.models import NewDelivery
 from tillbridge.ledger.reading import Place, need_driver, refuse_missing
 from tillbridge.ledger.recover import rebuild_if_damaged
 from tillbridge.ledger.sqlite import driver_error
@@ -65,7 +65,7 @@ class Backend(Protocol):
         """Run statements without parameters, such as SAVEPOINT, one after the other."""
         ...
 
-    def record(self, connection: Connection, deliveries: Sequence[Delivery]) -> list[bool]:
+    def record(self, connection: Connection, deliveries: Sequence[NewDelivery]) -> list[bool]:
         """Insert the new deliveries in one statement; return, in the same order, which were new."""
         ...
 

@@ -29,7 +29,7 @@ from tillbridge.ledger import facts
 from tillbridge.ledger.backend import Backend, SQLite
 from tillbridge.ledger.database import LEDGER_FILE, VAULT_FILE, LedgerLock, close_to_others
 from tillbridge.ledger.facts import refuse_marked
-from tillbridge.ledger.models import Delivery
+from tillbridge.ledger.models import NewDelivery
 from tillbridge.ledger.reading import BRIDGES, need_driver
 from tillbridge.ledger.vault import Vault
 
@@ -43,6 +43,7 @@ _READERS = 2
 _VERIFY_EVERY_S = 5.0  # while writing: how often the file is read just to verify it
 _QUIET_TURNS = 5  # a request takes two or three turns from the socket to the ledger
 _LONGEST_S = 0.01  # under load without pauses
+_COMMITS = 2  # ... and while so many are made: what is next is read beside a quick commit
 _MOST = 512
 _PROBE_EVERY_S = 2.0  # while writing fails: how often to try without being asked
 _PROBE = "p" * 16_384  # more than a full disk may have left by chance
@@ -71,7 +72,7 @@ class Storage:
 class _Request(NamedTuple):
     """A delivery to store or a job to run, and who is waiting for it."""
 
-    work: Delivery | Job
+    work: NewDelivery | Job
     waiter: asyncio.Future[Any]
     args: Sequence[Any]
     more: Mapping[str, Any]
@@ -132,6 +133,8 @@ class Ledger:
         self._gathering_since: float | None = None  # counts turns until requests pause
         self._quiet_turns = 0
         self._last_size = 1  # of the last batch
+        self._submitted_at = 0.0  # by the loop's clock
+        self._took_s = _LONGEST_S  # what the last batch took
         self._words: list[str] = []  # SQL to run before the next statement
         self._doubtful: Sequence[object] | None = None  # events of a commit without an answer
         self._late: Sequence[object] = ()  # those, once it is known that it took place
@@ -182,14 +185,14 @@ class Ledger:
         self._lock.release()
 
     @overload
-    def write(self, work: Delivery) -> asyncio.Future[bool]: ...
+    def write(self, work: NewDelivery) -> asyncio.Future[bool]: ...
 
     @overload
     def write(
         self, work: Callable[Concatenate[Connection, P], T], *args: P.args, **more: P.kwargs
     ) -> asyncio.Future[T]: ...
 
-    def write(self, work: Delivery | Job, *args: Any, **more: Any) -> asyncio.Future[Any]:
+    def write(self, work: NewDelivery | Job, *args: Any, **more: Any) -> asyncio.Future[Any]:
         """Store a delivery, or run a job with these arguments in the writer's thread.
 
         It is done after its commit.
@@ -287,7 +290,7 @@ class Ledger:
         if (
             self._quiet_turns < _QUIET_TURNS
             and len(self._gathered) < _MOST
-            and now - self._gathering_since < _LONGEST_S
+            and now - self._gathering_since < min(_LONGEST_S, _COMMITS * self._took_s)
         ):
             self._loop.call_soon(self._gather)
         else:
@@ -298,7 +301,7 @@ class Ledger:
         """Give everything in the queue to the thread, as one batch."""
         if self._gathered:
             batch, self._gathered = self._gathered, []
-            self.writing_since = self._loop.time()
+            self.writing_since = self._submitted_at = self._loop.time()
             self._last_size = len(batch)
             self._batches.put(batch)
 
@@ -317,6 +320,7 @@ class Ledger:
             else:
                 waiter.set_exception(failure)
                 lease_lost = lease_lost or isinstance(failure, LeaseLost)
+        self._took_s = self._loop.time() - self._submitted_at
         self.writing_since = None
         if self._gathered and self._gathering_since is None:
             self._gather()
@@ -367,7 +371,7 @@ class Ledger:
         self._connection.engine.dispose()
 
     def _commit(self, batch: Sequence[_Request]) -> _Done:
-        deliveries = [each.work for each in batch if isinstance(each.work, Delivery)]
+        deliveries = [each.work for each in batch if isinstance(each.work, NewDelivery)]
         alone = bool(batch) and len(deliveries) == len(batch)  # a single statement is a transaction
         # Said together before the next statement, in as few round trips as the database allows.
         self._words = [] if alone else [self._backend.begin]
@@ -386,7 +390,7 @@ class Ledger:
                 are_new = iter(self._backend.record(self._connection, deliveries))
             answers = [
                 _Answer(each.waiter, next(are_new))
-                if isinstance(each.work, Delivery)
+                if isinstance(each.work, NewDelivery)
                 else self._run_job(each.work, each)
                 for each in batch
             ]

@@ -9,7 +9,7 @@ import json
 from collections.abc import Mapping
 from dataclasses import asdict
 from enum import StrEnum
-from typing import Annotated, Any, Self
+from typing import Annotated, Any, NamedTuple, Self
 
 import xxhash
 from sqlalchemy import (
@@ -107,6 +107,17 @@ class Delivery(Row, table=True):
     body: bytes = Field(repr=False)
     handled_at: int | None = None
     outcome: TextOrEmpty = ""
+
+
+class NewDelivery(NamedTuple):
+    """The columns of a delivery that has just arrived."""
+
+    store: str
+    delivery_id: str
+    event_id: str
+    event_type: str
+    received_at: int
+    body: bytes
 
 
 class TicketState(StrEnum):

@@ -25,17 +25,14 @@ from sqlalchemy.sql import ColumnElement
 from sqlmodel import col
 
 from tillbridge.ledger.database import all_rows, among, first_row
-from tillbridge.ledger.models import Delivery, LogEntry, OrderRow, TicketState
+from tillbridge.ledger.models import Delivery, LogEntry, NewDelivery, OrderRow, TicketState
 from tillbridge.model.numbers import whole
 from tillbridge.model.order import OrderState
 
 # -- deliveries
 
-# The columns of a delivery that has just arrived.
-NEW_DELIVERY = ("store", "delivery_id", "event_id", "event_type", "received_at", "body")
 
-
-def which_are_new(deliveries: Sequence[Delivery], new: set[tuple[str, str]]) -> list[bool]:
+def which_are_new(deliveries: Sequence[NewDelivery], new: set[tuple[str, str]]) -> list[bool]:
     """Return for each delivery whether its store and event are in `new`; of two, the first is."""
     recorded = []
     for each in deliveries:

@@ -20,8 +20,8 @@ from tillbridge.core.i18n import _
 from tillbridge.core.log import get_logger
 from tillbridge.ledger import schema
 from tillbridge.ledger.leases import SESSION
-from tillbridge.ledger.models import Delivery, metadata
-from tillbridge.ledger.orders import NEW_DELIVERY, which_are_new
+from tillbridge.ledger.models import Delivery, NewDelivery, metadata
+from tillbridge.ledger.orders import which_are_new
 from tillbridge.ledger.server import (
     connect,
     look_at,
@@ -182,12 +182,11 @@ class PostgreSQL:
         if words[0] == self.begin and said.nextset() and (row := said.fetchone()):
             self._transaction = str(row[0])
 
-    def record(self, connection: Connection, deliveries: Sequence[Delivery]) -> list[bool]:
+    def record(self, connection: Connection, deliveries: Sequence[NewDelivery]) -> list[bool]:
         """Insert the new deliveries in one statement; return, in the same order, which were new."""
         if len(deliveries) == 1:  # without arrays and rows, this takes a third of the time
-            values = [getattr(deliveries[0], name) for name in NEW_DELIVERY]
-            return [driver_of(connection).execute(_RECORD_ONE, values).rowcount == 1]
-        columns = [[getattr(each, name) for each in deliveries] for name in NEW_DELIVERY]
+            return [driver_of(connection).execute(_RECORD_ONE, deliveries[0]).rowcount == 1]
+        columns = [list(column) for column in zip(*deliveries, strict=True)]
         rows = driver_of(connection).execute(_RECORD, columns).fetchall()
         if len(rows) == len(deliveries):
             return [True] * len(deliveries)
@@ -268,11 +267,11 @@ def _checked_out(driver: psycopg.Connection[Any], _record: object, _proxy: objec
 
 
 _RECORD_ONE = (
-    f"INSERT INTO inbox ({', '.join(NEW_DELIVERY)})"  # noqa: S608 -- our own names
+    f"INSERT INTO inbox ({', '.join(NewDelivery._fields)})"  # noqa: S608 -- our own names
     " VALUES (%s, %s, %s, %s, %s, %b) ON CONFLICT DO NOTHING"
 )
 _RECORD = (
-    f"INSERT INTO inbox ({', '.join(NEW_DELIVERY)})"  # noqa: S608 -- our own names
+    f"INSERT INTO inbox ({', '.join(NewDelivery._fields)})"  # noqa: S608 -- our own names
     " SELECT * FROM unnest(%b::text[], %b::text[], %b::text[], %b::text[], %b::bigint[],"
     " %b::bytea[]) ON CONFLICT DO NOTHING RETURNING store, event_id"
 )
