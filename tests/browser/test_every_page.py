@@ -187,19 +187,29 @@ async def test_every_page_is_for_everybody_fits_its_screen_and_is_light(
     assert found == {}, "\n".join(f"{a}: {b}" for a, b in found.items())
 
 
+@pytest.mark.parametrize(
+    "share",
+    [
+        4,
+        pytest.param(
+            1, marks=pytest.mark.slow(reason="each text on each page; in short on every fourth")
+        ),
+    ],
+)
 async def test_no_name_of_an_item_or_a_guest_makes_a_phone_scroll_sideways(
-    browser: Browser,
+    browser: Browser, share: int
 ) -> None:
     found = {}
     async with furnished(FIRST) as harness:
         busy(harness.control)
         page = await browser.new_page(viewport={"width": NARROW, "height": 800})
-        for path in addresses():
-            planted = PlantedInTurn(harness.control)
+        for number, path in enumerate(addresses()):
+            texts = CORPUS[number % share :: share]
+            planted = PlantedInTurn(harness.control, texts)
             harness.ask(planted)
             await visit(page, harness, path)
             faults, before = await page.evaluate(WIDER), 0
-            while before < planted.used < len(CORPUS):
+            while before < planted.used < len(texts):
                 before = planted.used
                 faults += await page.evaluate(WIDER_WITH_OTHERS)
             if faults:

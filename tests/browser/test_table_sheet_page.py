@@ -50,7 +50,13 @@ async def spilling(page: Page) -> list[str]:
 
 @pytest.mark.parametrize(
     ("size", "per_page"),
-    [(Paper.A4, 6), (Paper.LETTER, 6), (Paper.A4, 1), (Paper.A4, 30), (Paper.LETTER, 12)],
+    [
+        (Paper.A4, 6),
+        (Paper.A4, 1),
+        (Paper.A4, 30),
+        (Paper.LETTER, 12),
+        pytest.param(Paper.LETTER, 6, marks=pytest.mark.slow(reason="as A4 with 6; 12 are above")),
+    ],
 )
 async def test_the_printed_codes_lead_to_their_tables(
     browser: Browser, tmp_path: Path, size: Paper, per_page: int

@@ -23,6 +23,7 @@ def package(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder / "corner_shop"
 
 
+@pytest.mark.slow(reason="in short, the tutorial of files makes one, checks it and its level")
 def test_a_generated_adapter_passes_its_checks_as_it_is(package: Path) -> None:
     code, out, err = tillbridge("check", ".", "--json", cwd=package)
     assert code == 0, out + err

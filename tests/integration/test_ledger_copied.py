@@ -128,7 +128,16 @@ async def test_only_the_copy_counts_and_each_ledger_says_which_does(tmp_path: Pa
     await (await ledger_of(tmp_path, url)).close()
 
 
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize(
+    "seed",
+    [
+        *range(2),
+        *(
+            pytest.param(seed, marks=pytest.mark.slow(reason="other moments of the same"))
+            for seed in (2, 3)
+        ),
+    ],
+)
 async def test_a_copy_that_is_interrupted_goes_on_and_counts_only_at_its_end(
     tmp_path: Path, seed: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:

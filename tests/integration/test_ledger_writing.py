@@ -54,7 +54,7 @@ async def test_another_event_under_a_known_delivery_id_is_kept(tmp_path: Path) -
         assert await ledger.write(delivery("evt_2", delivery_id="dlv"))
 
 
-@settings(max_examples=25)
+@settings(max_examples=settings().max_examples // 3)  # each opens a ledger
 @given(
     rounds=st.lists(
         st.lists(st.tuples(st.sampled_from("ab"), st.integers(0, 12)), max_size=30), max_size=6

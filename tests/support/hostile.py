@@ -6,7 +6,7 @@ items, instructions, what a till or the service said). `Planted` puts a hostile 
 
 import inspect
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from html.parser import HTMLParser
 from itertools import cycle
 from pathlib import Path
@@ -70,11 +70,11 @@ class Planted:
 
 
 class PlantedInTurn(Planted):
-    """Puts the next of the corpus wherever a text would stand: many on one page, none twice."""
+    """Puts the next of the texts wherever one would stand: many on one page, none twice."""
 
-    def __init__(self, inner: object) -> None:
+    def __init__(self, inner: object, texts: Sequence[str]) -> None:
         super().__init__(inner)
-        self._corpus = cycle(CORPUS)
+        self._texts = cycle(texts)
         self.used = 0
 
     def _plant(self, value: Any) -> Any:  # noqa: ANN401 -- any JSON value
@@ -82,7 +82,7 @@ class PlantedInTurn(Planted):
             if PLANT not in value:
                 return value
             self.used += 1
-            return value.replace(PLANT, next(self._corpus))
+            return value.replace(PLANT, next(self._texts))
         if isinstance(value, dict):
             return {key: self._plant(each) for key, each in value.items()}
         if isinstance(value, list | tuple):
