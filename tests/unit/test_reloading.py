@@ -152,6 +152,19 @@ async def test_a_file_that_is_no_configuration_changes_nothing(harness: Harness)
     assert harness.problems() == {}
 
 
+async def test_options_that_an_adapter_does_not_take_ask_for_no_restart(harness: Harness) -> None:
+    place = "# How often files are checked in addition to change events"
+    harness.write(place, f'availabilty = "export/sold-out.csv"\n{place}')
+    await harness.reloader.read()
+    (problem,) = harness.problems().items()
+    assert problem[0] == "config.unusable"
+    assert "availabilty: the adapter folder has no such option" in problem[1]["detail"]
+    assert problem[1]["remedy"] == "Did you mean availability?"
+    harness.write("")
+    await harness.reloader.read()
+    assert harness.problems() == {}
+
+
 async def test_a_file_that_is_gone_changes_nothing(harness: Harness) -> None:
     harness.path.unlink()
     await harness.reloader.read()

@@ -18,6 +18,7 @@ from tillbridge.core.errors import BridgeError, ConfigError
 from tillbridge.core.log import get_logger
 from tillbridge.core.problems import Found, Scope
 from tillbridge.ledger.problems import ProblemTracker
+from tillbridge.pos.loader import checked_options, find_adapter
 
 if TYPE_CHECKING:
     from tillbridge.web.authenticator import Authenticator
@@ -65,6 +66,8 @@ class Reloader:
             self._seen = ""
             fresh = await asyncio.to_thread(load, self._path)
             change = compare(self._counts.settings, fresh.settings)
+            if change.restart:  # nobody is to restart into what then cannot start
+                await asyncio.to_thread(_check_adapters, fresh)
             if change.live:
                 self._apply(fresh, change)
         except ConfigError as failure:
@@ -81,6 +84,13 @@ class Reloader:
         self._waiting = waiting
         found = Found("config.restart_needed", detail={"keys": _shown(waiting)})
         self._tracker.report(_FILE, [found] if waiting else ())
+
+
+def _check_adapters(fresh: LoadedSettings) -> None:
+    """Raise ConfigError for options that an adapter does not take."""
+    for store, settings in fresh.settings.stores.items():
+        for table, name, options in settings.adapters:
+            checked_options(find_adapter(name), options, f"stores.{store}.{table}")
 
 
 def _with(counts: LoadedSettings, fresh: LoadedSettings, keys: Collection[str]) -> LoadedSettings:

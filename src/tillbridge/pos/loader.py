@@ -16,7 +16,7 @@ from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
-from pydantic import ValidationError
+from pydantic import BaseModel, ValidationError
 
 from tillbridge.adapter import API_VERSION, Adapter, AdapterContext, registration
 from tillbridge.core.errors import ConfigError, nearest
@@ -81,6 +81,14 @@ def open_adapter(
     return open_found(find_adapter(name), options, context, where)
 
 
+def checked_options(adapter: Adapter, options: Mapping[str, Any], where: str = "") -> BaseModel:
+    """Return the options as the adapter takes them. Raises ConfigError."""
+    try:
+        return adapter.options.model_validate(dict(options))
+    except ValidationError as failure:
+        raise _not_valid(failure, adapter, where) from failure
+
+
 def open_found(
     adapter: Adapter, options: Mapping[str, Any], context: AdapterContext, where: str = ""
 ) -> object:
@@ -88,10 +96,7 @@ def open_found(
 
     Raises ConfigError.
     """
-    try:
-        checked = adapter.options.model_validate(dict(options))
-    except ValidationError as failure:
-        raise _not_valid(failure, adapter, where) from failure
+    checked = checked_options(adapter, options, where)
     try:
         return adapter.open(checked, context)
     except ValueError as failure:
@@ -196,6 +201,8 @@ def _not_valid(failure: ValidationError, adapter: Adapter, where: str) -> Config
             text = _("{key}: “{given}” is not one of the choices.").replace("{given}", given[:60])
             fix = _did_you_mean(given, known)
             fix = fix or _("Choose from: {names}.").format(names=", ".join(known))
+        case "path_type":
+            text = _("{key}: write a path in quotation marks.")
         case _:
             own = first.get("ctx", {}).get("error")  # what a validator raised, as a text
             what = own.args[0] if isinstance(own, ValueError) else message
