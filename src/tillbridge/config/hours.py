@@ -164,7 +164,7 @@ def _closed(day: str) -> Any:  # noqa: ANN401 -- as pydantic's Field
     return Field(json_schema_extra={"fix": fix})
 
 
-class Week(Section):
+class Week(Section, use_attribute_docstrings=False):
     """The times of each weekday; every weekday is there."""
 
     unknown_key_fix: ClassVar[str] = _("The days are: {days}.").format(days=", ".join(WEEKDAYS))
@@ -245,7 +245,7 @@ _HOW_TO_WRITE_A_DATE = _("Write year-month-day, for example date = 2026-12-25.")
 _WrittenDate = Annotated[date, BeforeValidator(_date)]
 
 
-class _Override(Section):
+class _Override(Section, use_attribute_docstrings=False):
     """One date that is not like its weekday."""
 
     date: _WrittenDate = Field(json_schema_extra={"fix": _HOW_TO_WRITE_A_DATE})
@@ -268,7 +268,7 @@ class _Override(Section):
         return self
 
 
-class _HoursFileBody(Section):
+class _HoursFileBody(Section, use_attribute_docstrings=False):
     unknown_key_fix: ClassVar[str] = _("Weekdays belong in [weekly], dates in [[overrides]].")
 
     timezone: Annotated[Text | None, AfterValidator(_zone)] = Field(None, validate_default=True)

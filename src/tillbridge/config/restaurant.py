@@ -111,7 +111,7 @@ Money = Annotated[int | None, BeforeValidator(_money)]
 JsonValues = Annotated[Any, AfterValidator(lambda value: map_leaves(value, _json))]
 
 
-class Address(Section):
+class Address(Section, use_attribute_docstrings=False):
     """Where the restaurant is."""
 
     street: Text | None = None
@@ -121,7 +121,7 @@ class Address(Section):
     zip: Text | None = None
 
 
-class DeliveryTerms(Section):
+class DeliveryTerms(Section, use_attribute_docstrings=False):
     """How it delivers; `minimum` and `fee` in minor units, `radius_km` as decimal text."""
 
     enabled: bool | None = None
@@ -130,7 +130,7 @@ class DeliveryTerms(Section):
     radius_km: Annotated[str | None, BeforeValidator(_radius)] = None
 
 
-class Restaurant(Section):
+class Restaurant(Section, use_attribute_docstrings=False):
     """The settings file. None is what it leaves open: the service keeps what it has.
 
     `pass_through` is sent as it stands (JSON values).

@@ -9,6 +9,7 @@ import asyncio
 import contextlib
 import os
 import secrets
+import sys
 from collections.abc import (
     AsyncIterator,
     Awaitable,
@@ -76,6 +77,9 @@ if TYPE_CHECKING:
 log = get_logger()
 
 _HOUR_S = 3600.0
+# How long a thread computes before another has its turn. With Python's own 5 ms a delivery waits 40
+# beside one that computes, such as one that reads an export: it needs a turn eight times.
+_TURN_S = 0.0005
 _LOOK_EVERY_S = 30.0  # at the configuration, where the system reports no changes
 _SETTLE_MS = 200  # an editor may be half-way through
 _NOT_SET_UP = "bridge.not_set_up"
@@ -488,6 +492,7 @@ def run(
     `ask_to_stop` is called in the running loop with what ends the bridge, to be called there too.
     """
     raise_file_limit()
+    sys.setswitchinterval(_TURN_S)
     asyncio.run(_run(loaded, ask_to_stop))
     return 0
 
