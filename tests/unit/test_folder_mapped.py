@@ -458,6 +458,20 @@ def test_a_path_finds(path: str, found: tuple[str, ...]) -> None:
     assert document.texts(parse_path(path), item) == found
 
 
+def test_a_document_that_is_a_list_is_a_menu(tmp_path: Path) -> None:
+    columns = 'external_id = "sku"\nname = "names.[]"\nprice = "cost"\ncategory = "^.title"'
+    (tmp_path / "my.toml").write_text(f'[columns]\n{columns}\n[json]\nitems = "[]"\n', "utf-8")
+    content = '[{"sku": 7, "names": ["Soup"], "cost": 4.5}, [], null, {"sku": 8, "cost": 2}]'
+    read = menu_till(tmp_path, content, menu="menu.json", format="my.toml").read_catalogue()
+    assert {key: (each.name, each.price) for key, each in read.items.items()} == {
+        "7": ("Soup", 450)
+    }
+    assert [(row.place, row.external_id) for row in read.bad_rows] == [
+        ("menu.json, item 2", ""),
+        ("menu.json, item 3", "8"),
+    ]
+
+
 def test_a_path_that_leads_to_an_object_says_so() -> None:
     with pytest.raises(ValueError, match="an object or a list"):
         json_paths.text_of({})

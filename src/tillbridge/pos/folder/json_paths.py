@@ -2,6 +2,7 @@
 
     title.translations.*                      members by name; `*` is any member
     prices[].price                            `[]` is each element of a list
+    []                                        the same where the document itself is a list
     ^.name                                    `^` is the object that the current one is in
     /sizes[id = sizeId].name                  from the root: the elements whose `id` is our `sizeId`
     overrides[context_value = ^.id].price     the same in a list of the current object
@@ -12,7 +13,7 @@ A path finds any number of values. Elements that are looked up from the root are
 """
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
 from functools import lru_cache
@@ -35,7 +36,7 @@ class Node:
 
 @dataclass(frozen=True, slots=True)
 class _Step:
-    name: str  # "^" for the parent, "*" for any member
+    name: str  # "^" for the parent, "*" for any member, "" for the current value itself
     each: bool = False
     # Of the elements, those where the first is what the second is of the current object.
     where: "tuple[Path, Path] | None" = None
@@ -116,9 +117,11 @@ class Document:
             if node.parent is not None:
                 yield node.parent
             return
-        if not isinstance(node.value, dict):
-            return
-        members = node.value.values() if step.name == "*" else [node.value.get(step.name)]
+        members: Iterable[Any] = ()
+        if not step.name:
+            members = [node.value]
+        elif isinstance(node.value, dict):
+            members = node.value.values() if step.name == "*" else [node.value.get(step.name)]
         for member in members:
             if member is None:
                 continue
@@ -196,13 +199,13 @@ class _Parser:
             name = "*"
         else:
             match = _NAME.match(self.text, self.at)
-            if match is None:
+            if match is None and not self.text.startswith("[", self.at):
                 raise ValueError(
                     _("{text!r} is no path: a name is missing at {at}").format(
                         text=self.text, at=self.at + 1
                     )
                 )
-            name, self.at = match.group(), match.end()
+            name, self.at = ("", self.at) if match is None else (match.group(), match.end())
         self._blanks()
         if not self._skip("["):
             return _Step(name)
