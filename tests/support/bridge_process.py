@@ -52,7 +52,7 @@ async def until(what: str, look: Callable[[], object], *, within_s: float = 60) 
 
     The deadline is for what never comes: on a busy machine, everything takes its time.
     """
-    deadline = time.monotonic() + within_s
+    deadline, pause_s = time.monotonic() + within_s, 0.01
     while True:
         seen = look()
         if inspect.isawaitable(seen):
@@ -60,7 +60,8 @@ async def until(what: str, look: Callable[[], object], *, within_s: float = 60) 
         if seen:
             return seen
         assert time.monotonic() < deadline, f"not within {within_s} s: {what}"
-        await asyncio.sleep(0.02)
+        await asyncio.sleep(pause_s)
+        pause_s = min(pause_s * 1.1, 0.1)  # the bridge, too, works for each look
 
 
 class BridgeProcess:
