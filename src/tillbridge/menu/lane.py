@@ -427,6 +427,7 @@ async def read_now(reading: Callable[[], Awaitable[T]]) -> T:
 LARGE = 5_000  # items; walking through fewer takes no time that anybody notices
 
 _pauses = 0
+_passed_over = False
 
 
 @contextmanager
@@ -448,11 +449,20 @@ def pass_over(items: int) -> None:
 
     It holds until `unfreeze`: whole menus are read once a day.
     """
+    global _passed_over  # noqa: PLW0603 -- (as above)
     if items >= LARGE:
         gc.freeze()
+        _passed_over = True
 
 
 def unfreeze() -> None:
-    """Collect what a run that is over has left; another one begins in this process."""
-    gc.unfreeze()
+    """Collect what a run that is over has left; another one begins in this process.
+
+    Without a large menu, nothing of it is frozen, and the collector need not visit what the program
+    has imported.
+    """
+    global _passed_over  # noqa: PLW0603 -- (as above)
+    if _passed_over:
+        gc.unfreeze()
+        _passed_over = False
     gc.collect()
