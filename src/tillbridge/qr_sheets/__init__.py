@@ -7,6 +7,7 @@ import unicodedata
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from functools import cache
 from math import ceil
 from pathlib import Path
 from tempfile import NamedTemporaryFile
@@ -292,6 +293,7 @@ def _measures(size: Paper, grid: Grid) -> Mapping[str, Any]:
     }
 
 
+@cache
 def _environment() -> Environment:
     environment = Environment(
         loader=PackageLoader("tillbridge.qr_sheets"),

@@ -4,6 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from decimal import Decimal
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -79,24 +80,29 @@ class Demo:
     mend: Callable[[], object]
 
 
+@cache
+def _templates() -> jinja2.Environment:
+    environment = jinja2.Environment(
+        loader=jinja2.FileSystemLoader(HERE / "templates"),
+        autoescape=True,
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.filters["money"] = money
+    environment.filters["clock_time"] = clock_time
+    return environment
+
+
 class Pages:
     """Renders templates; values are escaped. `demo` is what the sandbox is a part of."""
 
     def __init__(self) -> None:
         self.demo: Demo | None = None
-        self._templates = jinja2.Environment(
-            loader=jinja2.FileSystemLoader(HERE / "templates"),
-            autoescape=True,
-            undefined=jinja2.StrictUndefined,
-            trim_blocks=True,
-            lstrip_blocks=True,
-        )
-        self._templates.filters["money"] = money
-        self._templates.filters["clock_time"] = clock_time
 
     def render(self, template: str, status: int = 200, **values: object) -> web.Response:
         """A page of a template."""
-        text = self._templates.get_template(template).render({"demo": self.demo, **values})
+        text = _templates().get_template(template).render({"demo": self.demo, **values})
         headers = {
             "Content-Security-Policy": _POLICY,
             "Cache-Control": "no-store",
