@@ -308,8 +308,25 @@ def _import_everything() -> None:
     for module in pkgutil.walk_packages(package.__path__, "tillbridge."):
         if not module.name.startswith(_NOT_FOR_COMMANDS):
             importlib.import_module(module.name)
+    _make_what_each_would_make()
     gc.freeze()  # no child looks at it, and so copies none of it
     gc.enable()
+
+
+def _make_what_each_would_make() -> None:
+    """Make what the program makes at its first use, and what then stays the same."""
+    typer = importlib.import_module("typer.main")
+    app = importlib.import_module("tillbridge.cli.app").app
+    whole = typer.get_command(app)
+    typer.get_command = lambda _app: whole
+    rendering = importlib.import_module("tillbridge.web.rendering")
+    for name in rendering.template("base.html").environment.list_templates():
+        rendering.template(name)
+    importlib.import_module("tillbridge.core.formats").money(950, "USD")
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder) / "bridge.toml"
+        file.touch()
+        importlib.import_module("tillbridge.config.loading").load_to_run(file)
 
 
 def main(address: str) -> None:
