@@ -32,7 +32,7 @@ from typing import cast
 
 from bench.delivery_server import PATH, SECRET
 from bench.footprint import processor_s
-from bench.measure import Bench, Measured, Options, Result, Skipped
+from bench.measure import Bench, Measured, Options, Result, Skipped, commit_ms
 from tests.support.postgresql import new_database
 from tillbridge_sql.rig_servers import missing
 
@@ -48,7 +48,7 @@ def run(options: Options) -> Iterator[Result]:
     """Measure on this disk as it is, then with fsync made 8 ms slower."""
     seconds = 3.0 if options.long else 1.0
     with tempfile.TemporaryDirectory(prefix="tillbridge-bench-") as folder:
-        yield Measured("a commit on this disk (4 KiB, fsync)", _commit_ms(folder), "ms")
+        yield Measured("a commit on this disk (4 KiB, fsync)", commit_ms(folder), "ms")
         kinds = ("verifying", "committing", "grouping")
         rates, costs = _rates(Path(folder), kinds, options, seconds, {})
     yield from _told(rates, "")
@@ -234,18 +234,6 @@ def _until(end: float, prepared: list[bytes]) -> Iterator[bytes]:
         if time.perf_counter() > end:
             return
         yield each
-
-
-def _commit_ms(folder: str) -> float:
-    """Return how long a small write takes until it is on this disk (median, ms)."""
-    took = []
-    with (Path(folder) / "written").open("wb", buffering=0) as file:
-        for _ in range(200):
-            started = time.perf_counter()
-            file.write(b"x" * 4096)
-            os.fsync(file.fileno())
-            took.append(time.perf_counter() - started)
-    return statistics.median(took) * 1000
 
 
 def _slow_fsync(folder: Path) -> Path | Skipped:

@@ -1,7 +1,11 @@
 """What a bench hands back, and how it is shown."""
 
+import os
+import statistics
+import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Literal
 
 
@@ -50,6 +54,21 @@ class Bench:
     name: str
     about: str
     run: Callable[[Options], Iterable[Result]]
+
+
+def commit_ms(folder: str) -> float:
+    """Return how long a small write takes until it is on this disk (median, ms).
+
+    What it takes changes by a factor of ten where others share the disk.
+    """
+    took = []
+    with (Path(folder) / "written").open("wb", buffering=0) as file:
+        for _ in range(200):
+            started = time.perf_counter()
+            file.write(b"x" * 4096)
+            os.fsync(file.fileno())
+            took.append(time.perf_counter() - started)
+    return statistics.median(took) * 1000
 
 
 def line(result: Result) -> str:
