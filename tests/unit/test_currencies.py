@@ -24,6 +24,10 @@ def test_money_counts_each_currencys_decimals_as_the_standard_does() -> None:
     assert differ == {}
 
 
+def test_every_code_of_the_list_is_a_currency() -> None:
+    assert [each.code for each in currencies() if is_currency(each.code) is not True] == []
+
+
 @pytest.mark.parametrize(
     ("written", "meant"),
     [
@@ -38,6 +42,7 @@ def test_money_counts_each_currencys_decimals_as_the_standard_does() -> None:
         ("francs", "CHF"),
         ("yen", "JPY"),
         ("Brasilian Real", "BRL"),
+        ("canadin dollar", "CAD"),  # the likest of several that are like it
         ("XXX", None),
         ("", None),
     ],
@@ -45,7 +50,7 @@ def test_money_counts_each_currencys_decimals_as_the_standard_does() -> None:
 def test_what_is_no_code_leads_to_the_currency_that_is_meant(
     written: str, meant: str | None
 ) -> None:
-    assert not is_currency(written)
+    assert is_currency(written) is False
     found = currency_like(written)
     assert (found and found.code) == meant
     fix = currency_fix(written)

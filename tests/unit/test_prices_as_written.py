@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from tillbridge.adapter.prices import BadPrice, PriceReader
 from tillbridge.model.money import (
     THREE_DECIMALS,
+    BadAmount,
     DecimalSign,
     DoubtfulAmount,
     ForeignAmount,
@@ -41,6 +42,22 @@ DOUBTFUL = (
 def test_what_people_read_in_two_ways_is_refused(text: str, currency: str) -> None:
     with pytest.raises(DoubtfulAmount, match="to some people and"):
         to_minor(text, currency)
+
+
+@pytest.mark.parametrize(
+    ("written", "refusal"),
+    [
+        ("4.505", "'4.505' is 4.505 to some people and 4505 to others"),
+        ("4.5055", "'4.5055' has more than the 2 decimals that EUR has"),
+        ("$4.50", "'$4.50' is written with '$', which is not the store's currency EUR"),
+        ("4,5O", "'4,5O' is not an amount of money"),
+        (int("1234567890" * 6), f"'{'1234567890' * 4}' is not an amount of money"),
+    ],
+)
+def test_a_refusal_says_what_was_written_and_why(written: str | int, refusal: str) -> None:
+    with pytest.raises(BadAmount) as refused:
+        to_minor(written, "eur")
+    assert str(refused.value) == refusal
 
 
 @pytest.mark.parametrize(("text", "currency"), DOUBTFUL)

@@ -4,6 +4,7 @@ import tomllib
 
 import pytest
 
+from tillbridge.core import problems
 from tillbridge.core.problems import (
     HELP_FILE,
     PROBLEMS,
@@ -12,7 +13,6 @@ from tillbridge.core.problems import (
     index,
     title_of,
 )
-from tillbridge.core.started import command_to
 
 ENTRIES = tomllib.loads(HELP_FILE.read_text("utf-8"))
 TEXTS = {
@@ -47,8 +47,11 @@ def test_help_is_what_the_file_says_for_this_store(code: str) -> None:
     assert str(title_of(code)) == ENTRIES[code]["title"]
 
 
-def test_a_store_that_is_not_named_is_to_be_filled_in_and_this_bridge_is_restarted() -> None:
-    restart = command_to("restart")
+def test_a_store_that_is_not_named_is_to_be_filled_in_and_this_bridge_is_restarted(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    restart = "systemctl restart here"
+    monkeypatch.setattr(problems, "command_to", {"restart": restart}.__getitem__)
     for code, texts in TEXTS.items():
         assert shown(code) == [each.format(store="STORE", restart=restart) for each in texts]
 
