@@ -48,6 +48,27 @@ async def test_a_change_that_waits_is_understood_and_dismissed(
     await page.close()
 
 
+_BROKEN = """cells => cells.filter(cell => {
+    const range = document.createRange();
+    range.selectNodeContents(cell);
+    return new Set([...range.getClientRects()].map(line => line.top)).size > 1;
+}).map(cell => cell.textContent)"""
+
+
+async def test_the_time_of_a_change_is_not_broken_by_long_words_beside_it(
+    browser: Browser, harness: PageHarness
+) -> None:
+    page = await browser.new_page(viewport={"width": 1000, "height": 900})
+    await page.goto(harness.url + "/menu")
+    cells = page.locator("#menu-history").locator("th, td:first-child, td:last-child")
+    await page.locator("#menu-history tbody tr td:nth-child(2)").first.evaluate(
+        "cell => { cell.textContent = 'Soup of the day: price 6.50, then 7.50; '.repeat(9); }"
+    )
+    assert await cells.count() > 4
+    assert await cells.evaluate_all(_BROKEN) == []
+    await page.close()
+
+
 async def test_pictures_are_loaded_once_somebody_asks_for_them(
     browser: Browser, harness: PageHarness
 ) -> None:
