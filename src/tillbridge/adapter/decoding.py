@@ -175,10 +175,10 @@ def _fall_back(chunks: Iterable[bytes], failed: Decoding) -> Decoding:
     decoder = codecs.getincrementaldecoder("utf-8")("surrogateescape")
     good = bad = western = other = 0
     for chunk in chunks:
-        for word in _WORD.findall(chunk):
-            if _is_not_western(word):
+        for found in islice(_WORD.finditer(chunk), max(0, _MOST_RUNS - western - other)):
+            if _is_not_western(found[0]):
                 other += 1
-            elif _WESTERN.search(word) is not None:
+            elif _WESTERN.search(found[0]) is not None:
                 western += 1
         text = decoder.decode(chunk)
         if not text.isascii():

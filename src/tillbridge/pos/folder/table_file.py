@@ -214,7 +214,8 @@ class Table:
         fields, width = self.blank.copy(), len(row)
         for name, at in self.columns.items():
             if at < width:
-                fields[name] = cells.unwrapped(row[at])
+                cell = row[at]
+                fields[name] = cells.unwrapped(cell) if cell[:1] == "=" else cell
         return fields
 
     def written(self, column: str) -> list[str]:
