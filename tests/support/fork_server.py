@@ -2,8 +2,8 @@
 
 `python -m tillbridge` spends half a second of a processor on imports, and the tests start it many
 hundred times. What `run` starts is a process too, with its arguments, environment, folder, output
-and exit code; only its imports are done already. What is about the start itself (what is imported,
-how long it takes, a terminal) starts the real program.
+and exit code; only its imports are done already, and what it makes at its first use. What is about
+the start itself (what is imported, how long it takes, a terminal) starts the real program.
 """
 
 import asyncio
