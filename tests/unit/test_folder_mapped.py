@@ -472,6 +472,21 @@ def test_a_document_that_is_a_list_is_a_menu(tmp_path: Path) -> None:
     ]
 
 
+def test_objects_that_are_a_line_each_are_a_list(tmp_path: Path) -> None:
+    columns = 'external_id = "_id"\nname = "name"\nprice = "price"'
+    (tmp_path / "my.toml").write_text(f'[columns]\n{columns}\n[json]\nitems = "[]"\n', "utf-8")
+    lines = ['{"_id": 7, "name": "Soup\u2028of\\nthe day", "price": 4.5}', '{"_id": 8, "price": 2}']
+
+    def read(text: str) -> Catalogue:
+        return menu_till(tmp_path, text, menu="menu.json", format="my.toml").read_catalogue()
+
+    whole = read("\r\n".join(lines) + "\r\n\r\n")
+    assert [(each.name, each.price) for each in whole.items.values()] == [("Soup of the day", 450)]
+    assert [row.place for row in whole.bad_rows] == ["menu.json, item 2"]
+    with pytest.raises(ExportUnreadable, match="not complete JSON"):
+        read("\n".join(lines)[:-1])
+
+
 def test_a_path_that_leads_to_an_object_says_so() -> None:
     with pytest.raises(ValueError, match="an object or a list"):
         json_paths.text_of({})

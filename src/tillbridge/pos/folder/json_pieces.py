@@ -14,6 +14,7 @@ import json
 import re
 from array import array
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -86,6 +87,15 @@ def parsed_json(name: str, text: str, on_menu: OnMenu | None = None) -> Any:  # 
             place=name,
             fix=_("Export again."),
         ) from failure
+
+
+def json_or_lines(name: str, text: str) -> Any:  # noqa: ANN401 -- any JSON value
+    """Return what the JSON says; of several values, one a line, a list. Raises as `parsed_json`."""
+    first, _end, rest = text.lstrip().partition("\n")
+    if first.startswith("{") and rest.lstrip().startswith("{"):
+        with suppress(ValueError, RecursionError):  # which reading the whole reports, with its line
+            return [parse(line) for line in text.split("\n") if line.strip()]
+    return parsed_json(name, text)
 
 
 def parse(text: str, on_menu: OnMenu | None = None) -> Any:  # noqa: ANN401 -- any JSON value

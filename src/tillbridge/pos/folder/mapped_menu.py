@@ -29,7 +29,7 @@ from tillbridge.pos.folder.items import (
     RowValues,
 )
 from tillbridge.pos.folder.json_paths import Document, Node
-from tillbridge.pos.folder.json_pieces import json_text, parsed_json
+from tillbridge.pos.folder.json_pieces import json_or_lines, json_text
 from tillbridge.pos.folder.mapped_json import JsonMenuReader
 from tillbridge.pos.folder.mapping import (
     ColumnName,
@@ -413,7 +413,7 @@ class MappedMenu:
         name, mapping = self._path.name, self._mapping
         with reading_whole(self._path):
             text = json_text(self._path, self._options.encoding)
-            document = Document(Node(parsed_json(name, text)))
+            document = Document(Node(json_or_lines(name, text)))
         values = RowValues(
             PriceReader.of((), self._currency, self._options.decimal),
             shown={ours: str(paths[0]) for ours, paths in mapping.columns.items()},
