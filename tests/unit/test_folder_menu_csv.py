@@ -270,6 +270,14 @@ def test_a_header_that_is_below_a_title_is_named_where_a_column_is_missing(tmp_p
     assert failure.place == "menu.csv, row 3"
 
 
+@pytest.mark.parametrize("page", ["<!DOCTYPE html>\n<table>", '<?xml version="1.0"?><menu/>'])
+def test_a_web_page_under_another_name_is_told(tmp_path: Path, page: str) -> None:
+    for options in ({}, {"group_by": "handle"}):
+        failure = unreadable(tmp_path, page, **options)
+        assert "is a web page or XML under another name" in failure.text
+        assert not failure.passing
+
+
 def test_a_header_can_have_line_breaks(tmp_path: Path) -> None:
     content = 'external_id,name,"price\n(EUR)"\n1,Soup,4.50\n'
     assert read(tmp_path, content, columns={"price": "price (EUR)"}) == {

@@ -321,6 +321,12 @@ def _open(source: TableSource, *, in_doubt: bool = False) -> Table:
     # What finds most of the wanted columns, else what divides most rows as it does the header.
     found = [_find_header(source, head, each) for each in delimiter or _DELIMITERS]
     header = max(found, key=_Header.likelihood)
+    if first.startswith("<") and not header.fits:
+        raise ExportUnreadable(
+            _("{name} is a web page or XML under another name.").format(name=name),
+            place=name,
+            fix=_("Export the menu again, or correct the option menu."),
+        )
     if missing := source.missing(header.columns):
         # A file of one unfinished line: the till has only begun.
         if header.is_last and not head[-1].endswith(("\n", "\r")):
