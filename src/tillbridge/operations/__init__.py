@@ -1,21 +1,17 @@
 """Every act that a person or program can ask of the bridge, by subject: see `core.operation`.
 
-Importing any of it declares all.
+Importing any of it declares those that commands need, which import the rest where they act. What
+only a running bridge is asked for imports at once; the page (`web/site/book.py`) declares it.
 """
 
 from tillbridge.core.operation import OPERATIONS as OPERATIONS
 from tillbridge.operations import audit as audit
 from tillbridge.operations import communities as communities
-from tillbridge.operations import connect as connect
-from tillbridge.operations import diagnostics as diagnostics
 from tillbridge.operations import integration as integration
 from tillbridge.operations import items as items
 from tillbridge.operations import menu as menu
 from tillbridge.operations import orders as orders
 from tillbridge.operations import problems as problems
-from tillbridge.operations import settings as settings
-from tillbridge.operations import setup as setup
-from tillbridge.operations import setup_steps as setup_steps
 from tillbridge.operations import status as status
 from tillbridge.operations import stores as stores
 from tillbridge.operations import tables as tables

@@ -1,7 +1,8 @@
 """Connecting a store: consent first, then the integration, and what that wakes up."""
 
+import asyncio
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Annotated
 
 from tillbridge.core.actor import Actor, Role
@@ -10,14 +11,14 @@ from tillbridge.core.i18n import _
 from tillbridge.core.operation import Answer, Argument, operation
 from tillbridge.operations.arguments import StoreName
 from tillbridge.operations.bridge import not_running
+from tillbridge.stores.consent import CallbackAnswer, faults_of, refuse_missing, request_of
+from tillbridge.stores.integration_plan import SeveralStores
 
 if TYPE_CHECKING:
-    import asyncio
-
     from tillbridge.daemon.store_services import StoreServices
     from tillbridge.operations.bridge import Bridge
     from tillbridge.service.types import Store
-    from tillbridge.stores.consent import CallbackAnswer, ConsentRequest
+    from tillbridge.stores.consent import ConsentRequest
     from tillbridge.stores.integration import Integrated
 
 _MOST_REMEMBERED = 20
@@ -53,8 +54,6 @@ async def signup(
     bridge: "Bridge", store: StoreName, *, form: dict[str, str], flow_type: str = ""
 ) -> Answer:
     """Sign a merchant up; return as `connect`, with `as_login` where the merchant exists."""
-    from tillbridge.stores.consent import faults_of, refuse_missing, request_of
-
     bridge.store(store)
     connections = _connections(bridge)
     refuse_missing(form)
@@ -80,8 +79,6 @@ async def result(bridge: "Bridge", state: str) -> Answer:
 @operation("connect.returned", role=Role.TECHNICIAN, reads=True)
 async def returned(bridge: "Bridge", *, query: dict[str, str]) -> Answer:
     """Take the merchant's return from the service, which came to another bridge."""
-    from dataclasses import asdict
-
     return asdict(await _connections(bridge).returned(query))
 
 
@@ -142,10 +139,6 @@ class Connections:
 
     async def returned(self, query: Mapping[str, str]) -> "CallbackAnswer":
         """Take the merchant's return from the service."""
-        import asyncio
-
-        from tillbridge.stores.consent import CallbackAnswer
-
         state = query.get("state", "")
         ask, elsewhere = self._bridge.ask, self._bridge.begun_elsewhere(state)
         if ask is not None and elsewhere is not None:
@@ -183,8 +176,6 @@ def _connections(bridge: "Bridge") -> Connections:
 
 
 async def _integrated(found: "StoreServices", connection: ConnectionRequest) -> Answer:
-    from tillbridge.stores.integration_plan import SeveralStores
-
     try:
         if connection.store_id:
             await found.integrator.choose(connection.store_id)

@@ -1,5 +1,8 @@
 """The bridge's own health: examine every link, read the log, put a support bundle together."""
 
+import asyncio
+import base64
+import secrets
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Annotated, Any
@@ -7,13 +10,18 @@ from typing import TYPE_CHECKING, Annotated, Any
 from tillbridge.core.actor import Role
 from tillbridge.core.errors import BridgeError
 from tillbridge.core.i18n import _
+from tillbridge.core.log import LOG_FOLDER
 from tillbridge.core.operation import Answer, Argument, operation
+from tillbridge.diagnostics.bundle import gather
+from tillbridge.diagnostics.checks import examination
+from tillbridge.diagnostics.checks.bridge import versions
+from tillbridge.diagnostics.log_lines import LogFilter, latest
+from tillbridge.diagnostics.reach import guidance, place_of
 from tillbridge.model.instant import to_iso
 from tillbridge.operations.status import status
+from tillbridge.setup.proposal import ways
 
 if TYPE_CHECKING:
-    import asyncio
-
     from tillbridge.config import LoadedSettings
     from tillbridge.diagnostics.check import Subject
     from tillbridge.diagnostics.checks import Checkup
@@ -68,8 +76,6 @@ async def latest_result(bridge: "Bridge") -> Answer:
 
     Also `versions` of what runs here, by name.
     """
-    from tillbridge.diagnostics.checks.bridge import versions
-
     checkups = _running(bridge).checkups
     answer: dict[str, Any] = {"began_at": None, "report": None, "versions": versions()}
     if checkups:
@@ -93,11 +99,6 @@ async def logs(
 
     A line has `at`, `level`, `event` and fields of its own; `exception` is a traceback.
     """
-    import asyncio
-
-    from tillbridge.core.log import LOG_FOLDER
-    from tillbridge.diagnostics.log_lines import LogFilter, latest
-
     loaded = _running(bridge).loaded
     wanted = LogFilter(level, event, text, store, order)
     lines = await asyncio.to_thread(latest, loaded.data_dir / LOG_FOLDER, wanted, limit)
@@ -111,13 +112,7 @@ async def reach(bridge: "Bridge") -> Answer:
     `public_url`, `receiver`, `path`, `cautions`, `fits` and `ways`; a way has `name`, `title`,
     `text`, `cautions`, `steps`, `installed` and `running`.
     """
-    import asyncio
-
-    from tillbridge.diagnostics.reach import guidance, place_of
-
     if not bridge.is_set_up and bridge.setup is not None:
-        from tillbridge.setup.proposal import ways
-
         return await ways(bridge.setup.context)
     loaded = _running(bridge).loaded
     return await asyncio.to_thread(guidance, place_of(loaded.settings, loaded.path))
@@ -126,8 +121,6 @@ async def reach(bridge: "Bridge") -> Answer:
 @operation("diagnostics.bundle", role=Role.TECHNICIAN)
 async def bundle(bridge: "Bridge") -> Answer:
     """Begin to create a support file, or join who has begun."""
-    import asyncio
-
     found = _running(bridge)
     if found.packing is None or found.packing.done():
         found.packing = asyncio.create_task(_packed(bridge, found.loaded), name="support_bundle")
@@ -161,8 +154,6 @@ async def bundle_state(bridge: "Bridge") -> Answer:
 @operation("diagnostics.bundle_file", role=Role.TECHNICIAN, reads=True)
 async def bundle_file(bridge: "Bridge") -> Answer:
     """Return the bundle that is ready: `name`, and the zip as `base64`."""
-    import base64
-
     packing = _running(bridge).packing
     if packing is None or (await bundle_state(bridge))["state"] != "ready":
         raise BridgeError(
@@ -173,10 +164,6 @@ async def bundle_file(bridge: "Bridge") -> Answer:
 
 
 async def _packed(bridge: "Bridge", loaded: "LoadedSettings") -> _Packed:
-    import asyncio
-
-    from tillbridge.diagnostics.bundle import gather
-
     # Whoever ends this does not end the examination for others.
     doctor = await asyncio.shield(_begun(bridge)[1])
     document = await status(bridge)
@@ -193,11 +180,6 @@ async def _packed(bridge: "Bridge", loaded: "LoadedSettings") -> _Packed:
 
 def _begun(bridge: "Bridge") -> "tuple[str, asyncio.Task[Answer]]":
     """Return the examination under way; begin one where there is none."""
-    import asyncio
-    import secrets
-
-    from tillbridge.diagnostics.checks import examination
-
     found = _running(bridge)
     if found.examining is not None and not found.examining.done():
         return next(reversed(found.checkups)), found.examining

@@ -1,16 +1,48 @@
 """Settings on the page: what bridge.toml says, changed in place; users; backups of the ledger."""
 
+import asyncio
 from collections.abc import Mapping
 from dataclasses import replace
+from datetime import UTC, datetime
 from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any
 
-from tillbridge.core.actor import Role
+from sqlalchemy import func, select
+from sqlmodel import col
+
+from tillbridge import __version__
+from tillbridge.config import host_and_port, is_loopback, load
+from tillbridge.config.toml import read_file, value_at
+from tillbridge.config.writing import compare, may_be_replaced
+from tillbridge.core.actor import Role, current_actor
 from tillbridge.core.errors import BridgeError, ConfigError
 from tillbridge.core.i18n import _
 from tillbridge.core.operation import Answer, Argument, operation
+from tillbridge.core.started import is_service
+from tillbridge.ledger.backup import back_up as copied
+from tillbridge.ledger.backup import back_ups, checked, refuse_server, set_asides
+from tillbridge.ledger.models import AuditEntry, OrderRow, StoreOverride
+from tillbridge.ledger.recover import look_into
+from tillbridge.ledger.recover import restore as put_back
 from tillbridge.model.instant import to_iso
 from tillbridge.operations.bridge import not_running
+from tillbridge.setup import hours_form
+from tillbridge.setup.proposal import restart_with_file, restore_file
+from tillbridge.setup.sections import BY_NAME
+from tillbridge.setup.settings_file import (
+    Saved,
+    SecretsOfForm,
+    changes_of,
+    default_of,
+    field_of,
+    save,
+    saved_user,
+    seen,
+    shown,
+    users_of,
+    without_user,
+)
+from tillbridge.setup.updates import FACT, is_newer
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -21,7 +53,7 @@ if TYPE_CHECKING:
     from tillbridge.operations.bridge import Bridge
     from tillbridge.setup.proposal import SetupContext
     from tillbridge.setup.sections import SettingsSection
-    from tillbridge.setup.settings_file import FormField, Saved
+    from tillbridge.setup.settings_file import FormField
 
 _Section = Annotated[str, Argument(audit="target")]
 _StoreName = Annotated[str, Argument(audit="store")]
@@ -39,11 +71,6 @@ async def show(bridge: "Bridge", section: str = "", store: str = "") -> Answer:
     `hours` is the form of the opening hours, in their section. `on_server`: the database is on a
     server, which has its own backups.
     """
-    import asyncio
-
-    from tillbridge.config.writing import may_be_replaced
-    from tillbridge.setup.settings_file import seen, users_of
-
     place, found = _place(bridge), _section(section)
     _text, document = await asyncio.to_thread(place.document)
     name = _store_of(bridge, found, store)
@@ -87,10 +114,6 @@ async def change(
 
     `digest` is of what the form showed. Answers `lines`, what changed in the file.
     """
-    import asyncio
-
-    from tillbridge.setup.settings_file import SecretsOfForm, changes_of, seen
-
     place, found = _place(bridge), _section(section)
     if found is None:
         raise ConfigError(_("There is no such page of settings."))
@@ -125,11 +148,6 @@ async def _saved(
     restart: bool = False,
     secrets: bool = False,
 ) -> Answer:
-    import asyncio
-
-    from tillbridge.setup.proposal import restart_with_file, restore_file
-    from tillbridge.setup.settings_file import Saved, save
-
     if not (changes or secrets or restart):
         return {"ok": True, "text": _("Nothing was changed."), "lines": []}
     saved = Saved()
@@ -161,13 +179,6 @@ async def change_hours(
     Where there is none yet, it is made, and named in bridge.toml. `digest` is of what the form
     showed. Answers `lines`, what changed in the file.
     """
-    import asyncio
-    from datetime import UTC, datetime
-
-    from tillbridge.config.toml import read_file
-    from tillbridge.setup import hours_form
-    from tillbridge.setup.settings_file import save
-
     place = _place(bridge)
     path, timezone = _hours_file(bridge, await asyncio.to_thread(place.document), store)
     text = "" if path is None else (await asyncio.to_thread(read_file, path))[0]
@@ -200,8 +211,6 @@ def _hours_file(
     bridge: "Bridge", written: tuple[str, dict[str, Any]], store: str
 ) -> "tuple[Path | None, str | None]":
     """Return where bridge.toml says that a store's hours are, and its time zone there."""
-    from tillbridge.config.toml import value_at
-
     _text, document = written
     file = value_at(document, ("stores", store, "hours_file"))
     timezone = value_at(document, ("stores", store, "timezone"))
@@ -219,10 +228,6 @@ async def save_user(
     password_hash: str = "",
 ) -> Answer:
     """Add a user of the page, or change one; without the hash (Argon2id) it stays as it is."""
-    import asyncio
-
-    from tillbridge.setup.settings_file import saved_user
-
     place = _place(bridge)
     text, document = await asyncio.to_thread(place.document)
     changes = saved_user(document, user.strip(), role, password_hash)
@@ -238,10 +243,6 @@ async def save_user(
 @operation("users.remove", role=Role.TECHNICIAN)
 async def remove_user(bridge: "Bridge", user: Annotated[str, Argument(audit="target")]) -> Answer:
     """Take a user of the page away; who is signed in with that name is signed out."""
-    import asyncio
-
-    from tillbridge.setup.settings_file import without_user
-
     place = _place(bridge)
     text, document = await asyncio.to_thread(place.document)
     answer = await _saved(place, text, without_user(document, user))
@@ -254,11 +255,6 @@ async def remove_user(bridge: "Bridge", user: Annotated[str, Argument(audit="tar
 @operation("ledger.backup", role=Role.TECHNICIAN)
 async def back_up(bridge: "Bridge") -> Answer:
     """Copy the ledger into the data folder's backups, and check the copy."""
-    import asyncio
-
-    from tillbridge.ledger.backup import back_up as copied
-    from tillbridge.ledger.backup import checked, refuse_server
-
     refuse_server(bridge.settings)
     folder, now = bridge.ledger.data_dir, bridge.clock.now_ms()
     copy = partial(copied, folder, at=now, newest=bridge.settings.bridge.keep_backups)
@@ -270,8 +266,6 @@ async def back_up(bridge: "Bridge") -> Answer:
 
 def _restorable(bridge: "Bridge") -> "list[Path]":
     """Return the backups, newest first, and the databases that one of them has replaced."""
-    from tillbridge.ledger.backup import back_ups, set_asides
-
     folder = bridge.ledger.data_dir
     return [
         *back_ups(folder),
@@ -280,8 +274,6 @@ def _restorable(bridge: "Bridge") -> "list[Path]":
 
 
 def _chosen(bridge: "Bridge", backup: str) -> "Path":
-    from tillbridge.ledger.backup import refuse_server
-
     refuse_server(bridge.settings)
     found = next((each for each in _restorable(bridge) if each.name == backup), None)
     if found is None:
@@ -303,14 +295,6 @@ async def contents(bridge: "Bridge", backup: str) -> Answer:
     trail's from then on, and `back_on_sale` how many items staff has taken off sale since: these
     are lost.
     """
-    import asyncio
-
-    from sqlalchemy import func, select
-    from sqlmodel import col
-
-    from tillbridge.ledger.models import AuditEntry, OrderRow, StoreOverride
-    from tillbridge.ledger.recover import look_into
-
     saved = await asyncio.to_thread(_chosen, bridge, backup)
     held, at = await asyncio.to_thread(look_into, saved), _made_at(saved)
 
@@ -344,13 +328,6 @@ async def restore(bridge: "Bridge", backup: Annotated[str, Argument(audit="targe
     As `tillbridge restore` does it. If that fails, or the bridge cannot start with it, the database
     from before is put back.
     """
-    import asyncio
-
-    from tillbridge.config import load
-    from tillbridge.core.actor import current_actor
-    from tillbridge.ledger.recover import look_into
-    from tillbridge.ledger.recover import restore as put_back
-
     place, folder, who = _place(bridge), bridge.ledger.data_dir, current_actor().who
     key = bridge.loaded.ledger_key()
     saved = await asyncio.to_thread(_chosen, bridge, backup)
@@ -384,8 +361,6 @@ def _place(bridge: "Bridge") -> "SetupContext":
 
 
 def _section(name: str) -> "SettingsSection | None":
-    from tillbridge.setup.sections import BY_NAME
-
     if name and name not in BY_NAME:
         raise ConfigError(_("There is no such page of settings."))
     return BY_NAME.get(name)
@@ -400,8 +375,6 @@ def _store_of(bridge: "Bridge", section: "SettingsSection | None", store: str) -
 
 
 def _hours(bridge: "Bridge", document: dict[str, Any], store: str) -> dict[str, Any]:
-    from tillbridge.setup import hours_form
-
     path, timezone = _hours_file(bridge, ("", document), store)
     try:
         return {**hours_form.shown(path, timezone), "unusable": ""}
@@ -410,9 +383,6 @@ def _hours(bridge: "Bridge", document: dict[str, Any], store: str) -> dict[str, 
 
 
 async def _newer_version(bridge: "Bridge") -> str:
-    from tillbridge import __version__
-    from tillbridge.setup.updates import FACT, is_newer
-
     if bridge.settings.bridge.update_url is None:
         return ""
     found = await bridge.ledger.get_fact("", FACT)
@@ -427,9 +397,6 @@ async def _titles(bridge: "Bridge") -> dict[str, str]:
 
 def _changed(bridge: "Bridge") -> dict[str, Any]:
     """Return which settings wait for a restart, and why the file cannot be used."""
-    from tillbridge.config import load
-    from tillbridge.config.writing import compare
-
     try:
         fresh = load(bridge.loaded.path).settings
     except ConfigError as failure:
@@ -441,8 +408,6 @@ def groups_of(
     section: "SettingsSection", store: str, document: Mapping[str, Any]
 ) -> list[dict[str, Any]]:
     """Return the fields of a section as a form shows them, by their headings."""
-    from tillbridge.setup.settings_file import field_of
-
     return [
         {
             "title": _(group.title),
@@ -453,9 +418,6 @@ def groups_of(
 
 
 def _field(field: "FormField", document: Mapping[str, Any]) -> dict[str, Any]:
-    from tillbridge.config.toml import value_at
-    from tillbridge.setup.settings_file import default_of, shown
-
     setting, value = field.setting, value_at(document, field.path)
     text = shown(field, value)
     choices = field.choices if text in field.choices else (*field.choices, text)
@@ -500,11 +462,6 @@ async def _restored(bridge: "Bridge") -> dict[str, str] | None:
 async def _next_steps(
     bridge: "Bridge", document: Mapping[str, Any], copies: list[dict[str, Any]]
 ) -> list[dict[str, Any]]:
-    from tillbridge.config import host_and_port, is_loopback
-    from tillbridge.config.toml import value_at
-    from tillbridge.core.started import is_service
-    from tillbridge.setup.settings_file import users_of
-
     alerts = value_at(document, ("alerts",)) or {}
     users = users_of(document)
     listen = bridge.settings.status_page.listen

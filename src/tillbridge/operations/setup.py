@@ -4,23 +4,38 @@ Before there is a store, the steps are what was entered and tested here. Once th
 they show how it is doing, and what is entered here changes its configuration.
 """
 
+import asyncio
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from functools import wraps
 from typing import TYPE_CHECKING
 
+from tillbridge.config.writing import may_be_replaced
 from tillbridge.core.actor import Role
 from tillbridge.core.errors import ConfigError
 from tillbridge.core.i18n import _
 from tillbridge.core.operation import Answer, Function, operation
+from tillbridge.ledger.snapshot import take_snapshot
 from tillbridge.operations.bridge import not_running
+from tillbridge.operations.status import overview
+from tillbridge.setup import service
+from tillbridge.setup.draft import (
+    Finding,
+    findings_of,
+    next_step,
+    not_done,
+    starting,
+    steps_changed,
+    steps_of,
+)
+from tillbridge.setup.pos import TillPreview
+from tillbridge.setup.proposal import LISTEN, proposed
+from tillbridge.setup.service import SignIn, is_practice, storefront_of
 
 if TYPE_CHECKING:
     from tillbridge.operations.bridge import Bridge
-    from tillbridge.setup.draft import Draft, Finding
-    from tillbridge.setup.pos import TillPreview
+    from tillbridge.setup.draft import Draft
     from tillbridge.setup.proposal import Proposal, SetupContext
-    from tillbridge.setup.service import SignIn
 
 
 class Setup:
@@ -37,8 +52,6 @@ class Setup:
     @property
     def sign_in(self) -> "SignIn":
         """The merchant's consent. Made, with what it imports, once somebody opens the page."""
-        from tillbridge.setup.service import SignIn
-
         if self._sign_in is None:
             self._sign_in = SignIn(self.context)
         return self._sign_in
@@ -46,8 +59,6 @@ class Setup:
     @property
     def till(self) -> "TillPreview":
         """The adapter that is tried; as above."""
-        from tillbridge.setup.pos import TillPreview
-
         if self._till is None:
             self._till = TillPreview(self.context)
         return self._till
@@ -109,13 +120,6 @@ async def show(work: Work, adapter: str = "") -> Answer:
     where a guest orders at the practice service, `written` {lines, faults, digest} what would be
     written. `running`: the bridge serves a store.
     """
-    import asyncio
-
-    from tillbridge.config.writing import may_be_replaced
-    from tillbridge.setup import service
-    from tillbridge.setup.draft import next_step, steps_of
-    from tillbridge.setup.proposal import LISTEN, proposed
-
     setup, place, draft = work.setup, work.place, work.draft
     running, sign_in = work.is_running, setup.sign_in
     proposal = await proposed(place, draft)
@@ -171,12 +175,6 @@ async def _found_running(
 
     Also whether it is still starting, and whether the store's menu waits for a person.
     """
-    import asyncio
-
-    from tillbridge.ledger.snapshot import take_snapshot
-    from tillbridge.operations.status import overview
-    from tillbridge.setup.draft import Finding, findings_of, starting, steps_changed
-
     bridge, place, draft = work.bridge, work.place, work.draft
     stores = bridge.settings.stores
     store = draft.store if draft.store in stores else next(iter(stores))
@@ -203,8 +201,6 @@ async def _found_running(
 
 def _other_app() -> "Finding":
     """Return that another service than the one so far needs an app of its own."""
-    from tillbridge.setup.draft import not_done
-
     return not_done(
         _("The bridge does not have the app's secret for this service."),
         _("Enter the client id and secret from this service's console."),
@@ -213,8 +209,6 @@ def _other_app() -> "Finding":
 
 async def _storefront(work: Work) -> str:
     """Return where a guest orders at the practice service; "" where it is a real one."""
-    from tillbridge.setup.service import is_practice, storefront_of
-
     if not work.is_running or not is_practice(work.draft.base_url):
         return ""
     store_id = await store_id_of(work)

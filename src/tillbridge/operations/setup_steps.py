@@ -1,14 +1,43 @@
 """The steps of setting up, each an operation of its own; see `operations.setup`."""
 
+import asyncio
 from functools import partial
 from typing import TYPE_CHECKING
 
+from tillbridge.config import load
+from tillbridge.config.writing import replace_file
 from tillbridge.core.errors import BridgeError, ConfigError
 from tillbridge.core.i18n import _, joined
 from tillbridge.core.operation import Answer
 from tillbridge.operations.arguments import StoreName
 from tillbridge.operations.connect import StoreId
 from tillbridge.operations.setup import Work, step, store_id_of
+from tillbridge.setup.draft import digest_of
+from tillbridge.setup.pos import finding_of, takes_orders
+from tillbridge.setup.pos import sample_till as made
+from tillbridge.setup.proposal import (
+    LISTEN,
+    cannot_undo,
+    faults_in,
+    judged,
+    note_address,
+    proposed,
+    restart_with_file,
+    restore_file,
+    vault_of,
+)
+from tillbridge.setup.service import (
+    ASSUMED,
+    checked_url,
+    chosen,
+    described,
+    is_practice,
+    known,
+    place_order,
+    practice_app,
+    reached,
+    reached_below,
+)
 
 if TYPE_CHECKING:
     from tillbridge.setup.draft import Draft, Finding
@@ -21,8 +50,6 @@ async def service(work: Work, base_url: str = "", *, practice: bool = False) -> 
     With `practice` it is the practice service, and its app is taken and tested too. `offered` is
     an address at which it does answer.
     """
-    from tillbridge.setup.service import checked_url, practice_app, reached, reached_below
-
     place, draft = work.place, work.draft
     url = checked_url(base_url)
     found = await reached(url)
@@ -64,8 +91,6 @@ async def sign_in(work: Work, client_id: str = "", client_secret: str = "") -> A
 
 async def _app_known(work: Work, draft: "Draft", app_id: str, secret: str) -> "Draft":
     """Let the service look at the app, whose secret goes into the vault. Raises BridgeError."""
-    from tillbridge.setup.service import ASSUMED, known
-
     place, sign_in = work.place, work.setup.sign_in
     redirect_uri = draft.redirect_uri or place.redirect_uri
     draft = draft.with_answers(client_id=app_id, redirect_uri=redirect_uri)
@@ -121,8 +146,6 @@ async def choose(
 
     Beside a bridge that serves it only the rest is changed.
     """
-    from tillbridge.setup.service import chosen, described
-
     setup, place, draft = work.setup, work.place, work.draft
     if not work.is_running:
         work.after(draft.found.get("sign_in"))
@@ -158,17 +181,11 @@ async def till(work: Work, adapter: str, form: dict[str, str]) -> Answer:
 @step("sample_till")
 async def sample_till(work: Work) -> Answer:
     """Make a till of files beside bridge.toml, to practise with, and try it."""
-    import asyncio
-
-    from tillbridge.setup.pos import sample_till as made
-
     work.after(work.draft.currency)
     return await _tried(work, await asyncio.to_thread(made, work.place.base_dir))
 
 
 async def _tried(work: Work, pos: dict[str, object]) -> Answer:
-    from tillbridge.setup.pos import finding_of, takes_orders
-
     setup, place, draft = work.setup, work.place, work.draft
     preview = await setup.till.look(pos, draft)
     found = finding_of(preview)
@@ -188,8 +205,6 @@ async def _tried(work: Work, pos: dict[str, object]) -> Answer:
 @step("orders")
 async def orders(work: Work, adapter: str, form: dict[str, str]) -> Answer:
     """Let another adapter write the orders, where that of the till does not."""
-    from tillbridge.setup.pos import takes_orders
-
     setup, place, draft = work.setup, work.place, work.draft
     work.after(draft.pos)
     writer = await setup.till.answers(adapter, form, draft.orders)
@@ -209,8 +224,6 @@ async def address(
     work: Work, listen: str = "", public_url: str = "", *, anyway: bool = False
 ) -> Answer:
     """Send a nonce through the public address; `anyway` continues if the result is unknown."""
-    from tillbridge.setup.proposal import LISTEN, judged, note_address, proposed
-
     place, draft = work.place, work.draft
     work.after(draft.pos)
     url = public_url.strip().rstrip("/")
@@ -233,8 +246,6 @@ async def address(
 @step("order")
 async def order(work: Work) -> Answer:
     """Place an order at the practice service, as a guest would."""
-    from tillbridge.setup.service import is_practice, place_order
-
     draft = work.draft
     if not work.is_running:
         raise ConfigError(_("The bridge is not running yet."), fix=_("Finish the steps before."))
@@ -248,11 +259,6 @@ async def order(work: Work) -> Answer:
 @step("write")
 async def write(work: Work, digest: str = "") -> Answer:
     """Write the difference of that digest into the file, and restart with it."""
-    import asyncio
-
-    from tillbridge.config.writing import replace_file
-    from tillbridge.setup.proposal import proposed, restart_with_file, restore_file
-
     place, draft = work.place, work.draft
     proposal = await proposed(place, draft)
     if proposal.digest != digest:
@@ -277,10 +283,6 @@ async def write(work: Work, digest: str = "") -> Answer:
 @step("restart")
 async def restart(work: Work) -> Answer:
     """Restart the bridge with the file as it is, where it can start with it."""
-    import asyncio
-
-    from tillbridge.config import load
-    from tillbridge.setup.proposal import cannot_undo, faults_in, restart_with_file, vault_of
 
     def faults() -> list[ConfigError]:
         loaded = load(work.place.path)
@@ -298,9 +300,6 @@ async def text(work: Work) -> Answer:
 
     For a command whose user may write the file: it may hold secrets of others.
     """
-    from tillbridge.setup.draft import digest_of
-    from tillbridge.setup.proposal import proposed
-
     place, draft = work.place, work.draft
     proposal = await proposed(place, draft)
     return {
@@ -315,11 +314,6 @@ async def text(work: Work) -> Answer:
 @step("written")
 async def written(work: Work, digest: str) -> Answer:
     """Record that such a command has written the text of that digest, and restart with it."""
-    import asyncio
-
-    from tillbridge.setup.draft import digest_of
-    from tillbridge.setup.proposal import cannot_undo, restart_with_file
-
     place = work.place
     found, _document = await asyncio.to_thread(place.document)
     if digest_of(found) != digest:

@@ -13,6 +13,7 @@ from tillbridge import operations
 from tillbridge.core.actor import Actor, Role
 from tillbridge.core.i18n import _, in_zone
 from tillbridge.core.operation import Dispatcher
+from tillbridge.operations import connect, diagnostics, settings, setup_steps  # noqa: F401 -- which no command declares
 from tillbridge.status.views import StatusDocument
 from tillbridge.web.authenticator import Visitor
 
