@@ -12,6 +12,5 @@ from tillbridge.operations import items as items
 from tillbridge.operations import menu as menu
 from tillbridge.operations import orders as orders
 from tillbridge.operations import problems as problems
-from tillbridge.operations import status as status
 from tillbridge.operations import stores as stores
 from tillbridge.operations import tables as tables

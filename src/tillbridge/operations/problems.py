@@ -9,7 +9,6 @@ from tillbridge.core.i18n import N_, _, ngettext
 from tillbridge.core.operation import Answer, Argument, operation
 from tillbridge.model.instant import to_iso
 from tillbridge.operations.bridge import vault_of
-from tillbridge.operations.status import status as status_document
 
 if TYPE_CHECKING:
     from sqlalchemy import Connection
@@ -29,6 +28,8 @@ async def open_problems(bridge: "Bridge") -> Answer:
 
     Example: tillbridge problems list
     """
+    from tillbridge.operations.status import status as status_document
+
     status = await status_document(bridge)
     return {"verdict": status["verdict"], "problems": status["problems"]}
 
@@ -47,6 +48,7 @@ async def show(
     Example: tillbridge problems show pos.offline
     """
     from tillbridge.core.problems import anchor, help_of
+    from tillbridge.operations.status import status as status_document
 
     kind = _kind(code)
     help_page = help_of(kind.code, store)

@@ -5,9 +5,21 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, TypedDict
+from urllib.parse import urlsplit
 
+import tillbridge
+from tillbridge.config import is_loopback
 from tillbridge.core.actor import Role
 from tillbridge.core.operation import operation
+from tillbridge.ledger.database import LEDGER_FILE
+from tillbridge.ledger.day import read_day
+from tillbridge.ledger.figures import store_zone, take_figures
+from tillbridge.ledger.pushes import push_counts
+from tillbridge.ledger.snapshot import take_snapshot
+from tillbridge.model.instant import to_iso
+from tillbridge.pos.loader import adapters_of
+from tillbridge.status.document import BridgeFacts, document
+from tillbridge.status.overview import overview as overview_of
 
 if TYPE_CHECKING:
     from tillbridge.core.clock import Clock
@@ -15,7 +27,6 @@ if TYPE_CHECKING:
     from tillbridge.ledger.leases import Cluster
     from tillbridge.ledger.ledger import Ledger
     from tillbridge.operations.bridge import Bridge
-    from tillbridge.status.document import BridgeFacts
     from tillbridge.status.overview import Overview
     from tillbridge.status.views import MemberView, StatusDocument
 
@@ -36,15 +47,11 @@ class Measures(TypedDict):
 @operation("status", role=Role.LOOK, reads=True, before_setup=True)
 async def status(bridge: "Bridge") -> "StatusDocument":
     """Return the status document."""
-    from tillbridge.status.document import document
-
     return document(await _facts(bridge), bridge.clock.now_ms())
 
 
 async def own_status(bridge: "Bridge") -> "StatusDocument":
     """Return the status document of what this bridge serves: each of several reports its own."""
-    from tillbridge.status.document import document
-
     facts = await _facts(bridge)
     if bridge.cluster is not None:
         facts = replace(
@@ -61,26 +68,16 @@ async def own_status(bridge: "Bridge") -> "StatusDocument":
 @operation("status.overview", role=Role.LOOK, reads=True, before_setup=True)
 async def overview(bridge: "Bridge") -> "Overview":
     """Return the status document with the chain, the day and what waits."""
-    from urllib.parse import urlsplit
-
-    from tillbridge.config import is_loopback
-    from tillbridge.ledger.day import read_day
-    from tillbridge.status.document import document
-    from tillbridge.status.overview import overview
-
     now = bridge.clock.now_ms()
     facts = await _facts(bridge)
     day = await bridge.ledger.read(read_day, now)
     practice = is_loopback(urlsplit(bridge.settings.service.base_url).hostname or "")
-    return overview(document(facts, now), facts, day, now, practice=practice)
+    return overview_of(document(facts, now), facts, day, now, practice=practice)
 
 
 @operation("status.measures", role=Role.LOOK, reads=True, before_setup=True)
 async def measures(bridge: "Bridge") -> "Measures":
     """Return what is measured."""
-    from tillbridge.ledger.database import LEDGER_FILE
-    from tillbridge.ledger.pushes import push_counts
-
     return {
         "status": await status(bridge),
         "pushes": await bridge.ledger.read(push_counts),
@@ -100,8 +97,6 @@ class CountedFigures:
 
     async def figures(self, zones: "Zones") -> "Mapping[str, StoreFigures]":
         """Return them as they are, or were a little while ago: a minute at most."""
-        from tillbridge.ledger.figures import take_figures
-
         began = self._clock.monotonic()
         if began >= self._fresh_until:
             now_ms = self._clock.now_ms()
@@ -113,12 +108,6 @@ class CountedFigures:
 
 
 async def _facts(bridge: "Bridge") -> "BridgeFacts":
-    import tillbridge
-    from tillbridge.ledger.figures import store_zone
-    from tillbridge.ledger.snapshot import take_snapshot
-    from tillbridge.pos.loader import adapters_of
-    from tillbridge.status.document import BridgeFacts
-
     snapshot = await bridge.ledger.read(take_snapshot)
     stores = bridge.settings.stores
     seen = {name: found.orders.presence.seen_at for name, found in bridge.stores.items()}
@@ -157,8 +146,6 @@ async def _facts(bridge: "Bridge") -> "BridgeFacts":
 
 def _members(cluster: "Cluster") -> "dict[str, MemberView]":
     """Return all bridges on this ledger by name, with what each serves and since when."""
-    from tillbridge.model.instant import to_iso
-
     return {
         each.name: {
             "version": each.version,
