@@ -327,7 +327,10 @@ def _make_what_each_would_make() -> None:
     rendering = importlib.import_module("tillbridge.web.rendering")
     for name in rendering.template("base.html").environment.list_templates():
         rendering.template(name)
-    importlib.import_module("tillbridge.core.formats").money(950, "USD")
+    formats = importlib.import_module("tillbridge.core.formats")
+    formats.money(950, "USD")
+    for name in importlib.import_module("tillbridge.core.i18n").languages():
+        formats.language_name(name)
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / "bridge.toml"
         for text in ("", _WHOLE):
