@@ -40,6 +40,25 @@ async def test_a_delivery_is_on_disk_when_it_is_acknowledged(tmp_path: Path) -> 
         assert harness.woken == ["main"]
 
 
+async def test_a_connection_goes_on_after_an_answer_unless_its_sender_ends_it(
+    tmp_path: Path,
+) -> None:
+    async with (
+        receiving(tmp_path) as harness,
+        harness.connection() as (reader, writer),
+    ):
+        first, second, last = event(), event(), event()
+        ending = head(last).replace(b"Host:", b"Connection: close\r\nHost:")
+        writer.write(head(first) + first + head(second) + second + ending + last)
+        answers = [await answer(reader) for _ in range(3)]
+        assert [each.status for each in answers] == [200, 200, 200]
+        assert [each.headers.get("connection") for each in answers] == [None, None, "close"]
+        assert {each.headers["server"] for each in answers} == {"tillbridge"}
+        assert all("date" in each.headers for each in answers)
+        assert await reader.read() == b""
+        assert len(await harness.kept()) == 3
+
+
 async def test_a_redelivery_is_acknowledged_and_wakes_nobody(tmp_path: Path) -> None:
     async with receiving(tmp_path, success_status=204) as harness:
         body = event(event_id="evt_1")
