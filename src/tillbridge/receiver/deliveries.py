@@ -383,7 +383,8 @@ class Deliveries:
             raise _Refused(413, "too_long")
         if headers.get("Content-Encoding", "identity").strip().lower() != "identity":
             raise _Refused(415, "encoded")
-        kind = request.content_type if "Content-Type" in headers else "application/json"
+        # Only the type counts; aiohttp would parse parameters too, which fails for some of them.
+        kind = headers.get("Content-Type", "application/json").partition(";")[0].strip().lower()
         if kind != "application/json" and not kind.endswith("+json"):
             raise _Refused(415, "not_json")
         if headers.get("Expect", "").lower() == "100-continue":
