@@ -190,6 +190,7 @@ def test_a_line_printed_just_as_the_window_closes_is_no_error(
         line("order 1001: received")
         return 1
 
+    monkeypatch.setattr(demo_play, "configure", lambda *_: None)  # this is no process of its own
     monkeypatch.setattr(demo_play, "_until_interrupted", prints_once_more)
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     with open(terminal, "w", encoding="utf-8", buffering=1) as out:  # noqa: PTH123 -- a descriptor
@@ -204,6 +205,7 @@ def test_a_disk_that_fails_is_an_error_of_the_demo(monkeypatch: pytest.MonkeyPat
     async def cannot_write(_folder: Path, _adapter: str) -> int:
         raise OSError(errno.EIO, "Input/output error")
 
+    monkeypatch.setattr(demo_play, "configure", lambda *_: None)  # (as above)
     monkeypatch.setattr(demo_play, "_until_interrupted", cannot_write)
     with pytest.raises(OSError, match="Input/output error"):
         demo_play.play(once=False)

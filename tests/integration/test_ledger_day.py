@@ -44,8 +44,7 @@ async def test_the_last_ticket_and_the_usual_time_of_a_delivery_are_told(tmp_pat
         assert (await ledger.read(lambda db: read_day(db, NOW))).handled_ms is None
         for took_ms in (40, 5, 900, None):
             at = None if took_ms is None else NOW + took_ms
-            sent = delivery(received_at=NOW, handled_at=at)
-            await ledger.write(sent)
+            await ledger.write(delivery(received_at=NOW))
             handled = update(Delivery).where(col(Delivery.handled_at).is_(None))
             await ledger.write(partial(_run, statement=handled.values(handled_at=at)))
         day = await ledger.read(lambda db: read_day(db, NOW))
