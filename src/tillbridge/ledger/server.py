@@ -7,7 +7,7 @@ import time
 from collections.abc import Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, LiteralString
 
 import psycopg
 from psycopg.conninfo import conninfo_to_dict
@@ -73,18 +73,28 @@ def name_of(url: str) -> str:
 # -- bridges that use a database, or one that copies it
 
 _IN_USE = 7_118_553
+_ENDS_WITHIN_S = 1.0  # a session: the server keeps its locks until it has noticed
 
 
 def take_part(connection: psycopg.Connection[Any]) -> bool:
     """Let nobody copy the database while this session lasts; False if somebody does."""
-    row = connection.execute("SELECT pg_try_advisory_lock_shared(%s)", [_IN_USE]).fetchone()
-    return row is not None and bool(row[0])
+    return _is_locked(connection, "SELECT pg_try_advisory_lock_shared(%s)")
 
 
 def take_alone(connection: psycopg.Connection[Any]) -> bool:
     """Let no bridge use the database while this session lasts; False if one does."""
-    row = connection.execute("SELECT pg_try_advisory_lock(%s)", [_IN_USE]).fetchone()
-    return row is not None and bool(row[0])
+    return _is_locked(connection, "SELECT pg_try_advisory_lock(%s)")
+
+
+def _is_locked(connection: psycopg.Connection[Any], query: LiteralString) -> bool:
+    until = time.monotonic() + _ENDS_WITHIN_S
+    while True:
+        row = connection.execute(query, [_IN_USE]).fetchone()
+        if row is not None and row[0]:
+            return True
+        if time.monotonic() > until:
+            return False
+        time.sleep(0.05)
 
 
 # -- what is known of it
