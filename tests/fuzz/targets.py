@@ -33,6 +33,7 @@ from tillbridge.adapter.conformance.cases import reading_json
 from tillbridge.adapter.values import AvailabilityReading, TablesReading
 from tillbridge.config import AssumptionSettings, MenuSettings, StoreSettings, load
 from tillbridge.core.errors import BridgeError
+from tillbridge.ledger.ledger import published
 from tillbridge.ledger.models import Delivery, NewDelivery, metadata
 from tillbridge.ledger.recover import restore
 from tillbridge.ledger.sqlite import find_damage
@@ -247,6 +248,7 @@ def _play_body(data: bytes) -> None:
             )
             process_delivery(connection, "main", _STORE, Delivery(**sent._asdict(), id=1), _NOW)
             connection.rollback()
+        published(connection).clear()  # the ledger does so; an hour of changes fills the memory
 
 
 # -- the process protocol
