@@ -73,28 +73,28 @@ def name_of(url: str) -> str:
 # -- bridges that use a database, or one that copies it
 
 _IN_USE = 7_118_553
-_ENDS_WITHIN_S = 1.0  # a session: the server keeps its locks until it has noticed
 
 
 def take_part(connection: psycopg.Connection[Any]) -> bool:
     """Let nobody copy the database while this session lasts; False if somebody does."""
-    return _is_locked(connection, "SELECT pg_try_advisory_lock_shared(%s)")
+    return _is_locked(connection, "SELECT pg_advisory_lock_shared(%s)")
 
 
 def take_alone(connection: psycopg.Connection[Any]) -> bool:
     """Let no bridge use the database while this session lasts; False if one does."""
-    return _is_locked(connection, "SELECT pg_try_advisory_lock(%s)")
+    return _is_locked(connection, "SELECT pg_advisory_lock(%s)")
 
 
 def _is_locked(connection: psycopg.Connection[Any], query: LiteralString) -> bool:
-    until = time.monotonic() + _ENDS_WITHIN_S
-    while True:
-        row = connection.execute(query, [_IN_USE]).fetchone()
-        if row is not None and row[0]:
-            return True
-        if time.monotonic() > until:
-            return False
-        time.sleep(0.05)
+    # A session that has just ended keeps its lock until the server has noticed.
+    connection.execute("SET lock_timeout = '1s'")
+    try:
+        connection.execute(query, [_IN_USE])
+    except psycopg.errors.LockNotAvailable:
+        return False
+    finally:
+        connection.execute(_SESSION)
+    return True
 
 
 # -- what is known of it
