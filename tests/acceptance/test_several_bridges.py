@@ -119,8 +119,11 @@ async def test_what_arrives_at_one_bridge_is_done_by_another(together: SeveralBr
     # A click on the page, or a command, of the bridge that does not serve the store.
     answer = await other.command("item", "86", "main", "p1")
     assert answer["ok"]
-    items = await together.world.storefront()
-    assert not items["p1"]["available"]
+
+    async def is_off_sale() -> bool:
+        return not (await together.world.storefront())["p1"]["available"]
+
+    await until("guests no longer see it on sale", is_off_sale)
     who = await together.rows("SELECT who, store, target FROM audit WHERE action = 'item.86'")
     assert [each[1:] for each in who] == [("main", "p1")]
     code, out, err = await other.process.run("item", "86", "nowhere", "p1")

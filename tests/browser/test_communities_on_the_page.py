@@ -65,7 +65,8 @@ async def test_taking_note_of_a_problem_says_who_sees_to_it(
         "since": problem.since, "at": harness.control.now_ms, "by": "anna",
     }  # fmt: skip
     harness.control.facts = replace(harness.control.facts, facts={"problems_acknowledged": [noted]})
-    await page.reload()
+    await page.wait_for_load_state()  # what the click has led to; a reload could meet it
+    await page.goto(harness.url)
     await expect(card).to_contain_text("anna is handling this")
     await expect(card.get_by_role("button", name="Acknowledge")).to_have_count(0)
     await page.close()
