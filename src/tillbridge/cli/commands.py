@@ -18,7 +18,7 @@ from tillbridge.cli import complete, say
 from tillbridge.cli.answers import ASKED_ON_A_TERMINAL, EFFECTS, SHOWN, progress_text
 from tillbridge.cli.control import NotRunning, RunningBridge, find_running, os_user
 from tillbridge.cli.say import Arguments, Show
-from tillbridge.core.errors import BridgeError, ConfigError, nearest
+from tillbridge.core.errors import BridgeError, ConfigError, LedgerLocked, nearest
 from tillbridge.core.formats import number
 from tillbridge.core.i18n import _, in_zone, joined, ngettext
 from tillbridge.core.operation import Answer, Argument, Operation, Parameter, parameters_of
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from tillbridge.config import LoadedSettings
 
 Function = TypeVar("Function", bound=Callable[..., object])
+T = TypeVar("T")
 
 _JSON = Argument(help=_("Answer as JSON."), option="--json")
 _YES = Argument(help=_("Do not ask."), option="--yes")
@@ -35,6 +36,7 @@ Json = Annotated[bool, _JSON]  # of a command that prints its answer itself
 Yes = Annotated[bool, _YES]
 FOLLOWED_S = 120.0  # a menu of 20,000 items is on a storefront by then
 _LOOK_AGAIN_S = 0.3
+_STARTS_WITHIN_S = 30.0  # a bridge answers by then, also after an update of a large database
 COMMANDS: dict[str, Callable[..., None]] = {}  # by what one types: "orders list"
 
 
@@ -159,23 +161,47 @@ def _parameter(found: Parameter) -> inspect.Parameter:
 def call(loaded: "LoadedSettings", name: str, arguments: Arguments) -> Any:  # noqa: ANN401 -- as the operation answers
     """Return what the running bridge answers, or do the work here with the ledger's lock held.
 
-    Raises a BridgeError: what the bridge or the work raised, LedgerLocked where a bridge has the
-    ledger and does not answer (it is starting or ending).
+    Raises a BridgeError: what the bridge or the work raised, else as `asked_or_alone`.
     """
-    running = find_running(loaded.data_dir)
-    watched = running is not None and name == "menu.push"
-    how_far = _how_far(running, str(arguments["store"])) if running and watched else None
-    with say.progress(how_far=how_far):
-        if running is not None:
-            try:
-                return running.perform(name, arguments)
-            except NotRunning:
-                pass  # it ended this very moment
+
+    def ask(running: RunningBridge) -> Answer:
+        how_far = _how_far(running, str(arguments["store"])) if name == "menu.push" else None
+        with say.progress(how_far=how_far):
+            answer: Answer = running.perform(name, arguments)
+            return answer
+
+    def alone() -> Answer:
         import asyncio
 
         from tillbridge import daemon
 
-        return asyncio.run(daemon.perform_alone(loaded, name, arguments, user=os_user()))
+        with say.progress():
+            return asyncio.run(daemon.perform_alone(loaded, name, arguments, user=os_user()))
+
+    return asked_or_alone(loaded.data_dir, ask, alone)
+
+
+def asked_or_alone(data_dir: Path, ask: Callable[[RunningBridge], T], alone: Callable[[], T]) -> T:
+    """Return what comes of asking the running bridge, or of what is done here without one.
+
+    A bridge that is starting or ending has the ledger and does not answer: `alone` raises
+    LedgerLocked. It is waited for, and asked, or done without. Raises LedgerLocked if that takes
+    too long, and what `ask` and `alone` raise.
+    """
+    give_up = time.monotonic() + _STARTS_WITHIN_S
+    while True:
+        running = find_running(data_dir)
+        if running is not None:
+            try:
+                return ask(running)
+            except NotRunning:
+                pass  # it ended this very moment
+        try:
+            return alone()
+        except LedgerLocked:
+            if time.monotonic() >= give_up:
+                raise
+        time.sleep(_LOOK_AGAIN_S)
 
 
 def _how_far(running: RunningBridge, store: str) -> say.HowFar:

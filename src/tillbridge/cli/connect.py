@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from tillbridge.cli import say
-from tillbridge.cli.commands import Json, call, command
-from tillbridge.cli.control import NotRunning, find_running, os_user
+from tillbridge.cli.commands import Json, asked_or_alone, call, command
+from tillbridge.cli.control import NotRunning, RunningBridge, os_user
 from tillbridge.cli.exits import CommandFailed, exit_code_of_name
 from tillbridge.core.errors import ConfigError
 from tillbridge.core.i18n import _
@@ -132,14 +132,16 @@ def _connect(
         again = given.get("reintegrate", False)
         return {**perform("connect.choose", {**choice, "reintegrate": again}), "chosen": store_id}
 
-    running = find_running(loaded.data_dir)
-    if running is not None:
-        answer = carry_through(running.perform, time.sleep)
-    else:
+    def ask(running: RunningBridge) -> tuple[Answer, bool]:
+        return carry_through(running.perform, time.sleep), True
+
+    def alone() -> tuple[Answer, bool]:
         from tillbridge import daemon
 
         with daemon.connecting(loaded, store, user=os_user()) as session:
-            answer = carry_through(session.perform, session.wait)
+            return carry_through(session.perform, session.wait), False
+
+    answer, is_running = asked_or_alone(loaded.data_dir, ask, alone)
     if not answer.get("ok"):
         code = exit_code_of_name(str(answer.get("kind", "")))
         text, fix = str(answer.get("text", "")), str(answer.get("fix", ""))
@@ -157,7 +159,7 @@ def _connect(
         say.line(text.format(store=store, id=answer["store_id"]))
     if answer.get("webhook_url"):
         say.line(_("Orders go to: {url}").format(url=answer["webhook_url"]))
-    if running is None:
+    if not is_running:
         say.line(_("Next: tillbridge run, or start the service."))
 
 
