@@ -17,7 +17,7 @@ from tillbridge import operations
 from tillbridge.core.actor import Actor, Role, acting_as
 from tillbridge.core.errors import BridgeError, ConfigError
 from tillbridge.core.operation import Dispatcher, Forbidden
-from tillbridge.daemon.store_services import Effects
+from tillbridge.daemon.store_services import StoreServices
 from tillbridge.ledger import audit
 from tillbridge.ledger.audit import AuditTrail
 from tillbridge.ledger.ledger import Ledger
@@ -201,10 +201,9 @@ async def test_what_the_bridge_does_by_itself_is_there_too(tmp_path: Path) -> No
 
     async with opened(tmp_path) as ledger:
         trail = AuditTrail(ledger, StoppedClock())
-        nothing = cast("Any", None)
-        effects = Effects("main", cast("Any", Menu()), nothing, trail, nothing, nothing)
+        store = cast("Any", SimpleNamespace(name="main", menu=Menu(), _trail=trail))
         with acting_as(Actor("page:anna", Role.STAFF)):
-            await effects.items_out(["B1", "B2"])
+            await StoreServices.items_out(store, ["B1", "B2"])
         listed = await listed_of(ledger)
     assert Menu.out == ["B1", "B2"]
     assert [(each["who"], each["action"], each["target"]) for each in listed] == [

@@ -185,11 +185,15 @@ class Effects:
     async def items_out(self, external_ids: Sequence[str]) -> None:
         self.out += external_ids
 
-    async def price_mismatch(self) -> None:
+    def resync(self) -> None:
         self.resyncs += 1
 
     @property
     def pos_pause(self) -> "Effects":
+        return self
+
+    @property
+    def menu(self) -> "Effects":
         return self
 
     def pos_changed(self, *, online: bool) -> None:
@@ -268,7 +272,7 @@ class Harness:
             till = cast("PosRunner", self.till)
             context = replace(context, pos=StorePos(till, till, cast("PosRunner", self.paper)))
             flow = OrdersFlow(
-                context, cast("tillbridge.daemon.store_services.Effects", self.effects)
+                context, cast("tillbridge.daemon.store_services.StoreServices", self.effects)
             )
             task = asyncio.create_task(flow.run())
             yield Life(self, ledger, tracker, flow, task)

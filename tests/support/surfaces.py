@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from tests.support.page_harness import TOKEN, PageHarness
-from tillbridge.alerts.episodes import due, follow, is_alerted, key_of
+from tillbridge.alerts.episodes import due, follow, is_alerted
 from tillbridge.cli.say import lines
 from tillbridge.cli.status import LEVELS, show_status
 from tillbridge.config import AlertSettings
@@ -80,7 +80,7 @@ async def surfaces(
     metrics = (await harness.get("/metrics", Authorization=f"Bearer {TOKEN}")).text
     heading = re.search(r"<h1>(?:<span[^>]*></span>)?([^<]*)</h1>", page)
     settings = AlertSettings()
-    known = {key_of(p) for p in problems if acknowledgement(fact, p) is not None}
+    known = {p.key for p in problems if acknowledgement(fact, p) is not None}
     episodes = follow({}, problems, known, 0.0, settings)
     told = {key[0] for each in due(episodes, "way", settings, quiet=False) for key in each.keys}
     return Surfaces(
@@ -100,7 +100,7 @@ def disagreements(
 ) -> list[str]:
     """Return where the surfaces differ, in words; nothing where they agree."""
     codes = {each.code for each in problems}
-    handled = bool(problems) and len(set(map(key_of, noted))) == len(problems)
+    handled = bool(problems) and len({each.key for each in noted}) == len(problems)
     return [
         *_levels(seen, well=not codes, handled=handled),
         *_codes(seen, codes),

@@ -19,7 +19,6 @@ from tillbridge.alerts.episodes import (
     compose,
     due,
     follow,
-    key_of,
     next_in_s,
     record_sent,
     record_unsent,
@@ -58,7 +57,7 @@ class Told:
 
     def restart(self) -> None:
         """Forget all but what is in the ledger."""
-        self.episodes = from_fact(json.loads(json.dumps(to_fact(self.episodes, 0)))).episodes
+        self.episodes = from_fact(json.loads(json.dumps(to_fact(self.episodes, 0))))[0]
 
     @property
     def kinds(self) -> list[tuple[str, int]]:
@@ -81,7 +80,7 @@ def test_a_problem_is_told_at_once_and_at_each_step_and_when_it_is_over() -> Non
 def test_an_acknowledged_problem_is_told_no_more_until_it_is_over() -> None:
     sent = Told()
     sent.later(10, OFFLINE)
-    sent.later(5_000, OFFLINE, ack=frozenset({key_of(OFFLINE)}))
+    sent.later(5_000, OFFLINE, ack=frozenset({OFFLINE.key}))
     sent.later(100)
     assert sent.kinds == [("open", 1), ("over", 0)]
 
@@ -89,7 +88,7 @@ def test_an_acknowledged_problem_is_told_no_more_until_it_is_over() -> None:
 def test_an_acknowledgement_outlasts_a_short_absence() -> None:
     sent = Told()
     sent.later(10, OFFLINE)
-    sent.later(10, OFFLINE, ack=frozenset({key_of(OFFLINE)}))
+    sent.later(10, OFFLINE, ack=frozenset({OFFLINE.key}))
     sent.later(10)
     sent.later(2_000, OFFLINE)
     assert sent.kinds == [("open", 1)]
@@ -163,7 +162,7 @@ def test_only_what_is_wanted_is_told() -> None:
     community = OpenProblem("community.order_missing", "communities/hall", "o1", 1)
     there = OpenProblem("pos.offline", "bar", "", 1)
     episodes = follow({}, [OFFLINE, HELD, machine, community, there], set(), 0, rules)
-    assert set(episodes) == {key_of(machine), key_of(community), key_of(there)}
+    assert set(episodes) == {machine.key, community.key, there.key}
 
 
 def test_no_alert_is_about_alerts() -> None:
@@ -211,7 +210,7 @@ def test_no_step_is_ever_told_twice_whatever_happens(acts: list[Act]) -> None:
             case "gone":
                 problems, ack = (), frozenset()
             case "ack" if problems:
-                ack = frozenset({key_of(OFFLINE)})
+                ack = frozenset({OFFLINE.key})
             case "restart":
                 sent.restart()
             case "clock back":
@@ -253,7 +252,7 @@ def message(
 
 def test_a_message_says_what_is_wrong_since_when_and_what_to_do() -> None:
     sent = message(
-        Due("open", (key_of(OFFLINE),), 1),
+        Due("open", (OFFLINE.key,), 1),
         OFFLINE,
         waiting="2 orders wait for the till, the oldest for 3 minutes.",
     )
@@ -264,11 +263,11 @@ def test_a_message_says_what_is_wrong_since_when_and_what_to_do() -> None:
     assert "More: docs/problems.md#posoffline" in sent.lines
     assert "To stop these messages: tillbridge problems ack pos.offline" in sent.lines
     assert sent.kind == "open"
-    assert message(Due("open", (key_of(OFFLINE),), 2), OFFLINE).kind == "again"
+    assert message(Due("open", (OFFLINE.key,), 2), OFFLINE).kind == "again"
 
 
 def test_a_message_about_an_end_asks_for_nothing() -> None:
-    sent = message(Due("over", (key_of(OFFLINE),)), OFFLINE)
+    sent = message(Due("over", (OFFLINE.key,)), OFFLINE)
     assert sent.subject == "Trattoria: Resolved: The till is not taking orders: no answer"
     assert "What to do:" not in sent.lines
 
@@ -278,7 +277,7 @@ def test_several_of_a_kind_are_one_message() -> None:
         OpenProblem("order.not_written", "main", f"o{n}", n, {"order": f"o{n}", "detail": "?"})
         for n in range(14)
     ]
-    sent = message(Due("open", tuple(map(key_of, orders)), 1), *orders)
+    sent = message(Due("open", tuple(each.key for each in orders), 1), *orders)
     assert sent.subject.endswith("(and 13 more)")
     assert "... and 4 more." in sent.lines
 
@@ -287,7 +286,7 @@ def test_no_word_of_a_problem_breaks_a_header_or_steers_a_terminal() -> None:
     nasty = OpenProblem(
         "pos.offline", "main", "", 1, {"detail": "x\r\nBcc: a@b.c\n\x1b[2J" + "y" * 300}
     )
-    sent = message(Due("open", (key_of(nasty),), 1), nasty)
+    sent = message(Due("open", (nasty.key,), 1), nasty)
     assert "\n" not in sent.subject
     assert "\r" not in sent.text
     assert "\x1b" not in sent.text
@@ -295,6 +294,6 @@ def test_no_word_of_a_problem_breaks_a_header_or_steers_a_terminal() -> None:
 
 
 def test_the_same_message_has_the_same_id_and_another_another() -> None:
-    first = Due("open", (key_of(OFFLINE),), 1)
+    first = Due("open", (OFFLINE.key,), 1)
     assert message(first, OFFLINE).id == message(first, OFFLINE, who="Other").id
-    assert message(first, OFFLINE).id != message(Due("open", (key_of(OFFLINE),), 2), OFFLINE).id
+    assert message(first, OFFLINE).id != message(Due("open", (OFFLINE.key,), 2), OFFLINE).id

@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 from tillbridge.core.errors import BridgeError
-from tillbridge.daemon.run import supervise
+from tillbridge.core.worker import supervise
 
 
 async def forever(ended: list[str]) -> None:

@@ -34,7 +34,7 @@ from tillbridge.config.secrets import VaultOfSettings, resolve_secret
 from tillbridge.core.errors import BridgeError, ConfigError
 from tillbridge.core.i18n import _
 from tillbridge.core.log import get_logger, learn_secret
-from tillbridge.core.network import system_trust
+from tillbridge.core.network import http_session, system_trust
 from tillbridge.core.scheduler import Scheduler
 
 if TYPE_CHECKING:
@@ -116,14 +116,10 @@ class EmailChannel:
 
     def _connected(self) -> smtplib.SMTP:
         settings = self._settings
+        at = settings.host, settings.port
         if settings.tls == "tls":
-            return smtplib.SMTP_SSL(
-                settings.host,
-                settings.port,
-                timeout=settings.timeout_s,
-                context=system_trust(),
-            )
-        server = smtplib.SMTP(settings.host, settings.port, timeout=settings.timeout_s)
+            return smtplib.SMTP_SSL(*at, timeout=settings.timeout_s, context=system_trust())
+        server = smtplib.SMTP(*at, timeout=settings.timeout_s)
         if settings.tls == "starttls":
             try:
                 server.starttls(context=system_trust())
@@ -205,16 +201,11 @@ class WebhookChannel:
             key = self._secret().encode()
             headers[SIGNATURE] = hmac.new(key, body, hashlib.sha256).hexdigest()
         url = self._url()
-        tls = system_trust() if url.startswith("https:") else True
         # What the address is stays untold in errors: of a chat's webhook it is the secret.
         try:
             async with (
-                aiohttp.ClientSession(
-                    timeout=aiohttp.ClientTimeout(total=self._settings.timeout_s)
-                ) as http,
-                http.post(
-                    url, data=body, headers=headers, ssl=tls, allow_redirects=False
-                ) as answer,
+                http_session(url, self._settings.timeout_s) as http,
+                http.post(url, data=body, headers=headers, allow_redirects=False) as answer,
             ):
                 status = answer.status
         except TimeoutError as failure:
@@ -369,23 +360,14 @@ def channels_of(
     """Return the channels that are configured; `from_vault` is where their secrets may be."""
     secret = partial(_reader, base_dir, from_vault)
     channels: list[Channel] = []
-    if alerts.email is not None:
-        password = alerts.email.password
-        channels.append(
-            EmailChannel(
-                alerts.email,
-                None if password is None else secret(password, "alerts.email.password"),
-            )
-        )
-    if alerts.webhook is not None:
-        key = alerts.webhook.secret
-        channels.append(
-            WebhookChannel(
-                alerts.webhook,
-                secret(alerts.webhook.url, "alerts.webhook.url"),
-                None if key is None else secret(key, "alerts.webhook.secret"),
-            )
-        )
+    if (email := alerts.email) is not None:
+        given = email.password
+        password = None if given is None else secret(given, "alerts.email.password")
+        channels.append(EmailChannel(email, password))
+    if (hook := alerts.webhook) is not None:
+        url = secret(hook.url, "alerts.webhook.url")
+        key = None if hook.secret is None else secret(hook.secret, "alerts.webhook.secret")
+        channels.append(WebhookChannel(hook, url, key))
     if alerts.apprise is not None:
         urls = [
             secret(url, f"alerts.apprise.urls.{place}")
@@ -431,12 +413,13 @@ class Heartbeat:
         is_well: Callable[[], Awaitable[bool]],
     ) -> None:
         self._url = url
-        self._fail_url = _with_end(url, fail) if fail else None
+        parts = urlsplit(url)
+        failed = parts._replace(path=parts.path.rstrip("/") + fail)
+        self._fail_url = failed.geturl() if fail else None
         self._every_s = every_s
         self._is_well = is_well
         self._delivered = True
         self._well = True
-        self._tls: ssl.SSLContext | bool | None = None  # read from the system once
 
     def plan(self, scheduler: Scheduler) -> None:
         """Let it beat every `every_s` seconds."""
@@ -452,7 +435,8 @@ class Heartbeat:
         if url is None:
             return
         try:
-            async with self._session() as http, http.get(url) as answer:
+            timeout_s = min(_TIMEOUT_S, self._every_s)
+            async with http_session(url, timeout_s) as http, http.get(url) as answer:
                 failure = "" if answer.status < 400 else f"HTTP {answer.status}"
         except (aiohttp.ClientError, TimeoutError, OSError) as problem:
             failure = type(problem).__name__
@@ -462,13 +446,6 @@ class Heartbeat:
                 log.warning("heartbeat.failed", detail=failure)
             else:
                 log.info("heartbeat.delivered")
-
-    def _session(self) -> aiohttp.ClientSession:
-        if self._tls is None:
-            self._tls = system_trust() if self._url.startswith("https:") else True
-        connector = aiohttp.TCPConnector(ssl=self._tls, limit=1, force_close=True)
-        timeout = aiohttp.ClientTimeout(total=min(_TIMEOUT_S, self._every_s))
-        return aiohttp.ClientSession(connector=connector, timeout=timeout)
 
 
 class HeartbeatProbe:
@@ -483,8 +460,3 @@ class HeartbeatProbe:
         """Find the server and shake hands. Raises NotSent."""
         fix = _("Check heartbeat_url in [alerts], and the internet connection.")
         await reach(self._url, timeout_s=_TIMEOUT_S, fix=fix)
-
-
-def _with_end(url: str, end: str) -> str:
-    parts = urlsplit(url)
-    return parts._replace(path=parts.path.rstrip("/") + end).geturl()

@@ -17,7 +17,6 @@ from tillbridge.alerts.episodes import (
     compose,
     due,
     follow,
-    key_of,
     next_in_s,
     record_sent,
     record_unsent,
@@ -106,15 +105,13 @@ class AlertDispatcher:
         before = self._episodes
         now = self._clock.monotonic()
         passed, self._looked_at = now - self._looked_at, now
-        settings = self._settings
-        self._episodes = follow(
-            before, self._tracker.current(), self._acknowledged, passed, settings
-        )
+        settings, found = self._settings, self._tracker.current()
+        self._episodes = follow(before, found, self._acknowledged, passed, settings)
         await self._store(before)
         for sender in self._senders.values():
             sender.wake()
         next_s = next_in_s(self._episodes, settings)
-        if self._episodes and self._settings.quiet_hours is not None:
+        if self._episodes and settings.quiet_hours is not None:
             next_s = min(_QUIET_LOOK_S, next_s or _QUIET_LOOK_S)
         return None if next_s is None else next_s + 0.01
 
@@ -191,10 +188,10 @@ class AlertDispatcher:
         stored, now_ms = await self._ledger.read(facts_named, FACT), self._clock.now_ms()
         episodes: dict[Key, Episode] = {}
         for store, fact in stored.items():
-            known = from_fact(fact)
+            known, at = from_fact(fact)
             # How long nobody looked is known by the wall clock only; one that was set back says 0.
-            asleep_s = max(0, now_ms - known.at) / 1000
-            for key, each in known.episodes.items():
+            asleep_s = max(0, now_ms - at) / 1000
+            for key, each in known.items():
                 if key[1] == store:
                     over_s = None if each.over_s is None else each.over_s + asleep_s
                     episodes[key] = replace(each, age_s=each.age_s + asleep_s, over_s=over_s)
@@ -209,7 +206,7 @@ class AlertDispatcher:
         with contextlib.suppress(LedgerError):
             fact = await self._ledger.get_fact("", ACKNOWLEDGED)
             self._acknowledged = frozenset(
-                key_of(each)
+                each.key
                 for each in self._tracker.current()
                 if acknowledgement(fact, each) is not None
             )
@@ -252,14 +249,6 @@ def _outline(episodes: Mapping[Key, Episode]) -> object:
 FACT = "alerts"
 
 
-@dataclass(frozen=True, slots=True)
-class Remembered:
-    """The episodes, and when (ms) they were written down."""
-
-    episodes: Mapping[Key, Episode]
-    at: int
-
-
 def to_fact(episodes: Mapping[Key, Episode], at: int) -> dict[str, Any]:
     """Return the episodes as a JSON value."""
     return {
@@ -281,22 +270,24 @@ def to_fact(episodes: Mapping[Key, Episode], at: int) -> dict[str, Any]:
     }
 
 
-def from_fact(fact: object) -> Remembered:
-    """Return what was written down; nothing where there is none. Codes that are gone are left."""
+def from_fact(fact: object) -> tuple[Mapping[Key, Episode], int]:
+    """Return what was written down, and when (ms); nothing where there is none, 0.
+
+    Codes that are gone are left.
+    """
+    episodes: dict[Key, Episode] = {}
     if not isinstance(fact, Mapping):
-        return Remembered({}, 0)
-    episodes = {}
+        return episodes, 0
     for stored in fact["episodes"]:
         if stored["code"] not in PROBLEMS:
             continue
         problem = OpenProblem(
             stored["code"], stored["store"], stored["subject"], stored["since"], stored["detail"]
         )
-        key = (problem.code, problem.store, problem.subject)
-        episodes[key] = Episode(
+        episodes[problem.key] = Episode(
             problem, stored["age_s"], stored["over_s"], stored["acknowledged"], stored["told"]
         )
-    return Remembered(episodes, fact["at"])
+    return episodes, fact["at"]
 
 
 def is_quiet(hours: str | None, now: time) -> bool:

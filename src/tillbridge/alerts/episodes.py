@@ -19,6 +19,7 @@ from tillbridge.model.instant import to_iso
 
 Key = tuple[str, str, str]  # code, store, subject
 Episodes = Mapping[Key, "Episode"]
+Group = tuple[str, str, Literal["open", "over"]]  # code, store: what goes into one message
 
 _FORGOTTEN_S = 86_400.0  # an end that could not be sent for a day is not sent any more
 
@@ -47,11 +48,6 @@ class Due:
     step: int = 0
 
 
-def key_of(problem: OpenProblem) -> Key:
-    """Return the identity of a problem."""
-    return (problem.code, problem.store, problem.subject)
-
-
 def is_alerted(problem: OpenProblem, settings: AlertSettings) -> bool:
     """Return whether alerts are about such a problem at all. Never about the alerts themselves."""
     minor = settings.severity == "down" and problem.kind.severity is not Severity.DOWN
@@ -70,7 +66,7 @@ def follow(
 ) -> dict[Key, Episode]:
     """Return the episodes `elapsed_s` seconds later, with the problems that are open now."""
     passed = max(0.0, elapsed_s)
-    present = {key_of(each): each for each in open_now if is_alerted(each, settings)}
+    present = {each.key: each for each in open_now if is_alerted(each, settings)}
     after: dict[Key, Episode] = {}
     for key, episode in episodes.items():
         problem = present.get(key)
@@ -95,8 +91,8 @@ def due(episodes: Episodes, channel: str, settings: AlertSettings, *, quiet: boo
 
     While it is `quiet`, warnings wait.
     """
-    found: dict[tuple[str, str, Literal["open", "over"]], list[Key]] = {}
-    steps: dict[tuple[str, str, Literal["open", "over"]], int] = {}
+    found: dict[Group, list[Key]] = {}
+    steps: dict[Group, int] = {}
     for key, episode in episodes.items():
         severity = episode.problem.kind.severity
         if quiet and severity is not Severity.DOWN:
@@ -108,7 +104,7 @@ def due(episodes: Episodes, channel: str, settings: AlertSettings, *, quiet: boo
             continue
         reached = _steps_reached(episode.age_s, settings)
         if reached > sent and not episode.acknowledged:
-            group: tuple[str, str, Literal["open", "over"]] = (*key[:2], "open")
+            group: Group = (*key[:2], "open")
             found.setdefault(group, []).append(key)
             steps[group] = max(reached, steps.get(group, 0))
     each_due = [Due(group[2], tuple(keys), steps.get(group, 0)) for group, keys in found.items()]
@@ -202,24 +198,20 @@ def compose(
         subject += " " + ngettext("(and {n} more)", "(and {n} more)", more).format(n=more)
     title = f"{who}: {subject}" if who else subject
     kind = "over" if over else "open" if what.step <= 1 else "again"
-    texts = [each.problem.text for each in episodes[:_SHOWN]]
+    lines = [each.problem.text for each in episodes[:_SHOWN]]
     fixes = list(dict.fromkeys(each.problem.fix for each in episodes[:_SHOWN]))
     docs = f"{docs_url}#{anchor(first.code)}"
     since = clock_time(first.since, now_ms)
-    lines = list(texts)
     if len(episodes) > _SHOWN:
         count = len(episodes) - _SHOWN
         lines.append(ngettext("... and {n} more.", "... and {n} more.", count).format(n=count))
     if over:
-        lines += [_("It began at {since} and is resolved.").format(since=since)]
+        lines.append(_("It began at {since} and is resolved.").format(since=since))
     else:
         lines += [_("Since: {since}").format(since=since)]
         lines += [waiting] if waiting else []
-        lines += ["", _("What to do:"), *fixes]
-        lines += [
-            "",
-            _("To stop these messages: tillbridge problems ack {code}").format(code=first.code),
-        ]
+        stop = _("To stop these messages: tillbridge problems ack {code}").format(code=first.code)
+        lines += ["", _("What to do:"), *fixes, "", stop]
     lines += [_("Code: {code}").format(code=first.code), _("More: {docs}").format(docs=docs)]
     return Message(
         id=_identity(what, episodes),

@@ -119,21 +119,13 @@ class CommunityOverrides:
 
     async def set(self, item_id: str, *, available: bool, until: int | None, by: str) -> None:
         """Store an override; the next `push` sends it. Raises LedgerError."""
+        context, at = self._context, self._context.bridge.clock.now_ms()
+        name, key = context.name, context.key
         override = CommunityOverride(
-            store=self._context.key,
-            external_id=item_id,
-            available=available,
-            until=until,
-            by=by,
-            at=self._context.bridge.clock.now_ms(),
+            store=key, external_id=item_id, available=available, until=until, by=by, at=at
         )
-        await self._context.bridge.ledger.write(put_override, override=override)
-        log.info(
-            "community.override_set",
-            community=self._context.name,
-            item=item_id,
-            available=available,
-        )
+        await context.bridge.ledger.write(put_override, override=override)
+        log.info("community.override_set", community=name, item=item_id, available=available)
 
     async def all(self) -> dict[str, CommunityOverride]:
         """Return the overrides, by item id."""

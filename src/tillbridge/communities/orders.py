@@ -121,7 +121,10 @@ class ParentOrders:
         """
         failure: ServiceError | None = None
         after = 0
-        while batch := await self._open(after):
+        context = self._context
+        while batch := await context.bridge.ledger.read(
+            orders.open_deliveries, _BATCH, store=context.key, after=after
+        ):
             for each in batch:
                 after = each.id
                 try:
@@ -137,24 +140,14 @@ class ParentOrders:
         ours = set(context.service_ids.values())
         before = context.bridge.clock.now_ms() - int(context.settings.child_within_s * 1000)
         tied = await context.bridge.ledger.read(tied_children, community=context.key)
-        missing = {
-            each.child.order_id: each.child.parent_id
-            for each in tied
-            if is_missing(each, ours, before=before)
-        }
+        missing = [each.child for each in tied if is_missing(each, ours, before=before)]
         found = [
-            Found(_MISSING, order_id, {"order": order_id, "parent": parent_id})
-            for order_id, parent_id in missing.items()
+            Found(_MISSING, each.order_id, {"order": each.order_id, "parent": each.parent_id})
+            for each in missing
         ]
         context.report(_MISSING, None, *found)
 
     # -- inside
-
-    async def _open(self, after: int) -> list[Delivery]:
-        context = self._context
-        return await context.bridge.ledger.read(
-            orders.open_deliveries, _BATCH, store=context.key, after=after
-        )
 
     async def _handle(self, delivery: Delivery) -> None:
         """Store what the delivery says of an order, and mark it handled."""

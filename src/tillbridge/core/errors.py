@@ -7,6 +7,9 @@ POS are in `tillbridge.adapter.failures`, since vendors raise them.
 
 import os
 from collections.abc import Iterable
+from typing import TypeVar
+
+E = TypeVar("E", bound="ServiceError")
 
 
 class BridgeError(Exception):
@@ -74,6 +77,11 @@ class ServiceError(BridgeError):
         self.code = code
         self.status = status
         self.operation = operation
+
+    def reworded(self, kind: type[E], text: str, fix: str, *, code: str = "") -> E:
+        """Return a failure of this kind about the same answer, in other words."""
+        status, operation = self.status, self.operation
+        return kind(text, code=code or self.code, status=status, operation=operation, fix=fix)
 
 
 class Unreachable(ServiceError):

@@ -8,7 +8,6 @@ And which program has a port that the bridge wants.
 import asyncio
 import contextlib
 import errno
-import os
 import socket
 import ssl
 import sys
@@ -16,10 +15,13 @@ from collections.abc import Callable, Coroutine, Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tillbridge.core.i18n import _
 from tillbridge.core.log import get_logger
+
+if TYPE_CHECKING:
+    import aiohttp
 
 log = get_logger()
 
@@ -38,16 +40,9 @@ async def listening_sockets(host: str, port: int) -> list[socket.socket]:
     )
     opened: list[socket.socket] = []
     try:
-        for family, kind, protocol, _name, address in dict.fromkeys(found):
-            each = socket.socket(family, kind, protocol)
-            opened.append(each)
-            if os.name == "posix":  # elsewhere it would let two programs share the port
-                each.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            if family == socket.AF_INET6:
-                each.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
-            each.settimeout(0)
-            each.bind(address)
-            each.listen(_BACKLOG)
+        for family, _kind, _protocol, _name, address in dict.fromkeys(found):
+            opened.append(socket.create_server(address, family=family, backlog=_BACKLOG))
+            opened[-1].settimeout(0)
     except OSError:
         for each in opened:
             each.close()
@@ -189,6 +184,17 @@ def raise_file_limit() -> None:
     if soft != resource.RLIM_INFINITY and soft < most:
         with contextlib.suppress(OSError, ValueError):  # macOS allows less than it says
             resource.setrlimit(resource.RLIMIT_NOFILE, (most, hard))
+
+
+def http_session(url: str, timeout_s: float) -> "aiohttp.ClientSession":
+    """Return a session for calls to one server; its certificate is checked if `url` is https."""
+    import aiohttp  # noqa: PLC0415 -- commands that make no calls do without
+
+    tls = system_trust() if url.startswith("https:") else True
+    connector = aiohttp.TCPConnector(ssl=tls, limit=1, force_close=True)
+    return aiohttp.ClientSession(
+        connector=connector, timeout=aiohttp.ClientTimeout(total=timeout_s)
+    )
 
 
 def system_trust() -> ssl.SSLContext:

@@ -15,6 +15,8 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any, Never, TypeVar
 
 from tillbridge.core.clock import Clock
+from tillbridge.core.errors import BridgeError
+from tillbridge.core.i18n import _
 from tillbridge.core.log import get_logger
 from tillbridge.core.problems import Found, Scope
 from tillbridge.model.numbers import printable
@@ -268,6 +270,38 @@ class Worker:
         self._due = _NEVER
         if self._due_at_ms is not None and self._due_at_ms <= self._clock.now_ms():
             self._due_at_ms = None
+
+
+async def supervise(
+    tasks: Mapping[str, Coroutine[Any, Any, object]],
+    stop: asyncio.Event,
+    *,
+    on_stop: Callable[[], Awaitable[None]],
+) -> None:
+    """Run the tasks until `stop` is set, then await `on_stop` and end them.
+
+    A task that ends by itself, by an exception or by returning, ends all of them: raises
+    BridgeError, and the service manager starts the bridge anew.
+    """
+    running = {asyncio.create_task(work, name=name) for name, work in tasks.items()}
+    stopping = asyncio.create_task(stop.wait(), name="stop")
+    try:
+        done, _rest = await asyncio.wait(running | {stopping}, return_when=asyncio.FIRST_COMPLETED)
+        for task in done - {stopping}:
+            ended_by = task.exception()
+            failure = ended_by and innermost(ended_by)
+            log.error("task.died", task=task.get_name(), exc_info=failure)
+            raise BridgeError(
+                _("The bridge's task {name} stopped unexpectedly: {detail}").format(
+                    name=task.get_name(), detail=failure or _("it returned")
+                ),
+                fix=_("The service manager restarts the bridge. The log has the details."),
+            ) from failure
+        await on_stop()
+    finally:
+        for task in (*running, stopping):
+            task.cancel()
+        await asyncio.gather(*running, stopping, return_exceptions=True)
 
 
 # -- Blocking calls in threads of their own, which nobody waits for when the program ends.

@@ -2,7 +2,6 @@
 
 import asyncio
 import contextlib
-import ssl
 from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
@@ -15,6 +14,7 @@ from tillbridge.config.secrets import VaultOfSettings
 from tillbridge.core.formats import waiting
 from tillbridge.core.log import learn_secret
 from tillbridge.core.worker import Step
+from tillbridge.diagnostics.network import no_trust
 from tillbridge.ledger.snapshot import take_snapshot
 from tillbridge.operations.bridge import Bridge, vault_of
 from tillbridge.web.listener import reached_at
@@ -74,12 +74,8 @@ async def _is_well(bridge: Bridge, receiver_url: Callable[[], str]) -> bool:
     if not bridge.ledger.writable:
         return False
     parts = urlsplit(receiver_url())
-    tls = None
-    if parts.scheme == "https":
-        # It asks itself, whoever the certificate says that it is.
-        tls = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-        tls.check_hostname = False
-        tls.verify_mode = ssl.CERT_NONE
+    # It asks itself, whoever the certificate says that it is.
+    tls = no_trust() if parts.scheme == "https" else None
     host = reached_at(parts.hostname or "").strip("[]")
     try:
         async with asyncio.timeout(_SELF_CHECK_S):

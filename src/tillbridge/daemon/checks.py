@@ -8,17 +8,20 @@ there.
 
 import asyncio
 import errno
+import os
 import random
 import sqlite3
 from collections.abc import Awaitable, Callable, Collection
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from sqlalchemy import Connection
 
+import tillbridge
 from tillbridge.adapter.folders import trouble_of, try_writing
 from tillbridge.config import BridgeSettings, is_loopback
 from tillbridge.core.clock import Clock
@@ -27,12 +30,13 @@ from tillbridge.core.errors import LedgerError
 from tillbridge.core.formats import days_left
 from tillbridge.core.log import get_logger
 from tillbridge.core.problems import Found, Scope
+from tillbridge.core.started import command_to
 from tillbridge.core.worker import Supervisor, in_thread
 from tillbridge.diagnostics.checks.ledger import low_disk
 from tillbridge.diagnostics.checks.public import Judgement, judged
 from tillbridge.diagnostics.checks.service import Asked, ask
 from tillbridge.ledger.backup import back_up, forget_old_files, trim
-from tillbridge.ledger.facts import get_fact, last_change
+from tillbridge.ledger.facts import get_fact, last_change, note_addresses, put_fact
 from tillbridge.ledger.ledger import Ledger
 from tillbridge.ledger.models import PastProblem
 from tillbridge.ledger.problems import ProblemTracker, store_past
@@ -44,6 +48,7 @@ from tillbridge.stores.link import ServiceReach
 
 if TYPE_CHECKING:
     from tillbridge.diagnostics.check import Subject
+    from tillbridge.operations.bridge import Bridge
 
 log = get_logger()
 
@@ -287,3 +292,33 @@ def record_downtime(connection: Connection, now_ms: int) -> None:
             connection,
             PastProblem(code="bridge.stopped", store="", subject="", since=stopped, until=now_ms),
         )
+
+
+async def note_running(bridge: "Bridge", *, stopped: bool) -> None:
+    """Write down since when the bridge runs, or that it has stopped, for `status`."""
+    at = bridge.clock.now_ms()
+    fact: dict[str, Any] = {
+        "pid": os.getpid(),
+        "started_at": bridge.started_at,
+        "version": tillbridge.__version__,
+        "start": command_to("start"),
+    }
+    if stopped:
+        fact["stopped_at"] = at
+    # What evidence is bound to: seen at another address it proves nothing.
+    addresses: dict[str, str | None] = {
+        f"store_id/{name}": found.service_store_id for name, found in bridge.stores.items()
+    }
+    if bridge.is_set_up:
+        addresses["base_url"] = bridge.settings.service.base_url
+        addresses["public_url"] = bridge.settings.receiver.public_url
+
+    def write(connection: Connection) -> None:
+        if not stopped:
+            record_downtime(connection, at)
+            note_addresses(connection, addresses, at)
+        put_fact(connection, "", "running", fact, at=at)
+
+    # It is for people only, and the problem is open already.
+    with suppress(LedgerError):
+        await bridge.ledger.write(write)

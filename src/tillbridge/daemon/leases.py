@@ -10,7 +10,7 @@ import asyncio
 import sys
 import time
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
@@ -24,7 +24,7 @@ from tillbridge.daemon.served import ServedStores, keys_of
 from tillbridge.ledger import leases
 from tillbridge.ledger.community import key_of
 from tillbridge.ledger.leases import Cluster, NameTaken
-from tillbridge.ledger.models import BridgeRow
+from tillbridge.ledger.models import BridgeRow, Lease
 from tillbridge.operations.bridge import Bridge
 
 # -- What a bridge takes and gives back, and whether it may act now: decided from what it has read.
@@ -56,15 +56,6 @@ class Member:
 
 
 @dataclass(frozen=True, slots=True)
-class Held:
-    """A lease: who has it ("" or one who is not alive: nobody), and who alone may, "" for any."""
-
-    key: str
-    holder: str
-    pinned: str = ""
-
-
-@dataclass(frozen=True, slots=True)
 class Plan:
     """What to take, and what to give back."""
 
@@ -72,16 +63,17 @@ class Plan:
     give: tuple[str, ...] = ()
 
 
-def plan(me: Member, members: Iterable[Member], leases: Iterable[Held]) -> Plan:
+def plan(me: Member, members: Iterable[Member], leases: Iterable[Lease]) -> Plan:
     """Return what `me`, one of the members, takes and gives back now.
 
+    Nobody has a lease whose holder is "" or not alive; only the bridge that it is `pinned` to may.
     What nobody has goes to the bridge with the fewest leases of those that may serve it. A bridge
     gives back what it may not serve any more, and else one store at a time, as long as another one
     that may serve it has at least two fewer.
     """
     alive = sorted(members, key=lambda each: each.holder)
     holders = {each.holder for each in alive}
-    known = sorted(leases, key=lambda each: each.key)
+    known = sorted(leases, key=lambda each: each.store)
     load = Counter({each.holder: 0 for each in alive})
     load.update(each.holder for each in known if each.holder in holders)
     take = []
@@ -93,26 +85,26 @@ def plan(me: Member, members: Iterable[Member], leases: Iterable[Held]) -> Plan:
             chosen = min(able, key=lambda each: (load[each.holder], each.holder))
             load[chosen.holder] += 1
             if chosen.holder == me.holder:
-                take.append(lease.key)
+                take.append(lease.store)
     mine = [each for each in known if each.holder == me.holder]
-    give = [each.key for each in mine if not _may_serve(me, each)]
+    give = [each.store for each in mine if not _may_serve(me, each)]
     if not give and not take:
         give = _surplus(me, alive, mine, load)
     return Plan(tuple(take), tuple(give))
 
 
-def _may_serve(member: Member, lease: Held) -> bool:
-    return lease.key in member.serves and lease.pinned in {"", member.name}
+def _may_serve(member: Member, lease: Lease) -> bool:
+    return lease.store in member.serves and lease.pinned in {"", member.name}
 
 
 def _surplus(
-    me: Member, alive: Sequence[Member], mine: Iterable[Held], load: Mapping[str, int]
+    me: Member, alive: Sequence[Member], mine: Iterable[Lease], load: Mapping[str, int]
 ) -> list[str]:
     """Return one lease for a bridge that has at least two fewer, if there is such a bridge."""
     poor = [each for each in alive if load[each.holder] + 2 <= load[me.holder]]
     for lease in mine:
         if any(_may_serve(each, lease) for each in poor):
-            return [lease.key]
+            return [lease.store]
     return []
 
 
@@ -272,7 +264,7 @@ class Leases:
         cluster = await self._bridge.ledger.write(
             leases.beat,
             self._me,
-            self._to_take,
+            lambda cluster: self._plan(cluster).take,  # called in the ledger's thread
             dead_ms=DEAD_AFTER_MS if is_steady else None,
             begins=lambda: begun.append(now_s()),
         )
@@ -324,10 +316,6 @@ class Leases:
         if not done.cancelled() and done.exception() is not None:
             log.warning("leases.not_given_back", store=key)
 
-    def _to_take(self, cluster: Cluster) -> Collection[str]:
-        """Return what to take; called in the ledger's thread."""
-        return self._plan(cluster).take
-
     def _plan(self, cluster: Cluster) -> Plan:
         members = {
             each.holder: Member(each.name, each.holder, frozenset(each.detail.get("stores") or ()))
@@ -336,8 +324,7 @@ class Leases:
         }
         me = Member(self._me.name, self._me.holder, frozenset(self._me.detail["stores"]))
         members[me.holder] = me
-        held = (Held(each.store, each.holder, each.pinned) for each in cluster.leases)
-        return plan(me, members.values(), held)
+        return plan(me, members.values(), cluster.leases)
 
 
 def _tills(bridge: Bridge) -> dict[str, tuple[int | None, int | None]]:

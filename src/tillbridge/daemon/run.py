@@ -12,18 +12,14 @@ import secrets
 import sys
 from collections.abc import (
     AsyncIterator,
-    Awaitable,
     Callable,
     Collection,
     Coroutine,
-    Mapping,
     Sequence,
 )
 from contextlib import AsyncExitStack, asynccontextmanager
 from functools import partial
 from typing import TYPE_CHECKING, Any
-
-from sqlalchemy import Connection
 
 import tillbridge
 from tillbridge.config import BridgeSettings, LoadedSettings, host_and_port
@@ -35,8 +31,7 @@ from tillbridge.core.i18n import Reader, _, negotiated, of_environment, set_read
 from tillbridge.core.log import get_logger, set_level
 from tillbridge.core.network import port_taken, raise_file_limit
 from tillbridge.core.problems import Found, Scope
-from tillbridge.core.started import command_to
-from tillbridge.core.worker import Step, Supervisor, Worker, innermost
+from tillbridge.core.worker import Step, Supervisor, Worker, supervise
 from tillbridge.daemon import alerting, checks
 from tillbridge.daemon.compose import compose, dispatcher_of, subject_of
 from tillbridge.daemon.reload import Reloader, RestartController
@@ -45,7 +40,6 @@ from tillbridge.daemon.store_services import StoreServices
 from tillbridge.daemon.watchdog import ServiceManager, on_end, on_hangup, watchdog_of
 from tillbridge.fleet import StatusSender
 from tillbridge.ledger.community import key_of
-from tillbridge.ledger.facts import note_addresses, put_fact
 from tillbridge.ledger.ledger import Storage
 from tillbridge.ledger.reading import BRIDGES
 from tillbridge.ledger.snapshot import FailedStart, forget_failed_start, note_failed_start
@@ -103,7 +97,7 @@ async def live(
                 await supervise(daemon.tasks(), restarts.end, on_stop=daemon.drain)
             finally:
                 await daemon.served.close()
-                await daemon.note_running(stopped=True)
+                await checks.note_running(bridge, stopped=True)
     log.info("bridge.stopped")
 
 
@@ -203,7 +197,7 @@ class _Daemon:
                 await self._start_stores(keys)
             opened.push_async_callback(self._setup.close)
             url = await self._open_page(opened, address)
-            await self.note_running(stopped=False)
+            await checks.note_running(bridge, stopped=False)
             self._plan()
             bridge.context.scheduler.start()
             opened.callback(bridge.context.scheduler.stop)
@@ -395,35 +389,6 @@ class _Daemon:
             # What is cut off now is resumed at the next start.
             log.warning("bridge.drain_cut_off", after_s=drain_s)
 
-    async def note_running(self, *, stopped: bool) -> None:
-        """Write down since when the bridge runs, or that it has stopped, for `status`."""
-        bridge, at = self._bridge, self._bridge.clock.now_ms()
-        fact: dict[str, Any] = {
-            "pid": os.getpid(),
-            "started_at": bridge.started_at,
-            "version": tillbridge.__version__,
-            "start": command_to("start"),
-        }
-        if stopped:
-            fact["stopped_at"] = at
-        # What evidence is bound to: seen at another address it proves nothing.
-        addresses: dict[str, str | None] = {
-            f"store_id/{name}": found.service_store_id for name, found in bridge.stores.items()
-        }
-        if bridge.is_set_up:
-            addresses["base_url"] = bridge.settings.service.base_url
-            addresses["public_url"] = bridge.settings.receiver.public_url
-
-        def write(connection: Connection) -> None:
-            if not stopped:
-                checks.record_downtime(connection, at)
-                note_addresses(connection, addresses, at)
-            put_fact(connection, "", "running", fact, at=at)
-
-        # It is for people only, and the problem is open already.
-        with contextlib.suppress(LedgerError):
-            await bridge.ledger.write(write)
-
     async def _until_damaged(self) -> None:
         """Wait for the ledger to be found damaged; the next start sets it aside and goes on."""
         damaged: asyncio.Future[str] = asyncio.get_running_loop().create_future()
@@ -535,35 +500,3 @@ def _note(loaded: LoadedSettings, failure: BridgeError, *, started: bool) -> Non
     if not started:
         failed = FailedStart(Clock().now_ms(), failure.text, failure.fix)
         note_failed_start(loaded.data_dir, failed)
-
-
-async def supervise(
-    tasks: Mapping[str, Coroutine[Any, Any, object]],
-    stop: asyncio.Event,
-    *,
-    on_stop: Callable[[], Awaitable[None]],
-) -> None:
-    """Run the tasks until `stop` is set, then await `on_stop` and end them.
-
-    A task that ends by itself, by an exception or by returning, ends all of them: raises
-    BridgeError, and the service manager starts the bridge anew.
-    """
-    running = {asyncio.create_task(work, name=name) for name, work in tasks.items()}
-    stopping = asyncio.create_task(stop.wait(), name="stop")
-    try:
-        done, _rest = await asyncio.wait(running | {stopping}, return_when=asyncio.FIRST_COMPLETED)
-        for task in done - {stopping}:
-            ended_by = task.exception()
-            failure = ended_by and innermost(ended_by)
-            log.error("task.died", task=task.get_name(), exc_info=failure)
-            raise BridgeError(
-                _("The bridge's task {name} stopped unexpectedly: {detail}").format(
-                    name=task.get_name(), detail=failure or _("it returned")
-                ),
-                fix=_("The service manager restarts the bridge. The log has the details."),
-            ) from failure
-        await on_stop()
-    finally:
-        for task in (*running, stopping):
-            task.cancel()
-        await asyncio.gather(*running, stopping, return_exceptions=True)

@@ -1,7 +1,6 @@
 """One store's services: its link to the service, its POS, its menu and its orders, composed."""
 
 from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import tzinfo
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -101,10 +100,7 @@ class StoreServices:
                 context, self._reachable_store_id, on_schedule=self.store_status.follow
             )
         self.menu = MenuFlow(context)
-        effects = Effects(
-            name, self.menu, self.pos_pause, self._trail, self.taxes, self.store_status
-        )
-        self.orders = OrdersFlow(context, effects)
+        self.orders = OrdersFlow(context, self)
         self.deliveries_arrived = self.orders.deliveries_arrived
         self.drain = self.orders.drain
         self._watch = self._watched(bridge.events)
@@ -241,6 +237,28 @@ class StoreServices:
         await self._link.close()
         await self.tokens.close()
 
+    # -- what orders bring about elsewhere
+
+    def delivery_processed(self, result: IntakeResult) -> None:
+        """Learn from what was delivered: how orders are taxed, that the status has changed."""
+        order = None if result.change is None else result.change.order
+        if result.outcome == "order" and order is not None:
+            self.taxes.order_arrived(order.payload, order.order_number or order.id)
+            self.store_status.order_arrived()
+        elif result.event_type == _STATUS_CHANGED:
+            self.store_status.look()
+
+    async def items_out(self, external_ids: Sequence[str]) -> None:
+        """Take these items off sale. What the bridge does by itself is audited like the rest."""
+        await self.menu.out_of_stock(external_ids)
+        with acting_as(Actor()):
+            for external_id in external_ids:
+                await self._trail.note(
+                    "item.86", store=self.name, target=external_id, why="out of stock"
+                )
+
+    # -- inside
+
     async def _recall(self) -> None:
         """Take note of a store that a new ledger has learnt of again."""
         if self.service_store_id is None and await self.connected_as() is not None:
@@ -281,43 +299,6 @@ class StoreServices:
 def _notify(listeners: Mapping[Change, Callable[[], None]], change: Change) -> None:
     if change in listeners:  # of what nobody reads nobody hears
         listeners[change]()
-
-
-@dataclass(frozen=True, slots=True)
-class Effects:
-    """Hands on what orders find out: to the menu, the taxes, and to whoever pauses the store.
-
-    What the bridge does by itself is in the audit trail like what people do.
-    """
-
-    store: str
-    menu: MenuFlow
-    pos_pause: PosPause
-    trail: AuditTrail
-    taxes: TaxMonitor
-    store_status: StoreStatusReconciler
-
-    def delivery_processed(self, result: IntakeResult) -> None:
-        """Learn from what was delivered: how orders are taxed, that the status has changed."""
-        order = None if result.change is None else result.change.order
-        if result.outcome == "order" and order is not None:
-            self.taxes.order_arrived(order.payload, order.order_number or order.id)
-            self.store_status.order_arrived()
-        elif result.event_type == _STATUS_CHANGED:
-            self.store_status.look()
-
-    async def items_out(self, external_ids: Sequence[str]) -> None:
-        """Take these items off sale."""
-        await self.menu.out_of_stock(external_ids)
-        with acting_as(Actor()):
-            for external_id in external_ids:
-                await self.trail.note(
-                    "item.86", store=self.store, target=external_id, why="out of stock"
-                )
-
-    async def price_mismatch(self) -> None:
-        """Synchronise the menu again."""
-        self.menu.resync()
 
 
 def absent_s(connection: Connection, *, store: str, now_ms: int, started_at: int | None) -> float:

@@ -9,7 +9,6 @@ import binascii
 import hashlib
 import json
 import os
-import ssl
 from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
@@ -27,7 +26,7 @@ from tillbridge.core.context import BridgeContext
 from tillbridge.core.errors import ConfigError
 from tillbridge.core.i18n import _, ngettext
 from tillbridge.core.log import get_logger, learn_secret
-from tillbridge.core.network import system_trust
+from tillbridge.core.network import http_session
 from tillbridge.ledger.vault import vault_name
 from tillbridge.model.instant import from_iso, to_iso
 
@@ -73,11 +72,8 @@ class PublicKey:
     def check(self, content: bytes, signature: str) -> str:
         """Return the comment that was signed with the content. Raises NotSigned."""
         lines = signature.splitlines()
-        if (
-            len(lines) != 4
-            or not lines[0].startswith(_UNTRUSTED)
-            or not lines[2].startswith(_TRUSTED)
-        ):
+        starts = zip(lines[::2], (_UNTRUSTED, _TRUSTED), strict=False)
+        if len(lines) != 4 or not all(line.startswith(start) for line, start in starts):
             msg = "the signature's file has not the four lines it should have"
             raise NotSigned(msg)
         kind, rest = _decoded(lines[1], _ID + _SIGNATURE)
@@ -87,7 +83,7 @@ class PublicKey:
             raise NotSigned(msg)
         key = Ed25519PublicKey.from_public_bytes(self.raw)
         try:
-            key.verify(rest[_ID:], _hashed(content))
+            key.verify(rest[_ID:], hashlib.blake2b(content).digest())
             key.verify(_plain(lines[3]), rest[_ID:] + comment.encode())
         except InvalidSignature:
             msg = "the content or the comment is not what was signed"
@@ -126,7 +122,7 @@ class SigningKey:
 
     def sign(self, content: bytes, comment: str) -> str:
         """Return the file beside the content; the comment (one line) is signed with it."""
-        signature = self._key.sign(_hashed(content))
+        signature = self._key.sign(hashlib.blake2b(content).digest())
         whole = self._key.sign(signature + comment.encode())
         return (
             f"{_UNTRUSTED}signature of a tillbridge\n"
@@ -134,10 +130,6 @@ class SigningKey:
             f"{_TRUSTED}{comment}\n"
             f"{base64.b64encode(whole).decode()}\n"
         )
-
-
-def _hashed(content: bytes) -> bytes:
-    return hashlib.blake2b(content).digest()
 
 
 def _plain(text: str) -> bytes:
@@ -307,11 +299,8 @@ class StatusSender:
             headers = self._headers()
         except ConfigError as failure:
             return failure.text
-        tls: ssl.SSLContext | bool = system_trust() if url.startswith("https:") else True
-        connector = aiohttp.TCPConnector(ssl=tls, limit=1, force_close=True)
-        timeout = aiohttp.ClientTimeout(total=min(_TIMEOUT_S, self._fleet.every_s))
         try:
-            async with aiohttp.ClientSession(connector=connector, timeout=timeout) as http:
+            async with http_session(url, min(_TIMEOUT_S, self._fleet.every_s)) as http:
                 for name, content in files.items():
                     async with http.put(
                         f"{url}/{name}", data=content, headers=headers, allow_redirects=False
@@ -468,8 +457,8 @@ def _one(
     )
     todays = [each.orders.today for each in glance.stores.values()]
     revenue: Counter[str] = Counter()
-    for each in todays:
-        revenue.update(each.revenue if each else {})
+    for today in filter(None, todays):
+        revenue.update(today.revenue)
     counts = (
         len(glance.stores),
         sum(each.orders for each in todays if each) if any(todays) else None,

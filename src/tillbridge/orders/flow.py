@@ -40,7 +40,7 @@ from tillbridge.orders.ticket_writer import TicketWriter
 from tillbridge.orders.views import no_such_order
 
 if TYPE_CHECKING:
-    from tillbridge.daemon.store_services import Effects
+    from tillbridge.daemon.store_services import StoreServices
     from tillbridge.pos.runner import PosRunner
 
 log = get_logger()
@@ -57,7 +57,7 @@ class OrdersFlow:
     `effects` brings about elsewhere what follows from orders.
     """
 
-    def __init__(self, context: StoreContext, effects: "Effects") -> None:
+    def __init__(self, context: StoreContext, effects: "StoreServices") -> None:
         self._currency = context.settings.currency
         self._effects = effects
         self._orders = OrderRepository(context)
@@ -143,7 +143,7 @@ class OrdersFlow:
             self._orders.report(_FALLBACK_OFFLINE)
         if any(_is_cancelled_for_prices(row) for row in rows):
             # The process may have ended before the menu was synchronised: rather twice than never.
-            await self._effects.price_mismatch()
+            self._effects.menu.resync()
         if rows:
             log.info("orders.resumed", store=self._orders.store, count=len(rows))
 

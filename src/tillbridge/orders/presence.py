@@ -15,7 +15,7 @@ from tillbridge.orders import events
 from tillbridge.orders.repository import OrderRepository
 
 if TYPE_CHECKING:
-    from tillbridge.daemon.store_services import Effects
+    from tillbridge.daemon.store_services import StoreServices
 
 log = get_logger()
 
@@ -31,7 +31,7 @@ class PosPresence:
     """
 
     def __init__(
-        self, context: StoreContext, repository: OrderRepository, effects: "Effects"
+        self, context: StoreContext, repository: OrderRepository, effects: "StoreServices"
     ) -> None:
         self._orders = repository
         self._pos = context.pos.orders
@@ -98,7 +98,7 @@ class PosPresence:
         if cancel.items_out:
             await self._effects.items_out(cancel.items_out)
         if cancel.price_mismatch:
-            await self._effects.price_mismatch()
+            self._effects.menu.resync()
         if cancel.pos_offline:
             await self.write_failed(PosOffline(cancel.message))
         if cancel.lost_to_absence:

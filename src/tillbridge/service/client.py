@@ -260,11 +260,9 @@ class MenuCalls(Calls):
         A repeated add names an item that already exists, a repeated delete one that is gone.
         """
         _before, answer = await self._write_once(store_id, "menus.batch", body)
-        return (
-            types.BatchResult()
-            if answer.settled
-            else types.read(types.BatchResult, answer.body, answer.operation)
-        )
+        if answer.settled:
+            return types.BatchResult()
+        return types.read(types.BatchResult, answer.body, answer.operation)
 
     async def set_availability(
         self, store_id: str, items: Iterable[Mapping[str, Any]]
@@ -273,18 +271,15 @@ class MenuCalls(Calls):
 
         `not_found` in the answer names external ids that the service does not know.
         """
-        body = encode({"items": list(items)})
-        return await self._upsert(
-            types.AvailabilityResult, "items.availability", store_id, body=body
-        )
+        body, kind = {"items": list(items)}, types.AvailabilityResult
+        return await self._upsert(kind, "items.availability", store_id, body=body)
 
     async def patch_item(
         self, store_id: str, external_id: str, fields: Mapping[str, Any]
     ) -> types.PatchResult:
         """Change one item. Raises Refused `menu.item_not_found` if the service does not know it."""
-        return await self._upsert(
-            types.PatchResult, "items.patch", store_id, external_id, body=fields
-        )
+        kind = types.PatchResult
+        return await self._upsert(kind, "items.patch", store_id, external_id, body=fields)
 
     async def push_tables(
         self, store_id: str, tables: Sequence[Table], *, cleared: Collection[str] = ()
@@ -294,9 +289,7 @@ class MenuCalls(Calls):
         `cleared` are the external ids of tables that have lost their zone: an upsert without the
         field may keep the old one, so theirs is sent empty.
         """
-        body = encode(
-            {"tables": [_table(each, cleared=each.external_id in cleared) for each in tables]}
-        )
+        body = {"tables": [_table(each, cleared=each.external_id in cleared) for each in tables]}
         # No call reads tables; the repeat's answer is the state.
         answer = await self._call("tables.push", store_id, body=body)
         return types.read_tables(answer.body, answer.operation)

@@ -108,14 +108,12 @@ class CommunityCalls:
         """
 
         async def settle() -> bool:
-            found = (await self.catalogue(store_id=store_id)).records
-            same = [
+            return any(
                 each.kind == "store"
                 and each.store_id == store_id
                 and _same_hours(each.body.get("hours"), hours)
-                for each in found
-            ]
-            return any(same)
+                for each in (await self.catalogue(store_id=store_id)).records
+            )
 
         await self._call(
             "communities.hours", self._community, store_id, body=hours, write=Write(settle)
@@ -154,10 +152,7 @@ class CommunityCalls:
 
         try:
             answer = await self._call(
-                operation,
-                self._community,
-                body=wanted.body(),
-                write=Write(settle),
+                operation, self._community, body=wanted.body(), write=Write(settle)
             )
         except OutcomeUnknown as failure:
             raise lost from failure

@@ -166,34 +166,22 @@ def _grant(answer: Answer) -> AccessGrant:
 
 
 def _consent_over(failure: ServiceError) -> ConsentLost:
-    revoked = failure.code == CONSENT_REVOKED
-    return ConsentLost(
-        _("Access was withdrawn at the ordering service, or the app was uninstalled.")
-        if revoked
-        else _("The sign-in at the ordering service has expired."),
-        code=failure.code,
-        status=failure.status,
-        operation=failure.operation,
-        fix=_("Sign in again: tillbridge connect STORE"),
-    )
+    text = _("The sign-in at the ordering service has expired.")
+    if failure.code == CONSENT_REVOKED:
+        text = _("Access was withdrawn at the ordering service, or the app was uninstalled.")
+    return failure.reworded(ConsentLost, text, _("Sign in again: tillbridge connect STORE"))
 
 
 def _bad_client(failure: ServiceError, fix: str = "") -> Refused:
-    return Refused(
-        _("The ordering service does not accept this app's client id and secret."),
-        code=BAD_CLIENT,
-        status=failure.status,
-        operation=failure.operation,
-        fix=fix or _("Enter the current client_secret from the service's console."),
-    )
+    text = _("The ordering service does not accept this app's client id and secret.")
+    fix = fix or _("Enter the current client_secret from the service's console.")
+    return failure.reworded(Refused, text, fix, code=BAD_CLIENT)
 
 
 def _not_granted(failure: ServiceError, text: str, fix: str) -> Refused:
     if failure.code == BAD_CLIENT:
         return _bad_client(failure)
-    return Refused(
-        text, code=failure.code, status=failure.status, operation=failure.operation, fix=fix
-    )
+    return failure.reworded(Refused, text, fix)
 
 
 # -- signing up
@@ -300,12 +288,10 @@ def signup_body(wanted: SignupRequest, *, redirect_uri: str, state: str) -> dict
 
 
 def _another_mapping(conflict: Conflict) -> Conflict:
-    return Conflict(
+    return conflict.reworded(
+        Conflict,
         _("The account with this e-mail address has other stores, but not this one."),
-        code=conflict.code,
-        status=conflict.status,
-        operation=conflict.operation,
-        fix=_(
+        _(
             "Sign in instead: tillbridge connect STORE --email EMAIL. Or sign "
             "up with another e-mail address."
         ),

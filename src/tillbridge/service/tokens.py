@@ -228,13 +228,7 @@ class StoreTokens(CachedToken):
             )
         if (lost := self._lost) is not None:
             # A fresh copy: an exception that is raised repeatedly accumulates tracebacks.
-            raise ConsentLost(
-                lost.text,
-                code=lost.code,
-                status=lost.status,
-                operation=lost.operation,
-                fix=lost.fix,
-            )
+            raise lost.reworded(ConsentLost, lost.text, lost.fix)
         return tokens
 
     async def _renew(self) -> str:

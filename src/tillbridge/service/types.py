@@ -74,8 +74,7 @@ _adapter: Callable[[Any], TypeAdapter[Any]] = functools.cache(TypeAdapter)
 def read(kind: type[T], body: object, operation: str) -> T:
     """Return the answer as a value of this type. Raises as `mapping` does."""
     try:
-        answer = body if isinstance(body, Mapping) else mapping(body, operation)
-        value: T = _adapter(kind).validate_python(answer)
+        value: T = _adapter(kind).validate_python(mapping(body, operation))
     except ValidationError as invalid:
         place = invalid.errors(include_url=False, include_input=False)[0]["loc"]
         name = next((each for each in reversed(place) if isinstance(each, str)), "?")
@@ -241,32 +240,28 @@ class MenuStatus:
 
 
 @dataclass(frozen=True, slots=True)
-class BatchResult:
-    """The answer to a batch menu operation."""
+class PatchResult:
+    """The answer to a change of one item."""
 
     status: Status = "success"
     message: TextOrEmpty = ""
+
+
+@dataclass(frozen=True, slots=True)
+class BatchResult(PatchResult):
+    """The answer to a batch menu operation."""
+
     added: Count = None
     updated: Count = None
     deleted: Count = None
 
 
 @dataclass(frozen=True, slots=True)
-class AvailabilityResult:
+class AvailabilityResult(PatchResult):
     """The answer to a batch availability call; `not_found` are unknown external ids."""
 
-    status: Status = "success"
-    message: TextOrEmpty = ""
     updated: Count = None
     not_found: Texts = ()
-
-
-@dataclass(frozen=True, slots=True)
-class PatchResult:
-    """The answer to a change of one item."""
-
-    status: Status = "success"
-    message: TextOrEmpty = ""
 
 
 @dataclass(frozen=True, slots=True)

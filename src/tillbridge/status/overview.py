@@ -34,43 +34,28 @@ _LINKS = {
     "bridge": ("bridge.", "ledger."),
     "pos": ("pos.", "adapter."),
 }
-# A link's name, and its state in words: while it works, needs a look, is down, is not known yet.
+# A link's name, and its state in words: while it works, is down, is not known yet. One that needs a
+# look is the same for all.
 LINKS: Mapping[str, tuple[str, Mapping[str, str]]] = {
     "service": (
         N_("Ordering service"),
-        {
-            "ok": N_("Connected"),
-            "warning": N_("Needs attention"),
-            "down": N_("Not connected"),
-            "unknown": N_("Connecting"),
-        },
+        {"ok": N_("Connected"), "down": N_("Not connected"), "unknown": N_("Connecting")},
     ),
     "address": (
         N_("Public address"),
         {
             "ok": N_("Reachable"),
-            "warning": N_("Needs attention"),
             "down": N_("Unreachable"),
             "unknown": N_("Ready for the first order"),
         },
     ),
     "bridge": (
         N_("Bridge"),
-        {
-            "ok": N_("Running"),
-            "warning": N_("Needs attention"),
-            "down": N_("Not working"),
-            "unknown": N_("Starting"),
-        },
+        {"ok": N_("Running"), "down": N_("Not working"), "unknown": N_("Starting")},
     ),
     "pos": (
         N_("Till"),
-        {
-            "ok": N_("Online"),
-            "warning": N_("Needs attention"),
-            "down": N_("Offline"),
-            "unknown": N_("Connecting"),
-        },
+        {"ok": N_("Online"), "down": N_("Offline"), "unknown": N_("Connecting")},
     ),
 }
 

@@ -25,18 +25,26 @@ def status_from_ledger(file: Path, data_dir: Path, configured: Mapping[str, Any]
     snapshot = Snapshot({}, (), {}) if is_new else read_snapshot(*place)
     running = snapshot.facts.get("running")
     stopped = running.get("stopped_at") if isinstance(running, dict) else None
+    stores = _tables(configured, "stores")
+    zones = {
+        name: store_zone(store.get("timezone"), snapshot.store(name).facts)
+        for name, store in stores.items()
+    }
     facts = BridgeFacts(
         version=tillbridge.__version__,
         running=False,
-        adapters=_adapters(configured),
+        adapters={name: _adapter(store) for name, store in stores.items()},
         stores=snapshot.stores,
         problems=snapshot.problems,
         stopped_at=stopped if isinstance(stopped, int) else None,
         facts=snapshot.facts,
         last_delivery_at=snapshot.last_delivery_at,
         failed_start=failed_start(data_dir),
-        figures=_figures(place, now_ms, _zones(configured, snapshot)),
-        communities=_communities(configured),
+        figures=_figures(place, now_ms, zones),
+        communities={
+            name: str(each.get("community_id", ""))
+            for name, each in _tables(configured, "communities").items()
+        },
     )
     return document(facts, now_ms)
 
@@ -48,38 +56,14 @@ def _figures(place: Place, now_ms: int, zones: Zones) -> dict[str, StoreFigures]
         return {}
 
 
-def _adapters(configured: Mapping[str, Any]) -> dict[str, str]:
-    """Return the stores of a file that nobody has checked."""
-    stores = configured.get("stores")
-    if not isinstance(stores, dict):
-        return {}
-    adapters = {}
-    for name, store in stores.items():
-        pos = store.get("pos") if isinstance(store, dict) else None
-        adapter = pos.get("adapter") if isinstance(pos, dict) else None
-        adapters[name] = adapter if isinstance(adapter, str) else ""
-    return adapters
+def _tables(configured: Mapping[str, Any], name: str) -> dict[str, Mapping[str, Any]]:
+    """Return the tables `[NAME.*]` of a file that nobody has checked."""
+    found = configured.get(name)
+    tables = found.items() if isinstance(found, dict) else ()
+    return {key: each if isinstance(each, dict) else {} for key, each in tables}
 
 
-def _zones(configured: Mapping[str, Any], snapshot: Snapshot) -> Zones:
-    """Return the time zones of the stores of a file that nobody has checked."""
-    stores = configured.get("stores")
-    known = stores if isinstance(stores, dict) else {}
-    return {
-        name: store_zone(
-            store.get("timezone") if isinstance(store, dict) else None, snapshot.store(name).facts
-        )
-        for name, store in known.items()
-    }
-
-
-def _communities(configured: Mapping[str, Any]) -> dict[str, str]:
-    """Return the communities of a file that nobody has checked."""
-    communities = configured.get("communities")
-    if not isinstance(communities, dict):
-        return {}
-    return {
-        name: str(each.get("community_id", ""))
-        for name, each in communities.items()
-        if isinstance(each, dict)
-    }
+def _adapter(store: Mapping[str, Any]) -> str:
+    pos = store.get("pos")
+    adapter = pos.get("adapter") if isinstance(pos, dict) else None
+    return adapter if isinstance(adapter, str) else ""
