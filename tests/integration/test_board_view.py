@@ -72,7 +72,7 @@ async def test_a_tile_says_what_guests_see(tmp_path: Path) -> None:
                 connection,
                 StoreOverride(store="main", external_id=key, until=NOW + 1, by="x", at=NOW),
             )
-        mark_sent(connection, "main", [item("b", "B", available=False)], at=NOW)
+        mark_sent(connection, "main", {"b"}, at=NOW)
 
     async with opened(tmp_path) as ledger:
         await ledger.write(work)

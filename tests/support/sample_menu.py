@@ -73,7 +73,10 @@ def card(found: Differing, item: Item, text: str) -> dict[str, Any]:
                 "name": text,
                 "least": 1,
                 "most": 2,
-                "options": [{"name": text, "price": 150}, {"name": text, "price": 0}],
+                "options": [
+                    {"name": text, "price": 150, "on_sale": True},
+                    {"name": text, "price": 0, "on_sale": False},
+                ],
                 "more": 3,
             }
         ],

@@ -32,8 +32,8 @@ from tillbridge.ledger.menu_codec import (
     part_text,
 )
 from tillbridge.ledger.models import MenuItem, MenuPart, MenuPrice, PastItem, RefusedItem
-from tillbridge.ledger.overrides import mark_sent
-from tillbridge.model.catalogue import Item
+from tillbridge.ledger.overrides import ids_off, mark_sent, options_off
+from tillbridge.model.catalogue import AddOnGroup, Item
 
 # The values of the column `kind` for each kind of `PARTS`.
 _KINDS = {
@@ -118,6 +118,7 @@ def acknowledge(connection: Connection, store: str, content: PushContent, *, at:
     ]
     if rows:
         connection.execute(upsert(MenuPart, "body"), rows)
+        mark_sent(connection, store, options_off(content.parts.addon_groups), at=at)
     if prices:
         _remember_prices(connection, store, prices, at=at)
     if content.ids:
@@ -132,7 +133,7 @@ def change_items(
     """Record the availability of items as accepted at `at`."""
     now = {each.item.external_id: each.item for each in accepted}
     _remember_past(connection, store, now, at=at)
-    mark_sent(connection, store, now.values(), at=at)
+    mark_sent(connection, store, ids_off(now.values()), at=at)
     refresh_items(connection, store, accepted)
 
 
@@ -295,6 +296,29 @@ def variant_owners(
         .where(col(MenuItem.store) == store)
     )
     return {row[0]: row[1] for row in connection.execute(query)}
+
+
+def groups_of(
+    connection: Connection, store: str, add_ons: Collection[str]
+) -> dict[str, AddOnGroup]:
+    """Return the accepted groups with one of these add-ons, or with anything sold out, by id."""
+    body = col(MenuPart.body)
+    listed = func.json_each(body, "$[5]").table_valued("value")
+    of_store = select(col(MenuPart.external_id), body).filter_by(store=store, kind="addon_group")
+    rows = [*connection.execute(of_store.where(func.json_extract(body, "$[6]").is_not(None)))]
+    if add_ons:
+        rows += connection.execute(of_store.join(listed, among(listed.c.value, add_ons)))
+    return {key: part_from("addon_groups", text) for key, text in rows}
+
+
+def items_with_groups(
+    connection: Connection, store: str, groups: Collection[str]
+) -> dict[str, AcceptedItem]:
+    """Return the accepted items that offer one of these groups, by external id."""
+    listed = func.json_each(col(MenuItem.body), "$.addon_groups").table_valued("value")
+    query = select(col(MenuItem.external_id)).join(listed, among(listed.c.value, groups))
+    ids = set(connection.scalars(query.where(col(MenuItem.store) == store)))
+    return items_by_id(connection, store, ids)
 
 
 def parts(connection: Connection, store: str, like: Parts | None = None) -> Parts:

@@ -73,13 +73,16 @@ def item_text(item: Item, beside: Mapping[str, object] = MappingProxyType({})) -
 
 def part_text(part: Part) -> str:
     """Return a category, add-on, add-on group or menu as text."""
-    return _dumps(part)
+    values = _VALUES[type(part)](part)
+    if isinstance(part, AddOnGroup) and not part.sold_out:
+        values = values[:-1]  # as versions that did not know it wrote the group, and read it
+    return _dumps(values)
 
 
 def part_from(kind: str, text: str) -> Any:  # noqa: ANN401 -- a part of that kind
     """Return the part of `part_text`; `kind` is a key of `PARTS`."""
-    values = (tuple(each) if isinstance(each, list) else each for each in json.loads(text))
-    return PARTS[kind](*values)
+    values = [tuple(each) if isinstance(each, list) else each for each in json.loads(text)]
+    return PARTS[kind](*values[: len(fields(PARTS[kind]))])
 
 
 # -- rows: an item with the record it came from

@@ -1,6 +1,7 @@
 """Overrides in stores and communities: items off sale, whatever the POS or merchant says."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
+from collections.abc import Set as AbstractSet
 from typing import TypeVar
 
 from sqlalchemy import Connection, delete, select, update
@@ -8,7 +9,7 @@ from sqlmodel import col
 
 from tillbridge.ledger.database import all_rows, upsert
 from tillbridge.ledger.models import CommunityOverride, StoreOverride
-from tillbridge.model.catalogue import Item
+from tillbridge.model.catalogue import AddOnGroup, Item
 from tillbridge.model.instant import end_or_never
 
 T = TypeVar("T", StoreOverride, CommunityOverride)
@@ -43,23 +44,29 @@ def drop_overrides(
     return connection.execute(delete(kind).filter_by(store=store).where(chosen)).rowcount
 
 
-def mark_sent(connection: Connection, store: str, items: Collection[Item], *, at: int) -> None:
-    """Record that the storefront has these items as they are now, and thus which overrides.
-
-    An override may name an item or a variant.
-    """
-    waiting = select(col(StoreOverride.external_id)).filter_by(store=store, sent_at=None)
-    unsent = set(connection.scalars(waiting))
-    if not unsent:
-        return
+def ids_off(items: Collection[Item]) -> set[str]:
+    """Return the ids of the items and variants that are off sale."""
     off = {each.external_id for each in items if not each.available}
-    off |= {
+    return off | {
         variant.external_id
         for each in items
         for variant in each.variants
         if not (each.available and variant.available)
     }
-    if sent := unsent & off:
+
+
+def options_off(groups: Mapping[str, AddOnGroup]) -> set[str]:
+    """Return the ids of the add-ons that are off sale in these groups."""
+    return {each for group in groups.values() for each in group.sold_out}
+
+
+def mark_sent(connection: Connection, store: str, off: AbstractSet[str], *, at: int) -> None:
+    """Record that the storefront has these off sale, and thus which overrides it has.
+
+    They are ids of items, variants and add-ons.
+    """
+    waiting = select(col(StoreOverride.external_id)).filter_by(store=store, sent_at=None)
+    if off and (sent := off & set(connection.scalars(waiting))):
         connection.execute(
             update(StoreOverride)
             .filter_by(store=store)

@@ -10,9 +10,11 @@ from sqlalchemy.sql import ColumnElement
 from sqlmodel import col
 
 from tillbridge.ledger.database import among
-from tillbridge.ledger.menu import items_by_id
+from tillbridge.ledger.menu import groups_of, items_by_id
 from tillbridge.ledger.menu_codec import AcceptedItem, item_from, part_from
 from tillbridge.ledger.models import MenuItem, MenuPart
+from tillbridge.ledger.overrides import options_off
+from tillbridge.model.catalogue import AddOn
 
 _LONGEST_ITEM_QUERY = 60
 
@@ -56,6 +58,24 @@ def find_items(
     known = items_by_id(connection, store, {each[3] for each in page})
     found = [_found(known[item_id], external_id) for _rank, _name, external_id, item_id in page]
     return FoundItems(found, len(ranked), len({each[3] for each in ranked}))
+
+
+def find_options(
+    connection: Connection, store: str, text: str, *, limit: int
+) -> list[tuple[AddOn, bool]]:
+    """Return the add-ons whose name or id match `text`, best first, and whether each is on sale."""
+    query = fold(text.strip()[:_LONGEST_ITEM_QUERY])
+    if not query:
+        return []
+    like = select(col(MenuPart.body)).filter_by(store=store, kind="add_on")
+    add_ons = [part_from("add_ons", body) for body in connection.scalars(like)]
+    off = options_off(groups_of(connection, store, ()))
+    ranked = sorted(
+        (rank, folded, each.external_id, each)
+        for each in add_ons
+        if (rank := rank_of(query, folded := fold(each.name), each.external_id)) is not None
+    )
+    return [(each, key not in off) for _rank, _name, key, each in ranked[:limit]]
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,8 +8,15 @@ from sqlalchemy import Connection
 from tillbridge.ledger.menu import item_count, items_by_id
 from tillbridge.ledger.menu_codec import AcceptedItem
 from tillbridge.ledger.models import StoreOverride
-from tillbridge.ledger.search import board_categories, board_items, count_sizes, find_items
+from tillbridge.ledger.search import (
+    board_categories,
+    board_items,
+    count_sizes,
+    find_items,
+    find_options,
+)
 from tillbridge.menu.views import OffSale, items_off_sale, overrides_in_force
+from tillbridge.model.catalogue import AddOn
 from tillbridge.model.instant import to_iso
 
 MOST_AT_ONCE = 120
@@ -37,7 +44,7 @@ class SizeView(TypedDict):
 
 
 class TileView(TypedDict):
-    """An item; `price` is in minor units, the smallest where sizes have their own."""
+    """An item or an add-on; `price` (minor units) is the smallest where sizes have their own."""
 
     external_id: str
     name: str
@@ -122,8 +129,10 @@ def board_view(
         ids = list(dict.fromkeys(each.item_id for each in found.items))
         items = items_by_id(connection, store, ids)
         tiles = _tiles((items[each] for each in ids if each in items), overrides)
+        options = find_options(connection, store, text, limit=PER_PAGE - len(tiles))
+        tiles += [_option_tile(each, overrides, on_sale=on_sale) for each, on_sale in options]
         view["sections"] = [{"id": "", "name": "", "count": len(tiles), "tiles": tiles}]
-        view["found"] = found.items_count
+        view["found"] = found.items_count + len(options)
         return view
     if view["is_whole"]:
         chosen: Collection[str] = known
@@ -174,6 +183,20 @@ def _tile(accepted: AcceptedItem, overrides: Mapping[str, StoreOverride]) -> Til
         ),
         "until": _until(overrides.get(item.external_id)),
         "sizes": sizes,
+    }
+
+
+def _option_tile(
+    add_on: AddOn, overrides: Mapping[str, StoreOverride], *, on_sale: bool
+) -> TileView:
+    override = overrides.get(add_on.external_id)
+    return {
+        "external_id": add_on.external_id,
+        "name": add_on.name,
+        "price": add_on.price,
+        "state": _state(override, on_sale=on_sale, in_till=False),
+        "until": _until(override),
+        "sizes": [],
     }
 
 

@@ -47,6 +47,7 @@ class OptionCard(TypedDict):
 
     name: str
     price: int
+    on_sale: bool
 
 
 class ChoiceCard(TypedDict):
@@ -320,6 +321,13 @@ def _choice(group: AddOnGroup, options: Sequence[AddOn], limits: Limits) -> Choi
         "name": group.name,
         "least": max(group.min_select, int(group.required)),
         "most": group.max_select,
-        "options": [{"name": each.name, "price": each.price} for each in options[: limits.options]],
+        "options": [
+            {
+                "name": each.name,
+                "price": each.price,
+                "on_sale": each.external_id not in group.sold_out,
+            }
+            for each in options[: limits.options]
+        ],
         "more": max(0, len(options) - limits.options),
     }

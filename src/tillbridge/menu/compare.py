@@ -8,7 +8,9 @@ Of availability three layers lie over each other, the upper one counts:
 1. the item as the export has it (its own snooze may end);
 2. the POS's availability reading, where it names the item and its time is not over;
 3. a staff override, until it is lifted or its time is over: off sale, whatever lies below.
-A reading or an override may name an item or a variant. Instants are ms since the epoch.
+A reading or an override may name an item, a variant or an add-on. No call sells out an add-on: it
+is left out of its groups, and where a guest has to choose and too few are left, the items that
+offer the group are off sale. Instants are ms since the epoch.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -28,7 +30,14 @@ from tillbridge.ledger.overrides import get_overrides
 from tillbridge.ledger.pushes import get_hold
 from tillbridge.menu.diff import AVAILABILITY, Diff, ItemChange, diff
 from tillbridge.menu.guard import FEW, Source, Totals, left_by_category, plain, wanted_counts
-from tillbridge.model.catalogue import Availability, BadRow, Catalogue, CatalogueChanges, Item
+from tillbridge.model.catalogue import (
+    AddOnGroup,
+    Availability,
+    BadRow,
+    Catalogue,
+    CatalogueChanges,
+    Item,
+)
 from tillbridge.model.numbers import printable
 
 SOURCE = "menu_source"  # the fact: what the accepted menu was read from
@@ -52,12 +61,19 @@ class Overlay:
     """Everything that lies over the export at `now_ms`: the POS's reading and the overrides.
 
     `by_pos` is None while the POS's availability is not known (not read yet): then nothing that the
-    service has off sale comes back.
+    service has off sale comes back. Items with one of the `closed` add-on groups are off sale.
     """
 
     now_ms: int
     by_pos: Mapping[str, Availability] | None = field(default_factory=dict)
     overrides: Mapping[str, int | None] = field(default_factory=dict)
+    closed: frozenset[str] = frozenset()
+
+    @property
+    def off(self) -> set[str]:
+        """The ids that the POS or staff have off sale, whatever the export says."""
+        off = {key for key, each in (self.by_pos or {}).items() if not each.available}
+        return off | self.overrides.keys()
 
     def over(
         self, external_id: str, exported: Availability, at_service: Availability
@@ -80,6 +96,8 @@ def apply_overlay(item: Item, overlay: Overlay, *, at_service: Item | None = Non
     """Return the item as it should be on sale now; `at_service` is how the service has it."""
     there = _ON if at_service is None else availability_of(at_service)
     state = overlay.over(item.external_id, availability_of(item), there)
+    if not overlay.closed.isdisjoint(item.addon_groups):
+        state = _OFF
     had = () if at_service is None else at_service.variants
     off = {each.external_id for each in had if not each.available}
     variants = []
@@ -91,6 +109,30 @@ def apply_overlay(item: Item, overlay: Overlay, *, at_service: Item | None = Non
     if laid == (item.available, item.snooze_until, item.variants):
         return item
     return replace(item, available=laid[0], snooze_until=laid[1], variants=laid[2])
+
+
+def lay_groups(
+    groups: Mapping[str, AddOnGroup],
+    overlay: Overlay,
+    *,
+    add_ons: AbstractSet[str],
+    at_service: Mapping[str, AddOnGroup],
+) -> dict[str, AddOnGroup]:
+    """Return the groups with what is sold out of them now.
+
+    Entries that are not among the `add_ons` are items, which have an availability of their own.
+    """
+    laid = {}
+    for key, group in groups.items():
+        had = at_service[key].sold_out if key in at_service else ()
+        sold_out = tuple(
+            each
+            for each in group.add_ons
+            if each in add_ons
+            and not overlay.over(each, _ON, _OFF if each in had else _ON).available
+        )
+        laid[key] = group if sold_out == group.sold_out else replace(group, sold_out=sold_out)
+    return laid
 
 
 def next_change(overlay: Overlay, snoozed: Iterable[int | None]) -> int | None:
@@ -159,15 +201,18 @@ def compare(
     overrides = get_overrides(connection, store, StoreOverride)
     overlay = replace(overlay, overrides={key: each.until for key, each in overrides.items()})
     refused = refused_items(connection, store)
+    whole = isinstance(reading, Catalogue)
     fresh = reading if isinstance(reading, Catalogue) else reading.fresh
-    has = Parts(fresh.categories, fresh.add_ons, fresh.addon_groups, fresh.menus)
+    touched = {} if whole else menu.groups_of(connection, store, overlay.off)
+    has = Parts(fresh.categories, fresh.add_ons, touched | dict(fresh.addon_groups), fresh.menus)
+    had = menu.parts(connection, store, None if whole else has)
+    groups, overlay = _lay_groups(connection, store, has, overlay, had.addon_groups)
     records: dict[str, tuple[Item, int | None]] = {  # as exported, and the record's fingerprint
         key: (item, fingerprint_of(fresh, item)) for key, item in fresh.items.items()
     }
     bad_rows = fresh.bad_rows
     if isinstance(reading, Catalogue):
         accepted = menu.all_items(connection, store)
-        had = menu.parts(connection, store)
         still_refused = refused.keys() & reading.items.keys()
         for key, refusal in refused.items():
             if key in records and records[key][1] == refusal.fingerprint:
@@ -186,7 +231,6 @@ def compare(
         }
         leaving = gone.keys() - fresh.items.keys() - still_refused
         known = accepted.keys() - leaving
-        had = menu.parts(connection, store, has)
     for key in known - records.keys():
         records[key] = accepted[key].pos_item, accepted[key].fingerprint
     items = {key: each.item for key, each in accepted.items()}
@@ -196,7 +240,7 @@ def compare(
         for key, (item, record) in records.items()
     }
     laid = {key: each.item for key, each in targets.items()}
-    current = replace(fresh, items=laid, bad_rows=bad_rows)
+    current = replace(fresh, items=laid, addon_groups=groups, bad_rows=bad_rows)
     doubtful = frozenset(key for key, each in accepted.items() if each.doubtful)
     changes = diff(acknowledged, current, doubtful=doubtful)
     passed_over = changes.changed.keys() | {row.external_id for row in bad_rows}
@@ -215,7 +259,7 @@ def compare(
         no_longer_refused=tuple(refused.keys() - still_refused),
         items_read=len(fresh.items) if isinstance(reading, Catalogue) else reading.items_read,
         next_change=next_change(overlay, [each.pos_until for each in targets.values()]),
-        whole=isinstance(reading, Catalogue),
+        whole=whole,
         hold=get_hold(connection, store),
     )
 
@@ -230,20 +274,25 @@ def compare_availability(
     """Compare availability alone; `unconfirmed` items differ whatever the ledger has of them."""
     overrides = get_overrides(connection, store, StoreOverride)
     overlay = replace(overlay, overrides={key: each.until for key, each in overrides.items()})
+    had = menu.groups_of(connection, store, overlay.off)
+    groups, overlay = _lay_groups(connection, store, Parts(addon_groups=had), overlay, had)
     accepted = _touched(connection, store, overlay)
     accepted |= menu.items_by_id(connection, store, unconfirmed - accepted.keys())
     targets = {
         key: replace(each, item=apply_overlay(each.pos_item, overlay, at_service=each.item))
         for key, each in accepted.items()
     }
-    acknowledged = Catalogue(items={key: each.item for key, each in accepted.items()})
-    current = Catalogue(items={key: each.item for key, each in targets.items()})
+    items = {key: each.item for key, each in accepted.items()}
+    acknowledged = Catalogue(items=items, addon_groups=had)
+    laid = {key: each.item for key, each in targets.items()}
+    current = Catalogue(items=laid, addon_groups=groups)
+    found = diff(acknowledged, current)
     again = {
         key: ItemChange(accepted[key].item, current.items[key], AVAILABILITY)
         for key in unconfirmed & accepted.keys()
     }
     return Comparison(
-        changes=Diff(changed=again | dict(diff(acknowledged, current).changed)),
+        changes=Diff(changed=again | dict(found.changed), addon_groups=found.addon_groups),
         acknowledged=acknowledged,
         current=current,
         totals=Totals(len(accepted)),
@@ -263,11 +312,32 @@ def _touched(connection: Connection, store: str, overlay: Overlay) -> dict[str, 
     off |= overlay.overrides.keys()
     accepted |= menu.items_by_id(connection, store, off - accepted.keys())
     strange = frozenset(by_pos.keys() | overlay.overrides.keys()) - accepted.keys()
-    if strange:  # variants, or nothing of this menu
+    if strange:  # variants, add-ons, or nothing of this menu
         strange -= menu.accepted_ids(connection, store, strange)
         owners = set(menu.variant_owners(connection, store, strange).values())
         accepted |= menu.items_by_id(connection, store, owners - accepted.keys())
+    if overlay.closed:
+        accepted |= menu.items_with_groups(connection, store, overlay.closed)
     return accepted
+
+
+def _lay_groups(
+    connection: Connection,
+    store: str,
+    has: Parts,
+    overlay: Overlay,
+    at_service: Mapping[str, AddOnGroup],
+) -> tuple[Mapping[str, AddOnGroup], Overlay]:
+    """Return the groups with what is sold out of them, and the overlay with those closed by it."""
+    groups = {key: replace(each, sold_out=()) for key, each in has.addon_groups.items()}
+    if not (overlay.off or any(each.sold_out for each in at_service.values())):
+        return groups, overlay
+    listed = {each for group in groups.values() for each in group.add_ons} - has.add_ons.keys()
+    like = Parts(add_ons=dict.fromkeys(listed))  # type: ignore[arg-type] # only the ids are looked at
+    add_ons = has.add_ons.keys() | menu.parts(connection, store, like).add_ons.keys()
+    laid = lay_groups(groups, overlay, add_ons=add_ons, at_service=at_service)
+    closed = frozenset(key for key, each in laid.items() if not each.is_open)
+    return laid, replace(overlay, closed=closed)
 
 
 # -- the records of an export

@@ -183,10 +183,11 @@ class ContentDigest:
             if not item.available or item.snooze_until is not None:
                 item = replace(item, available=True, snooze_until=None)  # noqa: PLW2901 -- its content
             self._items[item.external_id] = _number(f"{what} {item_text(item)}")
+        content = replace(changes, addon_groups=_without_sold_out(changes.addon_groups))
         self._parts = sum(
             _number(f"{kind} {part_text(part)}")
             for kind in PART_KINDS
-            for part in getattr(changes, kind).put.values()
+            for part in getattr(content, kind).put.values()
         )
         self._sum = sum(self._items.values())
 
@@ -202,6 +203,13 @@ class ContentDigest:
         for external_id in external_ids:
             self._sum -= self._items.pop(external_id, 0)
         self._parts = 0
+
+
+def _without_sold_out(groups: PartChanges[AddOnGroup]) -> PartChanges[AddOnGroup]:
+    """Return the groups of which more than what is sold out differs, as if nothing was."""
+    before = {key: replace(each, sold_out=()) for key, each in groups.before.items()}
+    put = {key: replace(each, sold_out=()) for key, each in groups.put.items()}
+    return PartChanges({key: each for key, each in put.items() if before.get(key) != each}, before)
 
 
 def _number(text: str) -> int:

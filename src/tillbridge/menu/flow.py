@@ -20,9 +20,16 @@ from tillbridge.core.context import StoreContext
 from tillbridge.core.log import get_logger
 from tillbridge.ledger import menu
 from tillbridge.ledger.facts import get_fact
-from tillbridge.ledger.menu import items_by_id, variant_owners
+from tillbridge.ledger.menu import groups_of, items_by_id, variant_owners
 from tillbridge.ledger.models import Hold, StoreOverride
-from tillbridge.ledger.overrides import drop_overrides, get_overrides, mark_sent, put_override
+from tillbridge.ledger.overrides import (
+    drop_overrides,
+    get_overrides,
+    ids_off,
+    mark_sent,
+    options_off,
+    put_override,
+)
 from tillbridge.ledger.pushes import approve_hold, dismiss_hold
 from tillbridge.menu.compare import (
     Comparison,
@@ -39,7 +46,7 @@ from tillbridge.menu.review import NOTHING, Differing, ReviewView, review_view
 from tillbridge.menu.sync import WHOLE, MenuSync
 from tillbridge.menu.tables import ANYWAY, TableSync
 from tillbridge.menu.views import PlanView, plan_view
-from tillbridge.model.catalogue import Availability, Item, Variant
+from tillbridge.model.catalogue import Availability, Item
 from tillbridge.pos.runner import bad_rows_detail
 
 # -- The availability lane: what is sold out goes out at once, whatever the menu lane is at.
@@ -58,7 +65,8 @@ class AvailabilitySync(SyncLane[None]):
         super().__init__(ctx, "availability")
         self._menu_sync = menu_sync
         self._unread = ctx.pos.reads_availability
-        self._variants: dict[str, tuple[Variant, ...]] = {}  # that the menu lane was asked to push
+        # What the menu lane was asked to push: variants, and groups of add-ons.
+        self._asked: tuple[Mapping[str, object], Mapping[str, object]] = ({}, {})
 
     def export_changed(self) -> None:
         """Ask for a round that reads what the POS says."""
@@ -118,13 +126,15 @@ class AvailabilitySync(SyncLane[None]):
         self.worker.wake_at(found.comparison.next_change)
         if found.ended_overrides:
             await ctx.write(drop_overrides, found.ended_overrides)
-        # No availability call can name a variant: the menu lane pushes them; it is asked once.
+        # No availability call can name a variant or an add-on: the menu lane pushes them; it is
+        # asked once.
         variants = {
             k: each.after.variants for k, each in changed.items() if "variants" in each.fields
         }
-        if variants and variants != self._variants:
+        asked = variants, found.comparison.changes.addon_groups.put
+        if any(asked) and asked != self._asked:
             self._menu_sync.request()
-        self._variants = variants
+        self._asked = asked
         toggled = {
             key: each
             for key, each in changed.items()
@@ -320,7 +330,7 @@ class MenuFlow:
         return hold
 
     async def take_off_sale(self, *external_ids: str, until: int | None, by: str) -> None:
-        """86 items or variants over what the POS says, until `until` (ms) or until restored."""
+        """86 items, variants or add-ons over what the POS says, until `until` (ms) or a restore."""
         at = self._ctx.clock.now_ms()
         await self._ctx.write(_put_overrides, external_ids, until=until, by=by, at=at)
         log.info("item.off_sale", store=self._store, items=len(external_ids), by=by)
@@ -380,4 +390,6 @@ def _put_overrides(
     owners = variant_owners(connection, store, external_ids)
     known = items_by_id(connection, store, {*external_ids, *owners.values()})
     # What was off sale already has nothing to reach the storefront any more.
-    mark_sent(connection, store, [each.item for each in known.values()], at=at)
+    off = ids_off([each.item for each in known.values()])
+    off |= options_off(groups_of(connection, store, external_ids))
+    mark_sent(connection, store, off, at=at)

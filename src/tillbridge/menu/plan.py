@@ -473,7 +473,7 @@ def _part_lists(parts: Parts) -> dict[str, list[Body]]:
                 "min_select": each.min_select,
                 "max_select": each.max_select or max(len(each.add_ons), each.min_select),
                 "required": each.required,
-                "add_ons": list(each.add_ons),
+                "add_ons": list(each.offered),
             }
             for each in parts.addon_groups.values()
         ],

@@ -230,9 +230,9 @@ class MenuSync(SyncLane[Assessment]):
         return request | FULL
 
     async def _push_variants(self, connected: Connected) -> None:
-        """Take variants off sale, or put them back, while the menu cannot be read or has to wait.
+        """Take variants and add-ons off sale, or put them back, while the rest cannot be sent.
 
-        The availability calls cannot name a variant, so this sends the item object.
+        The availability calls cannot name them, so this sends the item object, or the group.
         """
         if connected.store_id is None:
             return
@@ -240,9 +240,11 @@ class MenuSync(SyncLane[Assessment]):
         ctx.calls.sent.clear()
         overlay = Overlay(ctx.clock.now_ms(), ctx.by_pos)
         comparison = await ctx.read(compare_availability, overlay)
-        if variants := comparison.changes.content:
-            kind: Kind = "patch" if len(variants) == 1 else "batch"
-            steps = plan(kind, Diff(changed=variants), Catalogue(), ctx.rules)
+        variants, groups = comparison.changes.content, comparison.changes.addon_groups
+        if variants or groups:
+            kind: Kind = "patch" if len(variants) == 1 and not groups else "batch"
+            changes = Diff(changed=variants, addon_groups=groups)
+            steps = plan(kind, changes, Catalogue(), ctx.rules)
             await push(ctx, connected.store_id, Assessment(comparison, steps))
             self._known = None
 

@@ -1,6 +1,6 @@
 """A store's menu as pages and commands show it: its state, a plan, items now and then, off sale."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any, Literal, TypedDict
 
 from sqlalchemy import Connection
@@ -9,6 +9,7 @@ from tillbridge.core.actor import by_whom
 from tillbridge.ledger.facts import get_fact
 from tillbridge.ledger.menu import (
     accepted_ids,
+    groups_of,
     ids_ever,
     item_count,
     items_by_id,
@@ -16,14 +17,22 @@ from tillbridge.ledger.menu import (
     items_then,
     off_since,
     overlaid_items,
+    parts,
     refused_items,
     variant_owners,
 )
-from tillbridge.ledger.menu_codec import AcceptedItem
+from tillbridge.ledger.menu_codec import AcceptedItem, Parts
 from tillbridge.ledger.models import Hold, Push, StoreOverride
-from tillbridge.ledger.overrides import get_overrides
+from tillbridge.ledger.overrides import get_overrides, options_off
 from tillbridge.ledger.pushes import DISMISSED, get_hold, push_page
-from tillbridge.ledger.search import FoundItem, FoundItems, find_items, fold, rank_of
+from tillbridge.ledger.search import (
+    FoundItem,
+    FoundItems,
+    find_items,
+    find_options,
+    fold,
+    rank_of,
+)
 from tillbridge.menu.describe import (
     BadRowView,
     ChangesView,
@@ -306,8 +315,14 @@ def items_page(
 def items_found(
     connection: Connection, store: str, text: str, currency: str, *, limit: int
 ) -> FoundView:
-    """Return items and variants that fit the letters, best first."""
+    """Return items and variants that fit the letters, best first; then add-ons."""
     found = find_items(connection, store, text, limit=limit, offset=0)
+    options = find_options(connection, store, text, limit=max(0, limit - len(found.items)))
+    lines = [*found.items]
+    lines += [
+        FoundItem(each.external_id, each.name, each.price, on_sale, each.external_id)
+        for each, on_sale in options
+    ]
     stopped = get_overrides(connection, store, StoreOverride)
     return {
         "items": [
@@ -322,27 +337,33 @@ def items_found(
                 "pos_on_sale": each.pos_on_sale,
                 "stopped": each.external_id in stopped,
             }
-            for each in found.items
+            for each in lines
         ],
-        "count": found.count,
+        "count": found.count + len(lines) - len(found.items),
     }
 
 
 def name_of_item(connection: Connection, store: str, external_id: str) -> str:
-    """Return what people call an item or a variant; its id where the menu has none."""
+    """Return what people call an item, a variant or an add-on; its id where the menu has none."""
     owner = variant_owners(connection, store, [external_id]).get(external_id, external_id)
     found = items_by_id(connection, store, {owner}).get(owner)
     if found is None:
-        return external_id
+        return _option_names(connection, store, [external_id]).get(external_id, external_id)
     return f"{found.item.name} {_variant_of(found, external_id)}".rstrip()
 
 
 def is_item(connection: Connection, store: str, external_id: str) -> bool:
-    """Return whether the menu has an item or a variant of this id."""
+    """Return whether the menu has an item, a variant or an add-on of this id."""
     return bool(
         accepted_ids(connection, store, [external_id])
         or variant_owners(connection, store, [external_id])
+        or _option_names(connection, store, [external_id])
     )
+
+
+def _option_names(connection: Connection, store: str, ids: Collection[str]) -> dict[str, str]:
+    like = Parts(add_ons=dict.fromkeys(ids))  # type: ignore[arg-type] # only the ids are looked at
+    return {key: each.name for key, each in parts(connection, store, like).add_ons.items()}
 
 
 def _then(connection: Connection, store: str, text: str, at_ms: int) -> list[FoundItem]:
@@ -371,7 +392,7 @@ def _then(connection: Connection, store: str, text: str, at_ms: int) -> list[Fou
 
 
 class OffSale(TypedDict):
-    """Why an item or a variant is off sale (`how`: staff, order or till), and since when.
+    """Why an item, variant or add-on is off sale (`how`: staff, order or till), and since when.
 
     `reached_ms` is how long it took until the storefront had it, at `reached_at`.
     """
@@ -398,8 +419,11 @@ def items_off_sale(connection: Connection, store: str, now: int) -> list[OffSale
     overrides = overrides_in_force(connection, store, now)
     owners = variant_owners(connection, store, overrides)
     named = items_by_id(connection, store, {*overrides, *owners.values()})
+    options_out = options_off(groups_of(connection, store, ())) - overrides.keys()
+    options = _option_names(connection, store, {*overrides, *options_out} - named.keys())
     off_sale = [
-        _off_by_override(each, named.get(owners.get(key, key))) for key, each in overrides.items()
+        _off_by_override(each, named.get(owners.get(key, key)), options.get(key, key))
+        for key, each in overrides.items()
     ]
     known = items_off_by_pos(connection, store) | overlaid_items(connection, store)
     off = {
@@ -408,29 +432,31 @@ def items_off_sale(connection: Connection, store: str, now: int) -> list[OffSale
         if key not in overrides and not each.item.available
     }
     since = off_since(connection, store, list(off))
+    ends = dict.fromkeys(options_out) | {k: each.snooze_until for k, each in off.items()}
+    names = options | {key: item.name for key, item in off.items()}
     off_sale += [
         {
             "external_id": key,
-            "name": item.name,
+            "name": names.get(key, key),
             "variant": "",
             "how": "till",
             "by": "",
             "since": iso_of(since.get(key)),
-            "until": iso_of(item.snooze_until),
+            "until": iso_of(until),
             "reached_at": iso_of(since.get(key)),
             "reached_ms": None,
         }
-        for key, item in off.items()
+        for key, until in ends.items()
     ]
     return sorted(off_sale, key=lambda each: (each["since"] or "", each["name"]), reverse=True)
 
 
-def _off_by_override(override: StoreOverride, owner: AcceptedItem | None) -> OffSale:
+def _off_by_override(override: StoreOverride, owner: AcceptedItem | None, name: str) -> OffSale:
     """Return what staff have taken off sale, or the till when it refused an order."""
     external_id, by_order = override.external_id, override.by == "order"
     return {
         "external_id": external_id,
-        "name": external_id if owner is None else owner.item.name,
+        "name": name if owner is None else owner.item.name,
         "variant": "" if owner is None else _variant_of(owner, external_id),
         "how": "order" if by_order else "staff",
         "by": "" if by_order else by_whom(override.by),

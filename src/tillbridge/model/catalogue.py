@@ -83,7 +83,8 @@ class AddOn:
 class AddOnGroup:
     """A choice of add-ons (by external id), of which guests choose `min_select` to `max_select`.
 
-    A `max_select` of 0 means no limit.
+    A `max_select` of 0 means no limit. `sold_out` are those of the add-ons that are off sale now:
+    the bridge sets it, from the availability that the POS reports and from what staff say.
     """
 
     external_id: str
@@ -92,6 +93,20 @@ class AddOnGroup:
     max_select: int = 0
     required: bool = False
     add_ons: tuple[str, ...] = ()
+    sold_out: tuple[str, ...] = ()
+
+    @property
+    def is_open(self) -> bool:
+        """Whether enough add-ons are on sale for what a guest has to choose."""
+        least = min(max(self.min_select, int(self.required)), len(self.add_ons))
+        return len(self.add_ons) - len(self.sold_out) >= least
+
+    @property
+    def offered(self) -> tuple[str, ...]:
+        """The add-ons on sale; all of them if too few are left, for then the items are off sale."""
+        if not self.sold_out or not self.is_open:
+            return self.add_ons
+        return tuple(each for each in self.add_ons if each not in self.sold_out)
 
 
 @dataclass(frozen=True, slots=True)
