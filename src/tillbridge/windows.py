@@ -122,10 +122,10 @@ class ServiceBody:
             end()
 
     def _set_up_log(self, loaded: LoadedSettings) -> None:
-        files = LogFiles(loaded.data_dir / LOG_FOLDER, loaded.bridge.keep_log_bytes)
+        files = LogFiles(loaded.data_dir / LOG_FOLDER, loaded.settings.bridge.keep_log_bytes)
         configure(
             "json",
-            loaded.bridge.log_level,
+            loaded.settings.bridge.log_level,
             stream=cast("TextIO", EventLogStream(self._report)),
             on_line=files.write,
         )

@@ -15,7 +15,7 @@ from tillbridge import ledger_schemas
 from tillbridge.cli.exits import exit_code_of
 from tillbridge.core.errors import BridgeError, ConfigError, LedgerError, LedgerUnreachable
 from tillbridge.diagnostics.check import Level
-from tillbridge.diagnostics.checks.server import server_verdict
+from tillbridge.diagnostics.checks.ledger import server_verdict
 from tillbridge.ledger.ledger import Ledger
 from tillbridge.ledger.postgresql import engine_of
 from tillbridge.ledger.server import OtherBridge, Server, look_at, unfit

@@ -66,13 +66,13 @@ def show(loaded: "LoadedSettings") -> None:
     import json
 
     from tillbridge.core.redaction import masked_value
-    from tillbridge.diagnostics.known import Scrubber, known_here
+    from tillbridge.diagnostics.known import Scrubber, secrets_here
 
     shown = loaded.settings.model_dump(mode="json")
     # An adapter's options may hold passwords, which only their names give away.
     text = json.dumps({**shown, "stores": masked_value(shown["stores"])})
     # What is secret by where it is: tokens within addresses, options that a program is given.
-    say.document(json.loads(Scrubber(known_here(loaded, (), ()).secrets).known(text)))
+    say.document(json.loads(Scrubber(secrets_here(loaded)).known(text)))
 
 
 @command("config schema")

@@ -31,7 +31,7 @@ def run(context: typer.Context) -> None:
     from tillbridge.core.log import LOG_FOLDER, LogFiles, configure
 
     loaded = load_to_run(config_path(context))
-    bridge = loaded.bridge
+    bridge = loaded.settings.bridge
     files = LogFiles(loaded.data_dir / LOG_FOLDER, bridge.keep_log_bytes)
     configure(bridge.log_format, bridge.log_level, on_line=files.write, headline_first=True)
 

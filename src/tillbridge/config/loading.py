@@ -3,7 +3,7 @@
 Settings may contradict each other, though each is right by itself: `contradictions`.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import pairwise
 from pathlib import Path
@@ -37,6 +37,7 @@ from tillbridge.config.toml import (
     data_dir_of,
     find_file,
     key_lines,
+    line_at,
     read_file,
     value_at,
 )
@@ -61,13 +62,8 @@ class LoadedSettings:
     text: str = field(default="", repr=False)
 
     @property
-    def bridge(self) -> BridgeSettings:
-        """The table [bridge]."""
-        return self.settings.bridge
-
-    @property
     def is_set_up(self) -> bool:
-        """Whether there is a store; else only `bridge` and `status_page` are from the file."""
+        """Whether there is a store; else only [bridge] and [status_page] are from the file."""
         return bool(self.settings.stores)
 
     def client_secret(self, from_vault: FromVault | None = None) -> SecretStr:
@@ -92,11 +88,7 @@ class LoadedSettings:
 
     def line_of(self, *path: str | int) -> int:
         """Return the line of a key, or of the nearest table around it; 0 if none is written."""
-        lines = key_lines(self.text)
-        for length in range(len(path), 0, -1):
-            if line := lines.get(path[:length]):
-                return line
-        return 0
+        return line_at(key_lines(self.text), path)
 
 
 def load(path: Path | None = None) -> LoadedSettings:
@@ -229,20 +221,26 @@ def contradictions(settings: Settings) -> Iterator[Fault]:
             _("has no effect on a database server."),
             _("Remove it, and back the server up with its own tools; see docs/operate.md."),
         )
-    for place, name in enumerate(settings.bridge.serve):
-        if name not in settings.stores and name not in settings.communities:
-            yield Fault(
-                ("bridge", "serve", place),
-                _("is not a store in this file."),
-                _("Choose from: {names}.").format(names=", ".join(settings.stores)),
-            )
+    serve = [None if name in settings.communities else name for name in settings.bridge.serve]
+    yield from _not_stores(("bridge", "serve"), serve, settings)
     yield from _service(settings)
     yield from _names(settings)
-    yield from alert_faults(settings)
+    yield from _alerts(settings)
     for name, store in settings.stores.items():
         yield from _store(("stores", name), store)
     if settings.communities:
         yield from _communities(settings)
+
+
+def _not_stores(path: KeyPath, names: Iterable[str | None], settings: Settings) -> Iterator[Fault]:
+    """Yield a fault for each name in a list that is no store's; None is left alone."""
+    for place, name in enumerate(names):
+        if name is not None and name not in settings.stores:
+            yield Fault(
+                (*path, place),
+                _("is not a store in this file."),
+                _("Choose from: {names}.").format(names=", ".join(settings.stores)),
+            )
 
 
 def _listeners(settings: Settings) -> Iterator[Fault]:
@@ -370,13 +368,7 @@ def _communities(settings: Settings) -> Iterator[Fault]:
                 _("Keep one table, and name all your member stores in it."),
             )
         ids[community.community_id] = name
-        for place, store in enumerate(community.stores):
-            if store not in settings.stores:
-                yield Fault(
-                    ("communities", name, "stores", place),
-                    _("is not a store in this file."),
-                    _("Choose from: {names}.").format(names=", ".join(settings.stores)),
-                )
+        yield from _not_stores(("communities", name, "stores"), community.stores, settings)
 
 
 def _schedule(path: KeyPath, store: StoreSettings) -> Iterator[Fault]:
@@ -438,16 +430,9 @@ def _store(path: KeyPath, store: StoreSettings) -> Iterator[Fault]:
                 )
 
 
-def alert_faults(settings: Settings) -> Iterator[Fault]:
-    """Return a fault for each setting of alerts that another one contradicts."""
+def _alerts(settings: Settings) -> Iterator[Fault]:
     alerts = settings.alerts
-    for place, store in enumerate(alerts.stores):
-        if store not in settings.stores:
-            yield Fault(
-                ("alerts", "stores", place),
-                _("is not a store in this file."),
-                _("Choose from: {names}.").format(names=", ".join(settings.stores)),
-            )
+    yield from _not_stores(("alerts", "stores"), alerts.stores, settings)
     if any(later <= earlier for earlier, later in pairwise(alerts.repeat_min)):
         yield Fault(
             ("alerts", "repeat_min"),

@@ -135,15 +135,11 @@ def _from_file(path: Path, key: str) -> str:
     try:
         return path.read_bytes().decode("utf-8-sig")
     except FileNotFoundError:
-        text, fix = (
-            _("the file {path} does not exist."),
-            _("Put the secret there and nothing else."),
-        )
+        text = _("the file {path} does not exist.")
+        fix = _("Put the secret there and nothing else.")
     except PermissionError:
-        text, fix = (
-            _("the bridge has no permission to read the file {path}."),
-            _("Give this user, and nobody else, permission to read it."),
-        )
+        text = _("the bridge has no permission to read the file {path}.")
+        fix = _("Give this user, and nobody else, permission to read it.")
     except UnicodeDecodeError:
         text, fix = _("the file {path} is not a text file."), _("Save it as UTF-8.")
     except OSError as failure:

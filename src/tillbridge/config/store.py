@@ -200,8 +200,9 @@ class StoreSettings(Section):
             try:
                 ZoneInfo(name)
             except (KeyError, ValueError, OSError):
-                msg = _('must be an IANA time zone name, for example "Europe/Prague"')
-                raise ValueError(msg) from None
+                raise ValueError(
+                    _('must be an IANA time zone name, for example "Europe/Prague"')
+                ) from None
         return name
 
 

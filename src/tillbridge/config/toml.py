@@ -103,6 +103,12 @@ def _is_of_the_system(path: Path) -> bool:
 KeyPath = tuple[str | int, ...]
 
 
+def line_at(lines: Mapping[KeyPath, int], path: KeyPath) -> int:
+    """Return the line of a key, or of the nearest table around it; 0 if none is written."""
+    found = (lines.get(path[:length]) for length in range(len(path), 0, -1))
+    return next(filter(None, found), 0)
+
+
 @dataclass(frozen=True, slots=True)
 class Fault:
     """One thing that is wrong: where (an empty path is the file), words, remedy, line (0: none)."""
@@ -119,10 +125,8 @@ class Fault:
 
     def placed(self, lines: Mapping[KeyPath, int]) -> "Fault":
         """Return the fault with its line, or that of the table it is missing from."""
-        for length in range(len(self.path), 0, -1):
-            if line := lines.get(self.path[:length]):
-                return replace(self, line=line)
-        return self
+        line = line_at(lines, self.path)
+        return replace(self, line=line) if line else self
 
     def sentence(self, file: str) -> str:
         """Return the fault as one line for a person."""
@@ -260,10 +264,11 @@ def key_lines(text: str) -> Mapping[KeyPath, int]:
 def value_at(document: Mapping[str, Any], path: KeyPath) -> Any:  # noqa: ANN401 -- any TOML value
     """Return the value at a path; None if there is none."""
     value: Any = document
-    for part in path:
-        if not isinstance(value, Mapping) or part not in value:
-            return None
-        value = value[part]
+    try:
+        for part in path:
+            value = value[part]
+    except (KeyError, IndexError, TypeError):
+        return None
     return value
 
 

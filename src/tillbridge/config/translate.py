@@ -10,7 +10,7 @@ from pydantic_core import ErrorDetails
 
 from tillbridge.config.bridge import PageUser, Settings
 from tillbridge.config.secrets import SecretSource
-from tillbridge.config.toml import Fault, KeyPath, Written, dotted
+from tillbridge.config.toml import Fault, KeyPath, Written, dotted, value_at
 from tillbridge.config.values import INVALID
 from tillbridge.core.errors import nearest
 from tillbridge.core.i18n import _
@@ -31,8 +31,7 @@ def faults_of(
 ) -> Iterator[Fault]:
     """Return a fault for each error; `document` was validated by `root`. Values are never shown."""
     for found in error.errors(include_url=False, include_input=False):
-        path = _real_path(found["loc"])
-        yield _fault(found, path, document, root)
+        yield _fault(found, _real_path(found["loc"]), document, root)
 
 
 def validated(model: type[M], written: Written, **context: object) -> M:
@@ -152,11 +151,10 @@ def _fault(found: ErrorDetails, path: KeyPath, document: Mapping[str, Any], root
         return Fault(path, f"{context['error']}.", _how(path, root))
     if kind == "string_pattern_mismatch":
         return Fault(path, _PATTERNS.get(context["pattern"], _("has the wrong form.")), "")
-    describe = _DESCRIPTIONS.get(kind)
-    given = _given(path, document)
-    if describe is None:
-        return Fault(path, found["msg"][:1].lower() + found["msg"][1:] + ".", _how(path, root))
-    return Fault(path, describe(context, given), _how(path, root))
+    text = found["msg"][:1].lower() + found["msg"][1:] + "."
+    if (describe := _DESCRIPTIONS.get(kind)) is not None:
+        text = describe(context, _given(path, document))
+    return Fault(path, text, _how(path, root))
 
 
 _NO_STORE = _(
@@ -213,11 +211,8 @@ def toml_value(value: object) -> str:
 
 def _given(path: KeyPath, document: Mapping[str, Any]) -> str:
     """Return the kind of value that is there, never the value."""
-    value: Any = document
-    try:
-        for part in path:
-            value = value[part]
-    except (KeyError, IndexError, TypeError):
+    value = value_at(document, path)
+    if value is None:
         return _("something else")
     if isinstance(value, bool):
         return _("true or false")

@@ -14,27 +14,22 @@ from tillbridge.model.money import currency_like, is_currency
 def _http_url(text: str) -> str:
     parts = urlsplit(text)
     if parts.scheme not in {"http", "https"} or not parts.hostname:
-        msg = _("must be a URL that begins with http:// or https://")
-        raise ValueError(msg)
+        raise ValueError(_("must be a URL that begins with http:// or https://"))
     if parts.username or parts.password:
-        msg = _("must not hold a user name or password")
-        raise ValueError(msg)
+        raise ValueError(_("must not hold a user name or password"))
     if parts.query or parts.fragment:
-        msg = _("must end before any ? or #")
-        raise ValueError(msg)
+        raise ValueError(_("must end before any ? or #"))
     try:
         parts.port  # noqa: B018 -- reading it checks it
     except ValueError:
-        msg = _("must have a port from 0 to 65535, or none")
-        raise ValueError(msg) from None
+        raise ValueError(_("must have a port from 0 to 65535, or none")) from None
     return text.rstrip("/")
 
 
 def _listener(text: str) -> str:
     host, _colon, port = text.rpartition(":")
     if not host or not port.isdigit() or int(port) > 65535 or (":" in host) != (host[0] == "["):
-        msg = _('must be "address:port", for example "127.0.0.1:8088"')
-        raise ValueError(msg)
+        raise ValueError(_('must be "address:port", for example "127.0.0.1:8088"'))
     return text
 
 
@@ -65,19 +60,16 @@ def origin_of(url: str) -> str:
 def _time_of_day(text: str) -> str:
     hours, _colon, minutes = text.partition(":")
     if not (hours.isdigit() and minutes.isdigit() and len(hours) == len(minutes) == 2):
-        msg = _('must be a time of day as "HH:MM"')
-        raise ValueError(msg)
+        raise ValueError(_('must be a time of day as "HH:MM"'))
     if int(hours) > 23 or int(minutes) > 59:
-        msg = _('must be a time of day from "00:00" to "23:59"')
-        raise ValueError(msg)
+        raise ValueError(_('must be a time of day from "00:00" to "23:59"'))
     return text
 
 
 def _heartbeat_url(text: str) -> str:
     parts = urlsplit(text)
     if parts.fragment:
-        msg = _("must end before any #")
-        raise ValueError(msg)
+        raise ValueError(_("must end before any #"))
     _http_url(parts._replace(query="").geturl())
     return text
 
@@ -85,8 +77,7 @@ def _heartbeat_url(text: str) -> str:
 def _quiet_hours(text: str) -> str:
     begin, dash, end = text.partition("-")
     if not dash or begin == end:
-        msg = _('must be two times of day as "23:00-07:00"')
-        raise ValueError(msg)
+        raise ValueError(_('must be two times of day as "23:00-07:00"'))
     _time_of_day(begin)
     _time_of_day(end)
     return text

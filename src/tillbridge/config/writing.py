@@ -21,7 +21,7 @@ from typing import Any
 from tillbridge.config.bridge import Settings
 from tillbridge.config.toml import KeyPath, dotted
 from tillbridge.core.errors import ConfigError
-from tillbridge.core.files import create_new, sync_folder
+from tillbridge.core.files import sync_folder, write_new
 from tillbridge.core.i18n import _
 from tillbridge.core.redaction import MASK, masked_value
 
@@ -96,26 +96,18 @@ def _put(document: Any, path: KeyPath, value: Any) -> None:  # noqa: ANN401 -- t
         if parent not in table:
             # Only the innermost gets a header: [stores.main], and no [stores] above it.
             is_inline = isinstance(table, tomlkit.items.InlineTable)
-            table.add(
-                parent,
-                tomlkit.inline_table()
-                if is_inline
-                else tomlkit.table(is_super_table=place < len(parents) - 1),
-            )
+            more = tomlkit.table(is_super_table=place < len(parents) - 1)
+            table.add(parent, tomlkit.inline_table() if is_inline else more)
         table = table[parent]
     if value is None:
         if key in table:
             table.remove(key)
         return
-    table[key] = _inline(value) if isinstance(value, Mapping) else value
-
-
-def _inline(value: Mapping[str, Any]) -> Any:  # noqa: ANN401 -- tomlkit's own kind
-    import tomlkit  # noqa: PLC0415 -- see `edited`
-
-    table = tomlkit.inline_table()
-    table.update(value)
-    return table
+    if isinstance(value, Mapping):
+        inline = tomlkit.inline_table()
+        inline.update(value)
+        value = inline
+    table[key] = value
 
 
 def difference(old: str, new: str) -> list[str]:
@@ -163,10 +155,7 @@ def replace_file(path: Path, text: str) -> Path | None:
     )
     with _put_in_place(path, fix) as (target, beside):
         copy = _back_up(target)
-        with os.fdopen(create_new(beside, 0o600), "wb") as stream:
-            stream.write(text.encode())
-            stream.flush()
-            os.fsync(stream.fileno())
+        write_new(beside, text.encode(), 0o600)
         if copy is not None:
             shutil.copymode(target, beside)
     return copy

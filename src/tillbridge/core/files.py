@@ -46,12 +46,12 @@ def create_new(path: Path, mode: int = 0o666) -> int:
     return os.open(path, _FLAGS, mode)
 
 
-def write_new(path: Path, content: bytes) -> None:
+def write_new(path: Path, content: bytes, mode: int = 0o666) -> None:
     """Write a new file at `path` and sync it; nothing is left of it where that fails.
 
     Raises OSError.
     """
-    file = create_new(path)
+    file = create_new(path, mode)
     try:
         with os.fdopen(file, "wb") as stream:
             stream.write(content)
@@ -156,12 +156,10 @@ def refuse(path: str | os.PathLike[str], descriptor: int) -> None:
     if not any(os.path.samestat(opened, found) for found in _found([Path(real)])):
         raise OSError(errno.ESTALE, os.strerror(errno.ESTALE), named)
     for place in _places():
-        inside = Path(real)
-        own = place.resolve()
-        if inside.is_relative_to(own) and Path(named) not in {
-            inside,
-            place / inside.relative_to(own),
-        }:
+        inside, own = Path(real), place.resolve()
+        if not inside.is_relative_to(own):
+            continue
+        if Path(named) not in {inside, place / inside.relative_to(own)}:
             raise _not_the_tills(named)
 
 
@@ -173,10 +171,8 @@ def _places() -> list[Path]:
 def _found(paths: Iterable[Path]) -> list[os.stat_result]:
     found = []
     for path in paths:
-        try:
+        with contextlib.suppress(OSError):
             found.append(path.stat())
-        except OSError:
-            continue
     return found
 
 

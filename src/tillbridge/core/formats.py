@@ -116,16 +116,10 @@ def _delta(count: int, unit: Unit, *, add_direction: bool) -> str:
 def clock_time(at_ms: int, now_ms: int) -> str:
     """Return an instant as a time of day: of today the time alone, else with its date."""
     at, now = _there(at_ms), _there(now_ms)
-    same_year = at.year == now.year
-    if reader().locale == NOBODY.locale:
-        day = "" if at.date() == now.date() else "%d %b " if same_year else "%d %b %Y "
-        return at.strftime(f"{day}%H:%M")
-    from babel.dates import format_time  # noqa: PLC0415 -- (as above)
-
-    time = _shown(format_time(at, "short", locale=_locale()))
+    time = _time(at, "short")
     if at.date() == now.date():
         return time
-    return _with_date(_day(at, with_year=not same_year), time)
+    return _with_date(_day(at, with_year=at.year != now.year), time)
 
 
 @shown_by_locale
@@ -134,20 +128,13 @@ def local_second(at_ms: int) -> str:
     at = _there(at_ms)
     if reader().locale == NOBODY.locale:
         return at.strftime("%Y-%m-%d %H:%M:%S")
-    from babel.dates import format_time  # noqa: PLC0415 -- (as above)
-
-    return _with_date(_day(at, with_year=True), _shown(format_time(at, "medium", locale=_locale())))
+    return _with_date(_day(at, with_year=True), _time(at, "medium"))
 
 
 @shown_by_locale
 def time_of_day(at_ms: int) -> str:
     """Return an instant as a time of day to the second, without its date."""
-    at = _there(at_ms)
-    if reader().locale == NOBODY.locale:
-        return at.strftime("%H:%M:%S")
-    from babel.dates import format_time  # noqa: PLC0415 -- (as above)
-
-    return _shown(format_time(at, "medium", locale=_locale()))
+    return _time(_there(at_ms), "medium")
 
 
 @shown_by_locale
@@ -191,6 +178,14 @@ def _there(at_ms: int) -> datetime:
     return datetime.fromtimestamp(at_ms / 1000, UTC).astimezone(reader().zone)
 
 
+def _time(at: datetime, length: Literal["short", "medium"]) -> str:
+    if reader().locale == NOBODY.locale:
+        return at.strftime("%H:%M" if length == "short" else "%H:%M:%S")
+    from babel.dates import format_time  # noqa: PLC0415 -- (as above)
+
+    return _shown(format_time(at, length, locale=_locale()))
+
+
 def _day(at: datetime, *, with_year: bool) -> str:
     if reader().locale == NOBODY.locale:
         return at.strftime("%d %b %Y" if with_year else "%d %b")
@@ -202,6 +197,8 @@ def _day(at: datetime, *, with_year: bool) -> str:
 
 
 def _with_date(day: str, time: str) -> str:
+    if reader().locale == NOBODY.locale:
+        return f"{day} {time}"
     from babel.dates import get_datetime_format  # noqa: PLC0415 -- (as above)
 
     pattern = str(get_datetime_format("medium", locale=_locale())).replace("'", "")
@@ -344,19 +341,14 @@ def since_ms(text: str, *, now_ms: int, zone: tzinfo | None) -> int:
     now = datetime.fromtimestamp(now_ms / 1000, UTC)
     typed = text.strip()
     if typed.lower() == "today":
-        return (
-            round(_local(datetime.combine(now.astimezone(zone), time()), zone).timestamp()) * 1000
-        )
+        midnight = _local(datetime.combine(now.astimezone(zone), time()), zone)
+        return round(midnight.timestamp()) * 1000
+    moment = _moment(typed, now, zone)
     if typed and _SPAN.fullmatch(typed):
-        moment = now - (_moment(typed, now, zone) - now)
-    elif _CLOCK.fullmatch(typed):
-        moment = _moment(typed, now, zone)
-        if moment > now:
-            moment = _local(
-                (moment.astimezone(zone) - timedelta(days=1)).replace(tzinfo=None), zone
-            )
-    else:
-        moment = _moment(typed, now, zone)
+        moment = now - (moment - now)
+    elif _CLOCK.fullmatch(typed) and moment > now:
+        before = moment.astimezone(zone) - timedelta(days=1)
+        moment = _local(before.replace(tzinfo=None), zone)
     return round(moment.timestamp() * 1000)
 
 

@@ -138,7 +138,7 @@ class _Output:
             self._on_line(line)
         if self._for_people is not None:
             safe = {
-                name: _CONTROL.sub(_escaped, value)
+                name: _CONTROL.sub(lambda found: ascii(found[0])[1:-1], value)
                 if isinstance(value, str) and name != "exception"
                 else value
                 for name, value in shown.items()
@@ -189,10 +189,6 @@ class _Handler(logging.Handler):
             self._output.write(**event)
         except Exception:  # noqa: BLE001 -- a library's malformed line must not break its caller
             self.handleError(record)
-
-
-def _escaped(found: re.Match[str]) -> str:
-    return found[0].encode("unicode_escape").decode()
 
 
 def _thread_died(args: threading.ExceptHookArgs) -> None:

@@ -248,7 +248,7 @@ def port_taken(port: int, otherwise: str, failure: OSError | None = None) -> tup
 def holder_of(port: int, proc: Path = _PROC) -> Holder | None:
     """Return who listens on the port; None if the system does not show it. Blocks."""
     sockets = _listening(port, proc)
-    for folder in _processes(proc) if sockets else ():
+    for folder in proc.glob("[0-9]*") if sockets else ():
         with contextlib.suppress(OSError):  # another user's, or one that has just ended
             for handle in (folder / "fd").iterdir():
                 with contextlib.suppress(OSError):
@@ -268,12 +268,6 @@ def _listening(port: int, proc: Path) -> dict[str, int]:
                 if listens and int(parts[1].rpartition(":")[2], 16) == port:
                     found[f"socket:[{parts[9]}]"] = int(parts[7])
     return found
-
-
-def _processes(proc: Path) -> list[Path]:
-    with contextlib.suppress(OSError):
-        return [each for each in proc.iterdir() if each.name.isdigit()]
-    return []
 
 
 def _of_another_user(uid: int) -> Holder:

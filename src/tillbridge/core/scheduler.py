@@ -67,6 +67,17 @@ class Scheduler:
     ) -> None:
         """Do `work` at this local time (`03:30`); without a zone it is the machine's own."""
         when = time.fromisoformat(at)
+        done_at: datetime | None = None
+
+        async def once_a_night() -> float | None:
+            nonlocal done_at
+            now = datetime.now(UTC)
+            if done_at is not None and timedelta(0) <= now - done_at < _SAME_NIGHT:
+                return None
+            again_s = await work()
+            done_at = now
+            return again_s
+
         trigger = CronTrigger(
             hour=when.hour,
             minute=when.minute,
@@ -74,7 +85,7 @@ class Scheduler:
             timezone=None if zone is None else ZoneInfo(zone),
         )
         job = f"{supervisor.store}.{name}"
-        self._jobs.add_job(self._run, trigger, (job, name, _OnceANight(work), supervisor), id=job)
+        self._jobs.add_job(self._run, trigger, (job, name, once_a_night, supervisor), id=job)
 
     def remove(self, store: str) -> None:
         """Begin nothing more of this store, and break off what is being done for it."""
@@ -162,19 +173,3 @@ def _quiet_logger() -> logging.Logger:
 
 def _in(seconds: float) -> datetime:
     return datetime.now(UTC) + timedelta(seconds=seconds)
-
-
-class _OnceANight:
-    """Does `work`, unless it has just been done."""
-
-    def __init__(self, work: Job) -> None:
-        self._work = work
-        self._done_at: datetime | None = None
-
-    async def __call__(self) -> float | None:
-        now = datetime.now(UTC)
-        if self._done_at is not None and timedelta(0) <= now - self._done_at < _SAME_NIGHT:
-            return None
-        again_s = await self._work()
-        self._done_at = now
-        return again_s

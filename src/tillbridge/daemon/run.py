@@ -87,7 +87,7 @@ async def live(
     manager: ServiceManager,
 ) -> None:
     """Run the bridge until `restarts` ends it. Raises BridgeError."""
-    set_reader(bridge_reader(loaded.settings.bridge if loaded.is_set_up else loaded.bridge))
+    set_reader(bridge_reader(loaded.settings.bridge))
     log.info("bridge.starting", version=tillbridge.__version__, pid=os.getpid())
     mode = Mode.RUN if loaded.is_set_up else Mode.UNCONFIGURED
     async with compose(loaded, mode) as bridge:

@@ -25,9 +25,9 @@ from tillbridge.diagnostics.checks.bridge import versions
 from tillbridge.diagnostics.known import (
     Scrubber,
     adapter_sections,
-    known_here,
     personal_of,
     pieces_of,
+    secrets_here,
 )
 from tillbridge.diagnostics.log_lines import LogFilter, latest
 from tillbridge.ledger import audit
@@ -135,8 +135,8 @@ def gather(loaded: LoadedSettings, status: Answer, doctor: Answer, *, now_ms: in
         ("files.json", _files(loaded.data_dir)),
     ]
     lines = latest(loaded.data_dir / LOG_FOLDER, LogFilter(), _LOG_LINES)
-    known = known_here(loaded, ledger.codes, ledger.personal)
-    scrub = Scrubber(known.secrets, known.personal, among=pieces_of([documents, lines]))
+    secrets = secrets_here(loaded) | ledger.codes
+    scrub = Scrubber(secrets, ledger.personal, among=pieces_of([documents, lines]))
     parts = [Part.of_json(name, scrub.value(value)) for name, value in documents]
     shown = (json.dumps(scrub.value(line), ensure_ascii=False) for line in lines)
     parts.append(Part("log.jsonl", "".join(f"{line}\n" for line in shown)))
@@ -180,11 +180,8 @@ def _option(name: str, value: object) -> object:
 
 
 def _adapters(loaded: LoadedSettings, doctor: Answer) -> Answer:
-    probes = [
-        each
-        for each in doctor.get("results", [])
-        if str(each.get("name", "")).split(".")[0] == "till"
-    ]
+    results = doctor.get("results", [])
+    probes = [each for each in results if str(each.get("name", "")).split(".")[0] == "till"]
     return {
         "stores": {
             name: {
@@ -222,10 +219,7 @@ def _read(connection: Connection, found: _Ledger, now_ms: int) -> None:
     for payload in payloads(connection):
         found.personal |= _personal(payload)
     found.codes = set(table_codes(connection))
-    found.facts = {
-        "schema_version": schema_version(connection),
-        "rows": row_counts(connection),
-    }
+    found.facts = {"schema_version": schema_version(connection), "rows": row_counts(connection)}
     past = past_problems(connection, ended_after=now_ms - _PAST_MS)[-_PAST_PROBLEMS:]
     found.past = [each.model_dump(exclude={"id"}) for each in past]
     checked = audit.check(connection)

@@ -138,6 +138,11 @@ def skipped(text: str, fix: str = "", **details: object) -> Finding:
     return Finding(Level.SKIPPED, text, fix, details)
 
 
+def detailed(finding: Finding, **details: object) -> Finding:
+    """Return a finding with these details, and those that it has."""
+    return replace(finding, details={**details, **finding.details})
+
+
 def level_of(severity: Severity) -> Level:
     """Return the level of a problem."""
     return Level.FAILED if severity is Severity.DOWN else Level.WARNING

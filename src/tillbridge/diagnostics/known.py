@@ -5,7 +5,6 @@ import os
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -47,32 +46,18 @@ _TOKEN_LIKE = 8
 _PHONE_DIGITS = 7
 
 
-@dataclass(frozen=True, slots=True)
-class Known:
-    """Texts that must not leave this machine; neither is shown by `repr`."""
+def secrets_here(loaded: LoadedSettings) -> set[str]:
+    """Return what is known to be secret: of files, vault and environment.
 
-    secrets: frozenset[str] = field(repr=False)
-    personal: frozenset[str] = field(repr=False)
-
-
-def known_here(loaded: LoadedSettings, further: Iterable[str], personal: Iterable[str]) -> Known:
-    """Return what is known to be secret: of files, vault and environment, and `further` ones.
-
-    `personal` are customers' texts as the ledger has them. What cannot be read is left out; then
-    nothing of it can have been written into a bundle either. A configuration that was changed
-    since the bridge started has new secrets, and the old ones may be in the log.
+    What cannot be read is left out; then nothing of it can have been written into a bundle either.
+    A configuration that was changed since the bridge started has new secrets, and the old ones may
+    be in the log.
     """
-    data_dir = loaded.data_dir
-    secrets = {
-        *further,
-        *_files(data_dir),
-        *_vaulted(loaded),
-        *_environment(os.environ),
-    }
+    secrets = {*_files(loaded.data_dir), *_vaulted(loaded), *_environment(os.environ)}
     for each in (loaded, _as_written(loaded.path)):
         if each is not None:
             secrets |= {*_configured(each), *_options(each)}
-    return Known(frozenset(secrets), frozenset(personal))
+    return secrets
 
 
 def _as_written(path: Path) -> LoadedSettings | None:

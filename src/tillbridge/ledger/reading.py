@@ -49,7 +49,7 @@ def place_of(file: Path, data_dir: Path, configured: Mapping[str, Any]) -> Place
 def place_in(loaded: "LoadedSettings") -> Place:
     """Return where the ledger of a configuration is. Raises ConfigError."""
     url = loaded.ledger_url()
-    own = f"{BRIDGES}{loaded.bridge.known_as}" if url else ""
+    own = f"{BRIDGES}{loaded.settings.bridge.known_as}" if url else ""
     return Place(loaded.data_dir / "ledger.db", url, own)
 
 

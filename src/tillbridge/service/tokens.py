@@ -182,18 +182,13 @@ class StoreTokens(CachedToken):
         self._store = store
         self._refresh = refresh
         self._tokens: Tokens | None = None
-        self._lost: ConsentLost | None = None
+        self.lost: ConsentLost | None = None  # why the consent is gone, as far as known
 
     async def tokens(self) -> Tokens | None:
         """Return the current tokens, or None if the merchant has not consented yet."""
         if not self._loaded:
             await self.reload()
         return self._tokens
-
-    @property
-    def lost(self) -> ConsentLost | None:
-        """Why the consent is gone, as far as known."""
-        return self._lost
 
     async def reload(self) -> None:
         """Read the stored tokens again: another process may have renewed the consent."""
@@ -214,7 +209,7 @@ class StoreTokens(CachedToken):
     def mark_lost(self, failure: ConsentLost, token: str) -> None:
         """Record that the service answered a call with `token` that the consent is gone."""
         if self._tokens is not None and self._tokens.access_token == token:
-            self._lost, self._renew_at = failure, 0.0
+            self.lost, self._renew_at = failure, 0.0
 
     async def _current(self) -> str:
         return (await self._in_force()).access_token
@@ -226,7 +221,7 @@ class StoreTokens(CachedToken):
                 _("The owner has not yet given this bridge access to the store."),
                 code=CONSENT_MISSING,
             )
-        if (lost := self._lost) is not None:
+        if (lost := self.lost) is not None:
             # A fresh copy: an exception that is raised repeatedly accumulates tracebacks.
             raise lost.reworded(ConsentLost, lost.text, lost.fix)
         return tokens
@@ -252,7 +247,7 @@ class StoreTokens(CachedToken):
         return grant.access_token
 
     def _adopted(self, tokens: Tokens, left_s: float, *, fresh: bool) -> None:
-        self._tokens, self._lost = tokens, None
+        self._tokens, self.lost = tokens, None
         self._use(tokens.access_token, left_s, fresh=fresh)
 
 

@@ -28,6 +28,7 @@ from tillbridge.diagnostics.check import (
     Finding,
     Subject,
     coded,
+    detailed,
     failed,
     of_problem,
     ok,
@@ -87,14 +88,18 @@ async def _not_running(subject: Subject) -> Finding:
 
 def lag_verdict(lag_s: float, waiting: int, waited_s: float) -> Finding:
     """Return what a running bridge reports of itself; `waiting` orders are not in the till yet."""
-    details = {"lag_ms": round(lag_s * 1000), "waiting": waiting, "oldest_s": round(waited_s)}
+    finding = _lag(lag_s, waiting, waited_s)
+    lag_ms, oldest_s = round(lag_s * 1000), round(waited_s)
+    return detailed(finding, lag_ms=lag_ms, waiting=waiting, oldest_s=oldest_s)
+
+
+def _lag(lag_s: float, waiting: int, waited_s: float) -> Finding:
     if lag_s > _SLOW_LOOP_S:
         return warning(
             _("The bridge is slow: it took {seconds} seconds to respond.").format(
                 seconds=f"{lag_s:.1f}"
             ),
             _("Check what else uses this machine's processor and disk."),
-            **details,
         )
     if waited_s > _OLD_ORDER_S:
         return failed(
@@ -102,11 +107,8 @@ def lag_verdict(lag_s: float, waiting: int, waited_s: float) -> Finding:
                 n=waiting, minutes=int(waited_s // 60)
             ),
             _("Check the till. See the orders: tillbridge orders list"),
-            **details,
         )
-    return ok(
-        _("The bridge is running. Orders waiting for the till: {n}.").format(n=waiting), **details
-    )
+    return ok(_("The bridge is running. Orders waiting for the till: {n}.").format(n=waiting))
 
 
 async def _lag_s() -> float:
@@ -136,9 +138,13 @@ async def check_ports(subject: Subject) -> Finding:
 
 def ports_verdict(ports: list[Port], *, running: bool) -> Finding:
     """Return what the ports mean: taken by the bridge, by another program, or free."""
-    details = {port.name: port.trouble or "listening" for port in ports}
     if not ports:
         return skipped(_("The bridge uses any free ports."))
+    details = {port.name: port.trouble or "listening" for port in ports}
+    return detailed(_ports(ports, running=running), **details)
+
+
+def _ports(ports: list[Port], *, running: bool) -> Finding:
     if running:
         silent = [port for port in ports if port.trouble]
         if silent:
@@ -147,9 +153,8 @@ def ports_verdict(ports: list[Port], *, running: bool) -> Finding:
                     listen=silent[0].listen, name=silent[0].name, trouble=silent[0].trouble
                 ),
                 _("Check this machine's firewall, then restart the bridge."),
-                **details,
             )
-        return ok(_("The bridge listens on its ports."), **details)
+        return ok(_("The bridge listens on its ports."))
     taken = [port for port in ports if not port.trouble]
     if taken:
         return failed(
@@ -157,9 +162,8 @@ def ports_verdict(ports: list[Port], *, running: bool) -> Finding:
                 listen=taken[0].listen, name=taken[0].name, holder=taken[0].holder
             ),
             taken[0].fix,
-            **details,
         )
-    return ok(_("The bridge's ports are free."), **details)
+    return ok(_("The bridge's ports are free."))
 
 
 def _port(name: str, listen: str) -> Port:

@@ -1,4 +1,4 @@
-"""Whether the ledger is whole, and its disk has room and keeps what is written."""
+"""Whether the ledger is whole, its disk or its server keeps what is written, and has room."""
 
 import contextlib
 import os
@@ -8,9 +8,10 @@ import time
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from tillbridge import ledger_schemas
-from tillbridge.core.errors import ConfigError
+from tillbridge.core.errors import BridgeError, ConfigError
 from tillbridge.core.formats import number
 from tillbridge.core.i18n import _
 from tillbridge.core.problems import Found
@@ -19,15 +20,20 @@ from tillbridge.diagnostics.check import (
     Finding,
     Subject,
     coded,
+    detailed,
     failed,
     of_problem,
     ok,
     skipped,
     warning,
 )
-from tillbridge.diagnostics.checks.server import check_server
 
-_LONG_WAL = 256 * 2**20
+if TYPE_CHECKING:
+    from tillbridge.ledger.server import Server
+
+_MIB = 2**20
+_LONG_WAL = 256 * _MIB
+_CLOCK_S = 2.0  # a time server keeps clocks much closer
 _LOOK_S = 6.0  # a large ledger is not read to its end
 
 
@@ -53,7 +59,7 @@ async def check_ledger(subject: Subject) -> Finding:
     except ConfigError as failure:
         return failed(failure.text, failure.fix)
     if url is not None:
-        return await check_server(subject, url)
+        return await _check_server(subject, url)
     path = subject.loaded.data_dir / "ledger.db"
     facts = await in_thread(lambda: look_at_ledger(path, subject.writable))
     return ledger_verdict(facts, running=subject.running)
@@ -79,17 +85,21 @@ def look_at_ledger(path: Path, writable: bool | None) -> LedgerFacts:  # noqa: F
 
 def ledger_verdict(facts: LedgerFacts, *, running: bool) -> Finding:
     """Return what is known of the ledger means."""
-    details = {
-        "schema": facts.schema,
-        "size_mib": round(facts.size / 2**20, 1),
-        "wal_mib": round(facts.wal_size / 2**20, 1),
-        "sound": facts.sound,
-    }
     if not facts.exists:
         return skipped(
             _("There is no database yet: the bridge creates it at its first start."),
             _("If the bridge has run before, check data_dir in [bridge]."),
         )
+    return detailed(
+        _of_file(facts, running=running),
+        schema=facts.schema,
+        size_mib=round(facts.size / _MIB, 1),
+        wal_mib=round(facts.wal_size / _MIB, 1),
+        sound=facts.sound,
+    )
+
+
+def _of_file(facts: LedgerFacts, *, running: bool) -> Finding:
     if facts.failure or facts.sound is False:
         faults = facts.failure or "; ".join(facts.faults[:2])
         return failed(
@@ -98,13 +108,11 @@ def ledger_verdict(facts: LedgerFacts, *, running: bool) -> Finding:
                 "Restart the bridge: it saves the damaged file, creates a new one and recovers "
                 "what it can."
             ),
-            **details,
         )
     if not facts.writable:
         finding = failed(
             _("The bridge cannot save: it refuses new orders."),
             _("Free disk space, repair the disk, or give the bridge's user write permission."),
-            **details,
         )
         return coded(finding, "ledger.unwritable")
     if facts.schema > facts.newest:
@@ -113,29 +121,27 @@ def ledger_verdict(facts: LedgerFacts, *, running: bool) -> Finding:
                 schema=facts.schema
             ),
             _("Install that version again, or restore a backup from before the update."),
-            **details,
         )
     if facts.schema < facts.newest:
-        if running:
-            return failed(
-                _("The database's schema is {schema}, not {newest}.").format(
-                    schema=facts.schema, newest=facts.newest
-                ),
-                _("Restart the bridge: it updates the database."),
-                **details,
-            )
-        return ok(_("The database is intact. The next start updates it."), **details)
+        return _old_schema(facts.schema, running=running)
     if facts.wal_size > _LONG_WAL:
         return warning(
             _("The database's write-ahead log has grown to {mib} MiB.").format(
-                mib=facts.wal_size // 2**20
+                mib=facts.wal_size // _MIB
             ),
             _("Another program keeps the database open. Close it, or restart the bridge."),
-            **details,
         )
-    return ok(
-        _("The database is intact ({mib} MiB).").format(mib=number(round(facts.size / 2**20, 1))),
-        **details,
+    mib = number(round(facts.size / _MIB, 1))
+    return ok(_("The database is intact ({mib} MiB).").format(mib=mib))
+
+
+def _old_schema(schema: str, *, running: bool) -> Finding:
+    if not running:
+        return ok(_("The database is intact. The next start updates it."))
+    text = _("The database's schema is {schema}, not {newest}.")
+    return failed(
+        text.format(schema=schema, newest=ledger_schemas()[-1]),
+        _("Restart the bridge: it updates the database."),
     )
 
 
@@ -172,7 +178,68 @@ def _schema(connection: sqlite3.Connection) -> str:
     return str(row[0]) if row else ""
 
 
-_MIB = 2**20
+async def _check_server(subject: Subject, url: str) -> Finding:
+    """Connect as the bridge does, and look; nothing is changed."""
+    # Only for those who have a server: its driver takes a tenth of a second.
+    from tillbridge.ledger.server import look_at  # noqa: PLC0415 -- (as above)
+
+    try:
+        server = await in_thread(lambda: look_at(url))
+    except BridgeError as failure:
+        return failed(failure.text, failure.fix)
+    return server_verdict(server, running=subject.running, writable=subject.writable)
+
+
+def server_verdict(server: "Server", *, running: bool, writable: bool | None) -> Finding:
+    """Return what is known of the server means."""
+    return detailed(
+        _of_server(server, running=running, writable=writable),
+        server=server.name,
+        postgresql=server.version,
+        schema=server.schema,
+        standbys=server.standbys,
+        clock_ahead_ms=round(server.clock_ahead_s * 1000),
+        bridges=[each.name for each in server.bridges if each.is_alive],
+        **server.settings,
+    )
+
+
+def _of_server(server: "Server", *, running: bool, writable: bool | None) -> Finding:
+    from tillbridge.ledger.server import unfit  # noqa: PLC0415 -- (as above)
+
+    if (refusal := unfit(server)) is not None:
+        return failed(refusal.text, refusal.fix)
+    if writable is False:
+        finding = failed(
+            _("The bridge cannot save: it refuses new orders."),
+            _("Look into the log of the database server, and check its disk."),
+        )
+        return coded(finding, "ledger.unwritable")
+    if not server.schema:
+        return skipped(
+            _(
+                "The database {name} is empty: the bridge creates its tables at its first start."
+            ).format(name=server.name),
+            _("To take the present database along: tillbridge ledger copy"),
+        )
+    if server.schema < ledger_schemas()[-1]:
+        return _old_schema(server.schema, running=running)
+    if abs(server.clock_ahead_s) > _CLOCK_S:
+        return warning(
+            _(
+                "The clocks of this machine and of the database server differ by {seconds} s."
+            ).format(seconds=number(round(abs(server.clock_ahead_s), 1))),
+            _("Let both be set by a time server: timedatectl set-ntp true"),
+        )
+    text = _("The database {name} (PostgreSQL {version}) writes each commit to disk.")
+    if server.standbys:
+        text = _(
+            "The database {name} (PostgreSQL {version}) writes each commit to disk, and to the "
+            "standbys {standbys}."
+        )
+    return ok(text.format(name=server.name, version=server.version, standbys=server.standbys))
+
+
 _LOW = 1024 * _MIB  # or a twentieth of a smaller disk, but never less than
 _LEAST = 100 * _MIB
 _LARGE = 5 * 1024 * _MIB
@@ -225,44 +292,44 @@ def look_at_disk(folder: Path) -> Disk:
 
 def disk_verdict(disk: Disk) -> Finding:
     """Return what is known of the disk means."""
-    details = {
-        "path": disk.path,
-        "free_mib": disk.free // _MIB,
-        "total_mib": disk.total // _MIB,
-        "used_mib": round(disk.used_by_us / _MIB, 1),
-        "kind": disk.kind,
-    }
+    return detailed(
+        _of_disk(disk),
+        path=disk.path,
+        free_mib=disk.free // _MIB,
+        total_mib=disk.total // _MIB,
+        used_mib=round(disk.used_by_us / _MIB, 1),
+        kind=disk.kind,
+    )
+
+
+def _of_disk(disk: Disk) -> Finding:
     if disk.read_only:
         return failed(
             _("The disk of {path} is read-only: the bridge refuses new orders.").format(
                 path=disk.path
             ),
             _("Check the disk: systems mount a failing one read-only. Then mount it writable."),
-            **details,
         )
     if not disk.may_write:
         return failed(
             _("This user may not write to {path}.").format(path=disk.path),
             _("Give the bridge's user write permission, or run this command as that user."),
-            **details,
         )
     if low := _low(disk.path, disk.free, disk.total):
-        return of_problem(low, **details)
+        return of_problem(low)
     if disk.kind in _NETWORK or disk.path.startswith("\\\\"):
         return warning(
             _("{path} is on a network share ({kind}), which can damage a database.").format(
                 path=disk.path, kind=disk.kind or "UNC"
             ),
             _("Move data_dir in [bridge] to a disk of this machine."),
-            **details,
         )
     if disk.used_by_us > _LARGE:
         return warning(
             _("The data folder has grown to {mib} MiB.").format(mib=disk.used_by_us // _MIB),
             _("Look into {path}: you can delete old files in backups/.").format(path=disk.path),
-            **details,
         )
-    return ok(_("{gib} GiB are free.").format(gib=number(round(disk.free / 2**30, 1))), **details)
+    return ok(_("{gib} GiB are free.").format(gib=number(round(disk.free / 2**30, 1))))
 
 
 def low_disk(folder: Path) -> Found | None:

@@ -16,7 +16,17 @@ from urllib.parse import quote
 from tillbridge.core.errors import LedgerError
 from tillbridge.core.i18n import _
 from tillbridge.core.worker import in_thread
-from tillbridge.diagnostics.check import Finding, Level, Role, Subject, failed, ok, skipped, warning
+from tillbridge.diagnostics.check import (
+    Finding,
+    Level,
+    Role,
+    Subject,
+    detailed,
+    failed,
+    ok,
+    skipped,
+    warning,
+)
 from tillbridge.diagnostics.network import (
     Exchange,
     Lookup,
@@ -384,8 +394,18 @@ async def check_names(subject: Subject, role: Role) -> Finding:
 
 def names_verdict(found: Lookup, role: Role) -> Finding:
     """Return what a look-up means."""
+    if is_literal(found.host) and not found.trouble:
+        text = (
+            _("The ordering service is at {host}: an IP address needs no DNS.")
+            if role == "service"
+            else _("The public address is {host}: an IP address needs no DNS.")
+        )
+        return ok(text.format(host=found.host))
+    return detailed(_names(found, role), host=found.host, addresses=list(found.addresses))
+
+
+def _names(found: Lookup, role: Role) -> Finding:
     host, setting = found.host, "base_url" if role == "service" else "public_url"
-    details = {"host": host, "addresses": list(found.addresses)}
     if found.trouble == "no_name":
         return failed(
             _("The name {host} is not known in the DNS ({detail}).").format(
@@ -394,7 +414,6 @@ def names_verdict(found: Lookup, role: Role) -> Finding:
             _("Check the spelling of {setting}, and the name's DNS entry at its provider.").format(
                 setting=setting
             ),
-            **details,
         )
     if found.trouble:
         return failed(
@@ -402,15 +421,7 @@ def names_verdict(found: Lookup, role: Role) -> Finding:
                 host=host, detail=found.detail
             ),
             _("Check the internet connection and this machine's DNS servers."),
-            **details,
         )
-    if is_literal(host):
-        text = (
-            _("The ordering service is at {host}: an IP address needs no DNS.")
-            if role == "service"
-            else _("The public address is {host}: an IP address needs no DNS.")
-        )
-        return ok(text.format(host=host))
     shown = ", ".join(found.addresses[:4])
     if not any_public(found.addresses) and not is_local_name(host):
         text = _("{host} is {addresses} here: an address of this network (split DNS).").format(
@@ -420,13 +431,10 @@ def names_verdict(found: Lookup, role: Role) -> Finding:
             fix = _(
                 "If that is not intended, something else answers for the service: check the DNS"
             )
-            return warning(text, f"{fix}.", **details)
+            return warning(text, f"{fix}.")
         return warning(
             text,
             _("Not visible from here: check from outside that the name has its public address."),
-            **details,
         )
     mixed = any(not is_public(each) for each in found.addresses) and any_public(found.addresses)
-    return ok(
-        _("{host} is {addresses}.").format(host=host, addresses=shown), **details, mixed=mixed
-    )
+    return ok(_("{host} is {addresses}.").format(host=host, addresses=shown), mixed=mixed)

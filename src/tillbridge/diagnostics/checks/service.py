@@ -9,7 +9,16 @@ from tillbridge.core.i18n import _
 from tillbridge.core.network import system_trust
 from tillbridge.core.problems import Found
 from tillbridge.core.worker import in_thread
-from tillbridge.diagnostics.check import Finding, Level, Subject, failed, of_problem, ok, skipped
+from tillbridge.diagnostics.check import (
+    Finding,
+    Level,
+    Subject,
+    detailed,
+    failed,
+    of_problem,
+    ok,
+    skipped,
+)
 from tillbridge.diagnostics.network import Exchange, Resolve, Trust, no_trust, resolve
 from tillbridge.diagnostics.network import exchange as fetch
 
@@ -64,14 +73,17 @@ async def check_clock(subject: Subject) -> Finding:
 
 def answer_verdict(seen: Exchange) -> Finding:
     """Return what an answer to a call without a token means."""
-    details = {"status": seen.status, "rtt_ms": round(seen.rtt_s * 1000), "trouble": seen.trouble}
+    rtt_ms = round(seen.rtt_s * 1000)
+    return detailed(_answer(seen), status=seen.status, rtt_ms=rtt_ms, trouble=seen.trouble)
+
+
+def _answer(seen: Exchange) -> Finding:
     if seen.trouble:
         return failed(
             _("The ordering service cannot be reached ({detail}).").format(
                 detail=seen.detail or seen.trouble
             ),
             _("Check the internet connection, the firewall, and base_url in [service]."),
-            **details,
         )
     if seen.status >= 500:
         return failed(
@@ -79,7 +91,6 @@ def answer_verdict(seen: Exchange) -> Finding:
                 status=seen.status
             ),
             _("Wait. If it lasts, ask the ordering service's support."),
-            **details,
         )
     if 300 <= seen.status < 400 or not _is_envelope(seen.body):
         return failed(
@@ -90,11 +101,9 @@ def answer_verdict(seen: Exchange) -> Finding:
                 "Check base_url. Check also whether this network asks for a sign-in in the "
                 "browser (captive portal) or uses a proxy."
             ),
-            **details,
         )
-    return ok(
-        _("The ordering service answers within {ms} ms.").format(ms=details["rtt_ms"]), **details
-    )
+    ms = round(seen.rtt_s * 1000)
+    return ok(_("The ordering service answers within {ms} ms.").format(ms=ms))
 
 
 def clock_verdict(seen: Exchange) -> Finding:

@@ -12,6 +12,7 @@ from tillbridge.diagnostics.check import (
     Level,
     StoreSubject,
     Subject,
+    detailed,
     failed,
     of_problem,
     ok,
@@ -53,11 +54,14 @@ def consent_verdict(
     store: str, failure: ServiceError | None, days: float, warn_days: float
 ) -> Finding:
     """Return what is known of the consent; `days` are left by the calendar."""
+    return detailed(_consent(store, failure, days, warn_days), days_left=round(days, 1))
+
+
+def _consent(store: str, failure: ServiceError | None, days: float, warn_days: float) -> Finding:
     again = _("Sign in again: tillbridge connect {store}").format(store=store)
-    details = {"days_left": round(days, 1)}
     if isinstance(failure, ConsentLost):
         lost = problem_of(failure) or "consent.expired"
-        return of_problem(Found(lost), store, **details, code=failure.code)
+        return of_problem(Found(lost), store, code=failure.code)
     if failure is not None and failure.status in {401, 403}:
         return failed(
             _("The service refuses this bridge's token: {text}").format(text=failure.text),
@@ -65,26 +69,23 @@ def consent_verdict(
                 "Check that base_url and client_id belong to the same environment. If they do: "
                 "{again}"
             ).format(again=again),
-            **details,
             code=failure.code,
         )
     if failure is not None:
         return failed(
             _("The access token could not be checked: {text}").format(text=failure.text),
             failure.fix or _("Check the internet connection."),
-            **details,
             code=failure.code,
         )
     if days < warn_days:  # also once none is left: the service takes the token anyway
         left = {"left": days_left(round(days * _DAY_MS))}
-        return of_problem(Found("consent.ending", detail=left), store, **details)
+        return of_problem(Found("consent.ending", detail=left), store)
     return ok(
         ngettext(
             "Connected; sign-in must be renewed in {n} day.",
             "Connected; sign-in must be renewed in {n} days.",
             max(1, round(days)),
-        ).format(n=max(1, round(days))),
-        **details,
+        ).format(n=max(1, round(days)))
     )
 
 
@@ -125,19 +126,24 @@ def integration_verdict(
     store: str, now: Integration, *, webhook_url: str, direction: str, location_id: str
 ) -> Finding:
     """Return what the integration means, given what the configuration wants."""
-    details = {
-        "integration_id": now.integration_id,
-        "status": now.status,
-        "webhook_url": now.webhook_url,
-        "menu_sync_direction": now.menu_sync_direction,
-        "external_store_id": now.external_store_id,
-    }
+    return detailed(
+        _integration(store, now, webhook_url, direction, location_id),
+        integration_id=now.integration_id,
+        status=now.status,
+        webhook_url=now.webhook_url,
+        menu_sync_direction=now.menu_sync_direction,
+        external_store_id=now.external_store_id,
+    )
+
+
+def _integration(
+    store: str, now: Integration, webhook_url: str, direction: str, location_id: str
+) -> Finding:
     fix = _("Run: tillbridge connect {store}").format(store=store)
     if now.status not in {None, "active"}:
         return failed(
             _("The store's connection is {status}: no orders arrive.").format(status=now.status),
             fix,
-            **details,
         )
     if now.webhook_url is not None and now.webhook_url.rstrip("/") != webhook_url:
         return failed(
@@ -145,7 +151,6 @@ def integration_verdict(
                 "The ordering service delivers to {theirs}, but this bridge receives at {ours}."
             ).format(theirs=now.webhook_url, ours=webhook_url),
             _("If public_url is right, run: tillbridge connect {store}").format(store=store),
-            **details,
         )
     if now.external_store_id not in {None, location_id}:
         return failed(
@@ -155,7 +160,6 @@ def integration_verdict(
             _("Correct location_id, or run: tillbridge connect {store} --reintegrate").format(
                 store=store
             ),
-            **details,
         )
     if now.menu_sync_direction not in {None, direction}:
         return warning(
@@ -163,9 +167,8 @@ def integration_verdict(
                 "The ordering service syncs menus {theirs}, but menu_sync_direction is {ours}."
             ).format(theirs=now.menu_sync_direction, ours=direction),
             fix,
-            **details,
         )
-    return ok(_("The store is connected, and its orders go to this bridge."), **details)
+    return ok(_("The store is connected, and its orders go to this bridge."))
 
 
 async def check_till(store: StoreSubject, part: str) -> Finding:

@@ -8,7 +8,16 @@ from dataclasses import dataclass
 
 from tillbridge.core.i18n import _
 from tillbridge.core.worker import in_thread
-from tillbridge.diagnostics.check import Finding, Role, Subject, failed, ok, skipped, warning
+from tillbridge.diagnostics.check import (
+    Finding,
+    Role,
+    Subject,
+    detailed,
+    failed,
+    ok,
+    skipped,
+    warning,
+)
 from tillbridge.diagnostics.network import (
     Trust,
     connect,
@@ -133,18 +142,26 @@ def verdict(seen: Handshake, role: Role, now_ms: int) -> Finding:
             ),
             _("Check the internet connection, the firewall, and the port in the address."),
         )
-    issuer = ", ".join(seen.issuer) or _("an unnamed authority")
-    details = {
-        "host": seen.host,
-        "issuer": list(seen.issuer),
-        "trusted": seen.trusted,
-        "self_signed": seen.self_signed,
-        "ends_ms": seen.ends_ms,
-        "version": seen.version,
-    }
-    product = _OPENERS.search(issuer)
-    details["opened_by"] = product[0] if product else None
-    if product:
+    product = _OPENERS.search(_issuer(seen))
+    return detailed(
+        _certificate(seen, role, now_ms, is_opened=product is not None),
+        host=seen.host,
+        issuer=list(seen.issuer),
+        trusted=seen.trusted,
+        self_signed=seen.self_signed,
+        ends_ms=seen.ends_ms,
+        version=seen.version,
+        opened_by=product[0] if product else None,
+    )
+
+
+def _issuer(seen: Handshake) -> str:
+    return ", ".join(seen.issuer) or _("an unnamed authority")
+
+
+def _certificate(seen: Handshake, role: Role, now_ms: int, *, is_opened: bool) -> Finding:
+    issuer = _issuer(seen)
+    if is_opened:
         finding = warning if seen.trusted else failed
         return finding(
             _(
@@ -152,16 +169,13 @@ def verdict(seen: Handshake, role: Role, now_ms: int) -> Finding:
                 "is signed by {issuer}."
             ).format(host=seen.host, issuer=issuer),
             _exception(seen.host, role),
-            **details,
         )
-    days = (seen.ends_ms - now_ms) // _DAY_MS
     if seen.trusted:
-        return _trusted(seen, issuer, days, details)
+        return _trusted(seen, issuer, (seen.ends_ms - now_ms) // _DAY_MS)
     if seen.ends_ms < now_ms or seen.from_ms > now_ms:
         return failed(
             _("The certificate of {host} is not valid today.").format(host=seen.host),
             _("Check this machine's date and time. If they are right, renew the certificate."),
-            **details,
         )
     if role == "service" and not is_local_name(seen.host):
         return failed(
@@ -170,7 +184,6 @@ def verdict(seen: Handshake, role: Role, now_ms: int) -> Finding:
                 "{issuer}. A firewall or virus scanner probably intercepts the connection."
             ).format(host=seen.host, detail=seen.refusal, issuer=issuer),
             _exception(seen.host, role),
-            **details,
         )
     return failed(
         _("The certificate of {host} is not trusted ({detail}); it is signed by {issuer}.").format(
@@ -179,11 +192,10 @@ def verdict(seen: Handshake, role: Role, now_ms: int) -> Finding:
         _("Use a certificate of a public authority, or a tunnel with one: tillbridge reach")
         if role == "public"
         else _("Add the authority to this machine's store of trusted certificates."),
-        **details,
     )
 
 
-def _trusted(seen: Handshake, issuer: str, days: int, details: dict[str, object]) -> Finding:
+def _trusted(seen: Handshake, issuer: str, days: int) -> Finding:
     if days < _SOON_DAYS:
         return warning(
             _("The certificate of {host} expires in {days} days.").format(
@@ -192,7 +204,6 @@ def _trusted(seen: Handshake, issuer: str, days: int, details: dict[str, object]
             _("The operator of {host} has to renew it; usually that is automatic.").format(
                 host=seen.host
             ),
-            **details,
         )
     if not _PUBLIC.search(issuer) and not is_local_name(seen.host):
         return warning(
@@ -204,13 +215,11 @@ def _trusted(seen: Handshake, issuer: str, days: int, details: dict[str, object]
                 "If that is not intended, add an exception for {host} to the firewall or virus "
                 "scanner."
             ).format(host=seen.host),
-            **details,
         )
     return ok(
         _("The certificate of {host} is valid for {days} days ({issuer}).").format(
             host=seen.host, issuer=issuer, days=days
-        ),
-        **details,
+        )
     )
 
 
