@@ -320,6 +320,33 @@ async def test_one_connection_may_carry_many_deliveries(tmp_path: Path) -> None:
         assert len(await harness.kept()) == 3
 
 
+async def test_large_deliveries_may_follow_each_other_without_a_pause(tmp_path: Path) -> None:
+    large = [event(data={"note": "x" * 300_000}) for _ in range(20)]
+    async with receiving(tmp_path) as harness, harness.connection() as (reader, writer):
+        for body in large:
+            writer.write(head(body) + body)
+        assert [(await answer(reader)).status for _ in large] == [200] * len(large)
+        assert len(await harness.kept()) == len(large)
+
+
+async def test_an_old_sender_gets_its_answer_and_the_end(tmp_path: Path) -> None:
+    async with receiving(tmp_path) as harness, harness.connection() as (reader, writer):
+        body = event()
+        writer.write(head(body).replace(b"HTTP/1.1", b"HTTP/1.0") + body)
+        assert (await answer(reader)).status == 200
+        assert await reader.read() == b""
+        assert len(await harness.kept()) == 1
+
+
+async def test_an_upgrade_is_declined_and_the_connection_goes_on(tmp_path: Path) -> None:
+    upgrading = b"Connection: upgrade\r\nUpgrade: websocket\r\nHost:"
+    async with receiving(tmp_path) as harness, harness.connection() as (reader, writer):
+        first, second = event(), event()
+        writer.write(head(first).replace(b"Host:", upgrading) + first + head(second) + second)
+        assert [(await answer(reader)).status for _ in range(2)] == [200, 200]
+        assert len(await harness.kept()) == 2
+
+
 async def test_deliveries_under_way_are_finished_when_it_stops(tmp_path: Path) -> None:
     async with receiving(tmp_path) as harness:
         sent = [asyncio.ensure_future(harness.send(event())) for _ in range(20)]

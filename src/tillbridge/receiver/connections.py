@@ -43,6 +43,19 @@ _CERTIFICATE_CODES = frozenset(
     }
 )
 SERVER = {"Server": "tillbridge"}  # without a version: nobody outside needs it
+_HEAD_OF_200 = b"HTTP/1.1 200 OK\r\nServer: tillbridge\r\nContent-Length: 0\r\nDate: "
+
+
+class _Acknowledged(web.Response):
+    """The 200 to a delivery, which holds nothing: one object answers them all."""
+
+    @property
+    def keep_alive(self) -> bool | None:
+        """Whether the connection stays open; whoever ends it gets an answer of its own."""
+        return True
+
+
+ACKNOWLEDGED = _Acknowledged()
 
 
 class _Phase(IntEnum):
@@ -109,6 +122,8 @@ class _Connection(web.RequestHandler):
         self._server = server
         self.phase, self.since = _Phase.HEAD, self._loop.time()
         self.body: StreamReader | None = None
+        self.goes_on = False  # whether another request may follow this one
+        self._held = False  # whether the peer was too fast, so that nothing more is read
         # aiohttp forgets its own when it closes, though the peer may never read what was written.
         self._link: asyncio.Transport | None = None
         # Since when the peer has not read anything of an answer.
@@ -129,6 +144,16 @@ class _Connection(web.RequestHandler):
         super().data_received(data)
         if self.phase is _Phase.IDLE:
             self.phase, self.since = _Phase.HEAD, self._loop.time()
+
+    def pause_reading(self) -> None:
+        super().pause_reading()
+        self._held = True
+
+    def resume_reading(self, resume_parser: bool = True) -> None:  # noqa: FBT001, FBT002 -- aiohttp's signature
+        # aiohttp calls this after each body, and would parse nothing where nothing is held back.
+        if self._held:
+            self._held = False
+            super().resume_reading(resume_parser)
 
     def pause_writing(self) -> None:
         super().pause_writing()
@@ -165,10 +190,25 @@ class _Connection(web.RequestHandler):
         self, request: web.BaseRequest, resp: web.StreamResponse, start_time: float | None
     ) -> tuple[web.StreamResponse, bool]:
         try:
+            if resp is ACKNOWLEDGED:
+                if self._acknowledge():
+                    return resp, False
+                resp = web.Response(headers=SERVER)
             return await super().finish_response(request, resp, start_time)
         finally:
             self.body = None
             self.phase, self.since = _Phase.IDLE, self._loop.time()
+
+    def _acknowledge(self) -> bool:
+        """Write the 200 at once, where aiohttp would prepare a stream of it for some 10 µs.
+
+        Returns False, and writes nothing, if the connection is to end or its peer reads too slowly.
+        """
+        link = self.transport
+        if link is None or not self.goes_on or link.is_closing() or link.get_write_buffer_size():
+            return False
+        link.write(_HEAD_OF_200 + rfc822_formatted_time().encode("ascii") + b"\r\n\r\n")
+        return True
 
     def handle_error(
         self,
@@ -183,41 +223,6 @@ class _Connection(web.RequestHandler):
         answer = web.Response(status=status, text=f"{HTTPStatus(status).phrase}\n", headers=SERVER)
         answer.force_close()
         return answer
-
-
-class Acknowledgement(web.Response):
-    """An answer without a body: its bytes at once, where aiohttp would prepare a stream of them.
-
-    That is a seventh of what a delivery takes in the event loop.
-    """
-
-    @property
-    def keep_alive(self) -> bool | None:
-        """Whether the connection stays open: it does where aiohttp has prepared nothing."""
-        return super().keep_alive if self.prepared else True
-
-    async def prepare(self, request: web.BaseRequest) -> AbstractStreamWriter | None:
-        """Write the answer; aiohttp does so if the connection is to end, or its peer is slow."""
-        link = request.transport
-        if (
-            link is None
-            or link.is_closing()
-            or link.get_write_buffer_size()
-            or self.status != HTTPStatus.OK
-            or request.version != HttpVersion11
-            or not request.keep_alive
-        ):
-            return await super().prepare(request)
-        link.write(
-            f"HTTP/1.1 200 OK\r\nServer: {SERVER['Server']}\r\nContent-Length: 0\r\n"
-            f"Date: {rfc822_formatted_time()}\r\n\r\n".encode("ascii")
-        )
-        return None
-
-    async def write_eof(self, data: bytes = b"") -> None:
-        """End what aiohttp has prepared."""
-        if self.prepared:
-            await super().write_eof(data)
 
 
 def trust(request: web.BaseRequest) -> None:
@@ -235,6 +240,9 @@ def _request(
     """Return the request for a head that has arrived: its body has a deadline of its own."""
     connection, loop = cast("_Connection", protocol), task.get_loop()
     connection.body = payload
+    connection.goes_on = (
+        message.version == HttpVersion11 and not message.should_close and not message.upgrade
+    )
     connection.phase, connection.since = _Phase.REQUEST, loop.time()
     return web.BaseRequest(message, payload, protocol, writer, task, loop)
 

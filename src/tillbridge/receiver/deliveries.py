@@ -12,6 +12,7 @@ from collections import Counter, deque
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
+from http import HTTPStatus
 from typing import Annotated, Any, NoReturn
 
 from aiohttp import web
@@ -28,7 +29,7 @@ from tillbridge.ledger.ledger import Ledger
 from tillbridge.ledger.models import NewDelivery
 from tillbridge.ledger.problems import ProblemTracker
 from tillbridge.ledger.vault import WebhookSecret, counting, webhook_secrets
-from tillbridge.receiver.connections import SERVER, Acknowledgement, trust
+from tillbridge.receiver.connections import ACKNOWLEDGED, SERVER, trust
 
 log = get_logger()
 
@@ -270,8 +271,9 @@ class Deliveries:
     _endpoints: dict[str, Endpoint] = field(default_factory=dict)
     _expected: dict[str, asyncio.Event] = field(default_factory=dict)
     _large_bodies: int = 0  # bytes
-    # Resolved once: making a logger for each delivery costs as much as verifying it.
+    # Resolved once: each delivery would otherwise pay for it as for being verified.
     _log: Any = field(default_factory=log.bind)
+    _counters: dict[tuple[str, bool], Any] = field(default_factory=dict)
 
     async def refresh(self, path: str) -> None:
         """Read again what a path's deliveries are checked against: call it when a secret changes.
@@ -319,10 +321,15 @@ class Deliveries:
             delivery=delivery.delivery_id,
             new=new,
         )
-        self.metrics.deliveries.labels(store, "new" if new else "known").inc()
+        if (counter := self._counters.get((store, new))) is None:
+            counter = self.metrics.deliveries.labels(store, "new" if new else "known")
+            self._counters[store, new] = counter
+        counter.inc()
         if new:
             self.wake(store)
-        return Acknowledgement(status=self.success_status, headers=SERVER)
+        if self.success_status == HTTPStatus.OK:
+            return ACKNOWLEDGED
+        return web.Response(status=self.success_status, headers=SERVER)
 
     def _refused(self, store: str, refused: "_Refused") -> web.Response:
         """Answer a refusal; unless the body was read, the connection ends: it may follow on it."""
@@ -387,12 +394,12 @@ class Deliveries:
         kind = headers.get("Content-Type", "application/json").partition(";")[0].strip().lower()
         if kind != "application/json" and not kind.endswith("+json"):
             raise _Refused(415, "not_json")
-        if headers.get("Expect", "").lower() == "100-continue":
-            await request.writer.write(b"HTTP/1.1 100 Continue\r\n\r\n")
-            request.writer.output_size = 0
         content = request.content
         if content.is_eof():  # it usually comes with the head
             return content.read_nowait()
+        if headers.get("Expect", "").lower() == "100-continue":
+            await request.writer.write(b"HTTP/1.1 100 Continue\r\n\r\n")
+            request.writer.output_size = 0
         large = length if length > _LARGE_BODY else 0
         if large and self._large_bodies + large > _LARGE_BODIES:
             raise _Refused(503, "too_many_large_bodies")
