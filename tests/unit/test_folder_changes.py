@@ -15,7 +15,7 @@ from tillbridge.adapter.conformance.changes import Told
 from tillbridge.pos.folder import plain_table, table_file
 
 HEADER = "external_id,name,price,parent_id\n"
-FINGERPRINT_OF_DISH_0 = 1087718189608116816
+FINGERPRINT_OF_DISH_0 = 1398223495098931088
 
 
 def changes(

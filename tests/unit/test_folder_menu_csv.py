@@ -432,6 +432,49 @@ def test_a_quote_that_is_never_closed_in_a_large_file_is_found(tmp_path: Path) -
     assert "quotation" in failure.text + failure.fix
 
 
+@pytest.mark.parametrize("end", ['3,"Pie,2\n', "Total"])
+def test_a_file_that_stays_half_written_is_named_with_its_row(tmp_path: Path, end: str) -> None:
+    till = menu_till(tmp_path, HEADER + "1,Soup,1\n2,Tea,2\n" + end)
+    with pytest.raises(ExportUnreadable) as fresh:
+        till.read_catalogue()
+    assert fresh.value.passing
+
+    long_ago = time.time() - 3600
+    os.utime(tmp_path / "menu.csv", (long_ago, long_ago))
+    with pytest.raises(ExportUnreadable) as caught:
+        till.read_catalogue()
+    assert not caught.value.passing
+    assert caught.value.place == "menu.csv, row 4"
+    assert caught.value.fix
+
+
+@pytest.mark.parametrize(
+    "word",
+    "Sold out|SOLD-OUT|86|ausverkauft|Nicht verfügbar|Épuisé|Rupture de stock|agotado"
+    "|No disponible|esaurito|Non disponibile|inaktiv".split("|"),
+)
+def test_sold_out_is_understood_in_the_tills_language(tmp_path: Path, word: str) -> None:
+    content = f"external_id,name,price,available\n1,Soup,1,{word}\n2,Tea,2,verfügbar\n"
+    found = read(tmp_path, content)
+    assert [each.available for each in found.values()] == [False, True]
+
+
+def test_marks_of_the_direction_of_writing_around_a_text_say_nothing(tmp_path: Path) -> None:
+    row = "\u200f3\u200f,\u202bלחם\u202c,\u202a4.50\u202c\n"
+    assert read(tmp_path, HEADER + row) == {"3": item("3", "לחם", 450)}
+
+
+def test_sizes_without_their_item_are_warned_of(tmp_path: Path) -> None:
+    content = "external_id,name,size,price\n1,Pizza,S,8\n2,Pizza,L,9\n"
+    columns = {"variant_name": "size"}
+    (warning,) = menu_till(tmp_path, content, columns=columns).read_catalogue().facts.warnings
+    assert "size" in warning.text
+    assert "group_by" in warning.fix
+    grouped = menu_till(tmp_path, content, columns=columns, group_by="name").read_catalogue()
+    assert grouped.facts.warnings == ()
+    assert [each.variant_name for each in grouped.items["Pizza"].variants] == ["S", "L"]
+
+
 # -- whatever the bytes
 
 NAMES = st.text(string.ascii_letters + " äöçñ,;|'\"\t-&", min_size=1, max_size=12).map(

@@ -21,16 +21,22 @@ _MAX_DIGITS = 20
 _FIRST_YEAR, _LAST_YEAR = 2000, 2099
 _YES = frozenset(
     "true t yes y 1 1.0 x on ja j si sí oui o sim da ano tak да wahr vrai verdadero "
-    "active enabled available visible ✓ ✔".split()
+    "active enabled available visible verfügbar aktiv disponible disponibile ✓ ✔".split()
 )
 _NO = frozenset(
     "false f no n 0 0.0 off nein non não nao ne nie нет falsch faux falso "
-    "inactive disabled unavailable hidden archived ✗ ✘".split()
-)
+    "inactive disabled unavailable hidden archived ausverkauft inaktiv épuisé epuisé épuisée "
+    "rupture indisponible agotado agotada esaurito esaurita 86 ✗ ✘".split()
+) | {
+    *("sold out", "sold-out", "out of stock", "not available", "nicht verfügbar"),
+    *("rupture de stock", "en rupture", "no disponible", "non disponibile", "non disponible"),
+}
 # Control characters, and what stands for a byte that could not be read.
 _UNREADABLE = re.compile("[\x00-\x08\x0e-\x1f\x7f-\x84\x86-\x9f\ud800-\udfff\ufffd]")
 _ENTITY = re.compile(r"&(?:[A-Za-z]+|#[0-9]{1,7});")
 _MARKS = "\ufeff\u200b\u2060"  # invisible, left over from copying between programs
+# Directions of writing: within a name they say how it is read, around it they say nothing.
+_AROUND = "\u200e\u200f\u061c\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069"
 
 
 class BadCell(RowError):
@@ -58,7 +64,7 @@ def plain(value: str) -> str:
         return value.strip()
     for mark in _MARKS:
         value = value.replace(mark, "")
-    return " ".join(value.split())
+    return " ".join(value.split()).strip(_AROUND + " ")
 
 
 def unwrapped(cell: str) -> str:

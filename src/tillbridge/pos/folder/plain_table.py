@@ -19,6 +19,8 @@ from tillbridge.adapter import AdapterContext, Catalogue, CatalogueChanges
 from tillbridge.adapter.decoding import facts_of
 from tillbridge.adapter.prices import PriceReader
 from tillbridge.adapter.sale_options import SaleRules
+from tillbridge.adapter.texts import _
+from tillbridge.model.export_facts import ExportFacts, ExportWarning
 from tillbridge.pos.folder import cells
 from tillbridge.pos.folder.cells import BrokenRow
 from tillbridge.pos.folder.items import OPTIONAL, REQUIRED, ItemBuilder, RowValues
@@ -26,7 +28,7 @@ from tillbridge.pos.folder.options import FolderOptions
 from tillbridge.pos.folder.table_file import Table, read_table
 
 # Part of every fingerprint. Raise it when the same row comes to mean another item.
-_READING_VERSION = 3
+_READING_VERSION = 4
 _FEW_ROWS = 2_000
 _TO_SIGNED = 1 << 63
 _64_BITS = (1 << 64) - 1
@@ -96,6 +98,8 @@ class PlainTable:
         read = builder.catalogue(self._options.menu_name)
         name, passed = table.path.name, table.passed
         facts = facts_of(name, passed.encoding())
+        if "variant_name" in table.columns and "parent_id" not in table.columns:
+            facts = facts.with_more([ExportFacts(warnings=(_sizes_of_nothing(table),))])
         fresh = replace(
             read,
             add_ons=add_ons.add_ons,
@@ -189,3 +193,17 @@ def _distinct(rows: Iterable[_Row]) -> Iterator[_Row]:
 def _mixed(first: int, second: int) -> int:
     """Return one fingerprint of two, which are evenly spread already."""
     return ((first * _ODD + second) & _64_BITS) - _TO_SIGNED
+
+
+def _sizes_of_nothing(table: Table) -> ExportWarning:
+    return ExportWarning(
+        place=table.path.name,
+        text=_(
+            "The column {column} names sizes, but no column says of which item: each size is sold "
+            "as an item of its own, without the name of the size."
+        ).format(column=table.shown["variant_name"]),
+        fix=_(
+            "Name the column that is the same in all sizes of an item, with the option group_by, "
+            "or the column with the item's id, with the option columns.parent_id."
+        ),
+    )

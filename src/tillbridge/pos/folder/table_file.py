@@ -31,7 +31,12 @@ from tillbridge.adapter.decoding import (
     is_cut_short,
     undecodable,
 )
-from tillbridge.adapter.export_files import LastRead, reading_whole, still_being_written
+from tillbridge.adapter.export_files import (
+    LastRead,
+    reading_whole,
+    still_being_written,
+    unfinished,
+)
 from tillbridge.adapter.sharing import open_shared
 from tillbridge.adapter.texts import _, joined
 from tillbridge.pos.folder import cells
@@ -269,14 +274,20 @@ class Table:
 
     def _check_end(self, row: list[str], number: int, short_row: int) -> None:
         if row != [_END]:
-            raise still_being_written(
-                self.path.name, _("ends inside a quotation in row {row}").format(row=number)
+            raise unfinished(
+                self.path,
+                _("ends inside a quotation in row {row}").format(row=number),
+                place=self.place(number),
+                fix=_("Look for a quotation mark that is opened and never closed."),
             )
         if self.passed.ends_with_newline():
             return
         if short_row == number - 1:
-            raise still_being_written(
-                self.path.name, _("ends in the middle of row {row}").format(row=short_row)
+            raise unfinished(
+                self.path,
+                _("ends in the middle of row {row}").format(row=short_row),
+                place=self.place(short_row),
+                fix=_("Complete this row or delete it, or export again."),
             )
         # Half of "12.50" is a price, too. A till that never ends its last line is believed later.
         if self.last.is_being_rewritten(self.path):
