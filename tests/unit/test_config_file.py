@@ -228,6 +228,8 @@ def test_a_file_without_stores_is_told(tmp_path: Path) -> None:
     ("text", "line", "remedy"),
     [
         ('[bridge]\ndata_dir = "C:\\POS"\n', 2, "single quotes"),
+        ("[bridge]\ndata_dir = \u201cdata\u201d\n", 2, "(U+201C)"),
+        ('[bridge]\ndata_dir\u00a0= "data"\n', 2, "U+00A0"),
         ("[bridge]\ndata_dir = here\n", 2, "in quotes"),
         ("[bridge\n", 1, "Check that line"),
         ('[bridge]\nlog_level = "info"\nlog_level = "info"\n', 3, "twice"),

@@ -208,7 +208,24 @@ def _syntax_fault(message: str, text: str) -> Fault:
     )
 
 
+# Quotation marks, dashes and blanks of word processors, and marks that nobody sees.
+_LOOKALIKE = re.compile(
+    "[\u201c\u201d\u201e\u201f\u2018\u2019\u201a\u00ab\u00bb\u2010-\u2015\u00a0\u2002-\u200f\u202a-\u202f\u2060\ufeff]"
+)
+_QUOTED = re.compile(r'"[^"]*"')
+
+
 def _remedy(what: str, written: str) -> str:
+    if sign := _LOOKALIKE.search(_QUOTED.sub("", written)):
+        shown = (
+            f"{sign[0]} (U+{ord(sign[0]):04X})"
+            if sign[0].isprintable()
+            else f"U+{ord(sign[0]):04X}"
+        )
+        return _(
+            "The character {sign} only looks like the right one, as word processors write it. "
+            'Delete it and type it again in a plain editor: " for text, the space bar for a space.'
+        ).format(sign=shown)
     if "\\" in written and '"' in written:
         return _(
             "A backslash in double quotes has a special meaning. Write Windows paths in single "
