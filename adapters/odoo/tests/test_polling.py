@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Callable
+from contextlib import suppress
 
 import pytest
 
@@ -278,3 +279,29 @@ def test_a_kept_connection_that_has_died_is_opened_anew(shop: Shop) -> None:
     shop.server.stop()
     shop.server.start()
     assert pos.read_catalogue().items == {}
+
+
+@pytest.mark.parametrize("strange", [None, ["a", None]])
+def test_a_strange_answer_to_any_question_is_not_remembered(
+    shop: Shop, monkeypatch: pytest.MonkeyPatch, strange: object
+) -> None:
+    furnished(shop)
+    there = shop.open()
+    menu = there.read_catalogue().items
+    shop.odoo.asked.clear()
+    shop.open().read_catalogue()
+    answer = shop.odoo.answer
+    methods = [method for _model, method in shop.odoo.asked]
+    for at in {methods.index(each) for each in methods}:
+        pos, asked = shop.open(), 0
+
+        def instead(service: str, method: str, args: list[object], at: int = at) -> object:
+            nonlocal asked
+            asked += service == "object"
+            wanted = service == "object" and asked == at + 1
+            return strange if wanted else answer(service, method, args)
+
+        monkeypatch.setattr(shop.odoo, "answer", instead)
+        with suppress(PosOffline, ExportUnreadable):
+            pos.read_catalogue()
+        assert pos.read_catalogue().items == menu, methods[at]

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from tillbridge_odoo.rpc import Asks, Fault, NoAnswer
+from tillbridge_odoo.rpc import Asks, Fault, NoAnswer, no_odoo
 
 Record = Mapping[str, Any]
 Domain = Sequence[object]
@@ -177,10 +177,8 @@ class Odoo:
         self, model: str, domain: Domain, *, order: str = "id", context: Record | None = None
     ) -> list[int]:
         """Return the ids of all records of a model that fit."""
-        found: list[int] = self.call(
-            model, "search", list(domain), order=order, context=context or {}
-        )
-        return found
+        found = self.call(model, "search", list(domain), order=order, context=context or {})
+        return _listed(found, int)
 
     def read(
         self,
@@ -200,8 +198,7 @@ class Odoo:
         }
         if limit is not None:
             named["limit"] = limit
-        found: list[Record] = self.call(model, "search_read", list(domain), **named)
-        return found
+        return _listed(self.call(model, "search_read", list(domain), **named), Mapping)
 
     def read_ids(
         self,
@@ -229,9 +226,11 @@ class Odoo:
         """Return the model's fields, each with its type and whether it is stored."""
         with self._lock:
             if model not in self._fields:
-                self._fields[model] = self.call(
-                    model, "fields_get", attributes=["type", "store", "readonly"]
-                )
+                found = self.call(model, "fields_get", attributes=["type", "store", "readonly"])
+                if not isinstance(found, Mapping):
+                    raise no_odoo()
+                _listed([*found.values()], Mapping)
+                self._fields[model] = found
             return self._fields[model]
 
     def has_model(self, model: str) -> bool:
@@ -239,7 +238,9 @@ class Odoo:
         try:
             return bool(self.fields(model))
         except Fault as fault:
-            if "doesn't exist" in fault.text or fault.kind.endswith("KeyError"):
+            if "doesn't exist" in fault.text or (
+                fault.kind.endswith("KeyError") and model in fault.text
+            ):
                 with self._lock:
                     self._fields[model] = {}
                 return False
@@ -248,3 +249,13 @@ class Odoo:
     def _forget(self) -> None:
         self._fields.clear()
         self._user_language = None
+
+
+def _listed(found: object, kind: Any) -> list[Any]:  # noqa: ANN401 -- of that class
+    """Return a list of that kind; what answers otherwise is a proxy, or an Odoo that is starting.
+
+    Raises NoAnswer.
+    """
+    if isinstance(found, list) and all(isinstance(each, kind) for each in found):
+        return found
+    raise no_odoo()

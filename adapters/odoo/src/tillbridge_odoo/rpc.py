@@ -11,7 +11,7 @@ from typing import Any, Protocol
 from tillbridge.adapter.http_client import HttpClient, NoAnswer
 from tillbridge.adapter.texts import _
 
-__all__ = ["Asks", "Fault", "HttpRpc", "NoAnswer", "answer_in"]
+__all__ = ["Asks", "Fault", "HttpRpc", "NoAnswer", "answer_in", "no_odoo"]
 
 
 class Fault(Exception):
@@ -66,12 +66,17 @@ def answer_in(content: bytes) -> Any:  # noqa: ANN401 -- any JSON value
     try:
         answer = json.loads(content, parse_float=Decimal)
     except (ValueError, RecursionError) as failure:
-        raise NoAnswer(_("What answers there is no Odoo."), sent=True) from failure
+        raise no_odoo() from failure
     if not isinstance(answer, Mapping) or not ("result" in answer or "error" in answer):
-        raise NoAnswer(_("What answers there is no Odoo."), sent=True)
+        raise no_odoo()
     if "error" in answer:
         raise _fault(answer["error"])
     return answer["result"]
+
+
+def no_odoo() -> NoAnswer:
+    """Return the failure of an answer that no Odoo gives."""
+    return NoAnswer(_("What answers there is no Odoo."), sent=True)
 
 
 def _fault(error: object) -> Fault:
