@@ -116,7 +116,7 @@ class Hosted:
 class SeveralSoak(Soak):
     """Three bridges with many stores; `long_s` is how long one is frozen or cut off."""
 
-    converges_s = 120.0
+    stalled_s = 120.0
 
     def __init__(self, world: World, stores: list[Store], seed: int, long_s: float) -> None:
         world.bridge.env |= {"FAULT_DISK": str(world.folder / "no-fault")}
