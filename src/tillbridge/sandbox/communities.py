@@ -25,11 +25,7 @@ from tillbridge.sandbox.catalogue import (
     live_variants,
 )
 from tillbridge.sandbox.clock import as_timestamp
-from tillbridge.sandbox.endpoints import (
-    Endpoints,
-    own_community,
-    own_subscription,
-)
+from tillbridge.sandbox.endpoints import API, own_community, own_subscription
 from tillbridge.sandbox.orders import parent_body
 from tillbridge.sandbox.state import (
     AddOnGroup,
@@ -218,14 +214,12 @@ class Mirror:
 # Catalogue, hours, orders
 
 
-COMMUNITY_ENDPOINTS = Endpoints(api=True)
-_serves = COMMUNITY_ENDPOINTS.serves
 _COMMUNITY = "/communities/{community_id}"
 _WEBHOOK = "/webhooks/{webhook_id}"
 _ITEM = f"{_COMMUNITY}/catalogue/items/{{item_id}}"
 
 
-@_serves("GET", f"{_COMMUNITY}/catalogue", own_community)
+@API.serves("GET", f"{_COMMUNITY}/catalogue", own_community)
 def _catalogue(sandbox: "Sandbox", community: Community, request: web.Request) -> Json:
     for name in request.query.keys() - CatalogueQuery.known:
         raise wrong(name, "is not a query field of this endpoint")
@@ -237,13 +231,13 @@ def _catalogue(sandbox: "Sandbox", community: Community, request: web.Request) -
     )
 
 
-@_serves("GET", _ITEM, own_community)
+@API.serves("GET", _ITEM, own_community)
 def _item(sandbox: "Sandbox", community: Community, item_id: str) -> Json:
     found = sandbox.world.community_item(community, item_id)
     return sandbox.mirror.detail(community, found, sandbox.clock.now_ms())
 
 
-@_serves("PATCH", _ITEM, own_community)
+@API.serves("PATCH", _ITEM, own_community)
 def _patch(
     sandbox: "Sandbox", community: Community, item_id: str, body: CommunityItemPatch
 ) -> Json:
@@ -255,7 +249,7 @@ def _patch(
     return _item(sandbox, community, item_id)
 
 
-@_serves("PUT", f"{_COMMUNITY}/stores/{{store_id}}/hours", own_community)
+@API.serves("PUT", f"{_COMMUNITY}/stores/{{store_id}}/hours", own_community)
 def _hours(sandbox: "Sandbox", community: Community, store_id: str, body: Hours) -> Json:
     """The whole of a store's hours; overrides that are left out are no longer."""
     store = sandbox.world.member(community, store_id)
@@ -266,7 +260,7 @@ def _hours(sandbox: "Sandbox", community: Community, store_id: str, body: Hours)
     return {"store_id": store.store_id, "is_open": is_open, "hours": hours}
 
 
-@_serves("GET", f"{_COMMUNITY}/orders/{{order_id}}", own_community)
+@API.serves("GET", f"{_COMMUNITY}/orders/{{order_id}}", own_community)
 def _order(sandbox: "Sandbox", community: Community, order_id: str) -> Json:
     parent = sandbox.world.parent_orders.get(order_id)
     if parent is None or parent.community is not community:
@@ -284,7 +278,7 @@ def subscription_body(subscription: Subscription) -> dict[str, Any]:
     return {**plain(subscription, "secret", "gone")}
 
 
-@_serves("POST", f"{_COMMUNITY}/webhooks", own_community, status=201)
+@API.serves("POST", f"{_COMMUNITY}/webhooks", own_community, status=201)
 def _subscribe(sandbox: "Sandbox", community: Community, body: Subscribe) -> Json:
     """The only answer with the signing secret."""
     now = sandbox.clock.now_ms()
@@ -304,12 +298,12 @@ def _subscribe(sandbox: "Sandbox", community: Community, body: Subscribe) -> Jso
     return {**subscription_body(subscription), **secret}
 
 
-@_serves("GET", _WEBHOOK, own_subscription)
+@API.serves("GET", _WEBHOOK, own_subscription)
 def _show(_sandbox: "Sandbox", subscription: Subscription) -> Json:
     return subscription_body(subscription)
 
 
-@_serves("PUT", _WEBHOOK, own_subscription)
+@API.serves("PUT", _WEBHOOK, own_subscription)
 def _change(sandbox: "Sandbox", subscription: Subscription, body: SubscriptionUpdate) -> Json:
     """Only sent fields change; switched off, it gets nothing of what is still under way."""
     for name, value in body.sent().items():
@@ -320,7 +314,7 @@ def _change(sandbox: "Sandbox", subscription: Subscription, body: SubscriptionUp
     return subscription_body(subscription)
 
 
-@_serves("DELETE", _WEBHOOK, own_subscription)
+@API.serves("DELETE", _WEBHOOK, own_subscription)
 def _remove(sandbox: "Sandbox", subscription: Subscription) -> Json:
     subscription.gone = True
     del sandbox.world.subscriptions[subscription.webhook_id]
@@ -328,7 +322,7 @@ def _remove(sandbox: "Sandbox", subscription: Subscription) -> Json:
     return {"status": "success", "message": "Webhook subscription removed"}
 
 
-@_serves("POST", f"{_WEBHOOK}/test", own_subscription)
+@API.serves("POST", f"{_WEBHOOK}/test", own_subscription)
 def _test(sandbox: "Sandbox", subscription: Subscription) -> Json:
     """One attempt, whatever the subscription's events are; a failed test is not repeated."""
     webhooks, target = sandbox.webhooks, subscription
@@ -338,7 +332,7 @@ def _test(sandbox: "Sandbox", subscription: Subscription) -> Json:
     return {"status": "success", "delivery_id": delivery.delivery_id, "event_type": event_type}
 
 
-@_serves("GET", f"{_WEBHOOK}/deliveries", own_subscription)
+@API.serves("GET", f"{_WEBHOOK}/deliveries", own_subscription)
 def _deliveries(sandbox: "Sandbox", subscription: Subscription) -> Json:
     """The attempts, newest first."""
     attempts = [

@@ -11,7 +11,7 @@ from pydantic import Field
 from tillbridge.sandbox.bodies import StoreState
 from tillbridge.sandbox.bodies import TaxComponent as ItemTaxComponent
 from tillbridge.sandbox.catalogue import is_available
-from tillbridge.sandbox.endpoints import Endpoints
+from tillbridge.sandbox.endpoints import SITE
 from tillbridge.sandbox.menus import NextJob, job_body
 from tillbridge.sandbox.orders import CommunityBasket, CommunityLine, parent_body
 from tillbridge.sandbox.pricing import Basket, PlacementError
@@ -46,13 +46,11 @@ from tillbridge.sandbox.webhooks import delivery_body, first_attempt
 if TYPE_CHECKING:
     from tillbridge.sandbox.server import Sandbox
 
-CONTROL_ENDPOINTS = Endpoints()
-_control = CONTROL_ENDPOINTS.serves
 
 # The state
 
 
-@_control("GET", "/_control/state")
+@SITE.serves("GET", "/_control/state")
 def state(sandbox: "Sandbox") -> Json:
     """Everything as it is now: webhook secrets included, tokens not."""
     world, now = sandbox.world, sandbox.clock.now_ms()
@@ -147,7 +145,7 @@ def _parent_body(parent: ParentOrder) -> dict[str, Any]:
     return {**parent_body(parent), "history": parent.history}
 
 
-@_control("POST", "/_control/reset")
+@SITE.serves("POST", "/_control/reset")
 def reset(sandbox: "Sandbox") -> Json:
     """Everything back to the seeds."""
     sandbox.reset()
@@ -166,7 +164,7 @@ class PlaceOrder(Basket):
     wait: bool = False
 
 
-@_control("POST", "/_control/orders")
+@SITE.serves("POST", "/_control/orders")
 async def place(sandbox: "Sandbox", body: PlaceOrder) -> Json:
     """A customer orders; with `unchecked` or overrides, what a customer could not."""
     link = sandbox.world.connected(sandbox.world.store(body.store_id).store_id)
@@ -184,20 +182,20 @@ async def place(sandbox: "Sandbox", body: PlaceOrder) -> Json:
     return answer
 
 
-@_control("GET", "/_control/orders/{order_id}")
+@SITE.serves("GET", "/_control/orders/{order_id}")
 def show_order(_sandbox: "Sandbox", order: Order) -> Json:
     """One order."""
     return order_body(order)
 
 
-@_control("POST", "/_control/orders/{order_id}/deliver")
+@SITE.serves("POST", "/_control/orders/{order_id}/deliver")
 def deliver(sandbox: "Sandbox", order: Order) -> Json:
     """The courier is done."""
     sandbox.orders.deliver(order)
     return order_body(order)
 
 
-@_control("POST", "/_control/orders/{order_id}/customer-cancel")
+@SITE.serves("POST", "/_control/orders/{order_id}/customer-cancel")
 def customer_cancel(sandbox: "Sandbox", order: Order, *, event_type: Text | None = None) -> Json:
     """The customer cancels."""
     sandbox.orders.cancel_by_customer(order, event_type)
@@ -207,7 +205,7 @@ def customer_cancel(sandbox: "Sandbox", order: Order, *, event_type: Text | None
 # Stores and tables
 
 
-@_control("POST", "/_control/stores", status=201)
+@SITE.serves("POST", "/_control/stores", status=201)
 def add_store(
     sandbox: "Sandbox",
     *,
@@ -235,7 +233,7 @@ def _merchant(world: World, email: str | None) -> Merchant:
     return merchant
 
 
-@_control("POST", "/_control/stores/{store_id}/status")
+@SITE.serves("POST", "/_control/stores/{store_id}/status")
 def set_store_status(_sandbox: "Sandbox", store: Store, *, status: StoreState) -> Json:
     """Somebody else opens or closes the store: no event tells of it."""
     store.status = status
@@ -266,14 +264,14 @@ class TaxConfig(Body):
     taxes: list[Tax]
 
 
-@_control("PUT", "/_control/stores/{store_id}/tax-config")
+@SITE.serves("PUT", "/_control/stores/{store_id}/tax-config")
 def set_taxes(_sandbox: "Sandbox", store: Store, body: TaxConfig) -> Json:
     """The merchant changes the taxes."""
     store.tax_config = body.sent()
     return store.tax_config
 
 
-@_control("POST", "/_control/tables/{store_id}/rotate")
+@SITE.serves("POST", "/_control/tables/{store_id}/rotate")
 def rotate_tables(
     sandbox: "Sandbox", store: Store, *, external_ids: list[Id] | None = None
 ) -> Json:
@@ -292,7 +290,7 @@ def rotate_tables(
 # Communities
 
 
-@_control("POST", "/_control/communities/{community_id}/members")
+@SITE.serves("POST", "/_control/communities/{community_id}/members")
 def join(sandbox: "Sandbox", community: Community, *, store_id: Id) -> Json:
     """A store becomes a member."""
     if sandbox.world.store(store_id).store_id not in community.store_ids:
@@ -306,7 +304,7 @@ class PlaceCommunityOrder(CommunityBasket):
     wait: bool = False
 
 
-@_control("POST", "/_control/communities/{community_id}/orders")
+@SITE.serves("POST", "/_control/communities/{community_id}/orders")
 async def place_community_order(
     sandbox: "Sandbox", community: Community, body: PlaceCommunityOrder
 ) -> Json:
@@ -334,13 +332,13 @@ def _of_store(world: World, community: Community, line: CommunityLine) -> Commun
     return line
 
 
-@_control("GET", "/_control/communities/{community_id}/orders/{order_id}")
+@SITE.serves("GET", "/_control/communities/{community_id}/orders/{order_id}")
 def show_parent(_sandbox: "Sandbox", order: ParentOrder) -> Json:
     """One order of the community."""
     return _parent_body(order)
 
 
-@_control("POST", "/_control/communities/{community_id}/orders/{order_id}/{step}")
+@SITE.serves("POST", "/_control/communities/{community_id}/orders/{order_id}/{step}")
 def move_parent(sandbox: "Sandbox", order: ParentOrder, step: str) -> Json:
     """What courier and customer do."""
     sandbox.orders.step(order, step)
@@ -350,7 +348,7 @@ def move_parent(sandbox: "Sandbox", order: ParentOrder, step: str) -> Json:
 # Integrations, tokens and apps
 
 
-@_control("POST", "/_control/integrations/{store_id}/{status}")
+@SITE.serves("POST", "/_control/integrations/{store_id}/{status}")
 def set_integration(sandbox: "Sandbox", store_id: str, status: str) -> Json:
     """Enable, disable (as an uninstall or a suspension does) or pending, for all apps."""
     statuses = {"enable": "active", "disable": "disabled", "pending": "pending"}
@@ -372,19 +370,19 @@ def _set_status(sandbox: "Sandbox", link: Link, status: str) -> None:
         sandbox.webhooks.stop_for(link)
 
 
-@_control("POST", "/_control/tokens/expire")
+@SITE.serves("POST", "/_control/tokens/expire")
 def expire(sandbox: "Sandbox", *, kind: Kind = "access") -> Json:
     """The lifetime of all tokens of a kind is over."""
     return {"expired": sandbox.tokens.expire(kind)}
 
 
-@_control("POST", "/_control/tokens/invalidate")
+@SITE.serves("POST", "/_control/tokens/invalidate")
 def invalidate(sandbox: "Sandbox", *, kind: Kind = "access") -> Json:
     """All tokens of a kind are unknown from now on."""
     return {"invalidated": sandbox.tokens.invalidate(kind)}
 
 
-@_control("POST", "/_control/tokens/revoke")
+@SITE.serves("POST", "/_control/tokens/revoke")
 def revoke(sandbox: "Sandbox", *, email: Email | None = None, uninstall: bool = False) -> Json:
     """The merchant revokes consent; with `uninstall` the integrations are disabled too."""
     revoked = sandbox.tokens.revoke(email)
@@ -396,27 +394,27 @@ def revoke(sandbox: "Sandbox", *, email: Email | None = None, uninstall: bool = 
     return {"revoked": len(revoked)}
 
 
-@_control("POST", "/_control/tokens/mint")
+@SITE.serves("POST", "/_control/tokens/mint")
 def mint(sandbox: "Sandbox", *, client_id: Text | None = None, email: Email | None = None) -> Json:
     """Tokens without the browser."""
     app = _app(sandbox.world, client_id or next(iter(sandbox.world.apps)))
     return sandbox.tokens.issue_for(app.client_id, _merchant(sandbox.world, email).email)
 
 
-@_control("POST", "/_control/consent")
+@SITE.serves("POST", "/_control/consent")
 def consent(sandbox: "Sandbox", *, auto: bool) -> Json:
     """Authorize without asking, or not."""
     sandbox.world.auto_consent = auto
     return {"auto": auto}
 
 
-@_control("GET", "/_control/apps")
+@SITE.serves("GET", "/_control/apps")
 def list_apps(sandbox: "Sandbox") -> Json:
     """Their ids and secrets, as the console of a real service shows them."""
     return {"apps": plain(list(sandbox.world.apps.values()))}
 
 
-@_control("POST", "/_control/apps/{client_id}/secret")
+@SITE.serves("POST", "/_control/apps/{client_id}/secret")
 def set_app_secret(sandbox: "Sandbox", client_id: str, *, client_secret: Text) -> Json:
     """A rotation in the console: the new secret is valid at once, tokens go on working."""
     app = _app(sandbox.world, client_id)
@@ -433,13 +431,13 @@ def _app(world: World, client_id: str) -> AppSeed:
 # Menus
 
 
-@_control("POST", "/_control/jobs/lose")
+@SITE.serves("POST", "/_control/jobs/lose")
 def lose_jobs(sandbox: "Sandbox", *, keep_work: bool = True) -> Json:
     """All jobs are forgotten; with `keep_work` those that run still do their work."""
     return {"lost": sandbox.jobs.lose(keep_work=keep_work)}
 
 
-@_control("POST", "/_control/jobs/next")
+@SITE.serves("POST", "/_control/jobs/next")
 def plan_job(
     sandbox: "Sandbox", *, fail: Text | None = None, duration_s: Number | None = None
 ) -> Json:
@@ -448,7 +446,7 @@ def plan_job(
     return {"fail": fail, "duration_s": duration_s}
 
 
-@_control("POST", "/_control/items/reject")
+@SITE.serves("POST", "/_control/items/reject")
 def reject_items(
     sandbox: "Sandbox",
     *,

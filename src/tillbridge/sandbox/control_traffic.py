@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from aiohttp import web
 from pydantic import Field
 
-from tillbridge.sandbox.endpoints import Endpoints
+from tillbridge.sandbox.endpoints import SITE
 from tillbridge.sandbox.middleware import Armed, FaultRule
 from tillbridge.sandbox.state import Community, new_id, plain
 from tillbridge.sandbox.validation import (
@@ -20,31 +20,22 @@ from tillbridge.sandbox.validation import (
     Text,
     wrong,
 )
-from tillbridge.sandbox.webhooks import (
-    Delivery,
-    Target,
-    delivery_body,
-    encode,
-    first_attempt,
-    sign,
-)
+from tillbridge.sandbox.webhooks import Delivery, Target, delivery_body, encode, first_attempt, sign
 
 if TYPE_CHECKING:
     from tillbridge.sandbox.server import Sandbox
 
-TRAFFIC_ENDPOINTS = Endpoints()
-_control = TRAFFIC_ENDPOINTS.serves
 
 # Time, faults, rate
 
 
-@_control("GET", "/_control/clock")
+@SITE.serves("GET", "/_control/clock")
 def show_clock(sandbox: "Sandbox") -> Json:
     """What time it is, and how fast it goes."""
     return {"now": sandbox.clock.timestamp(), "speed": sandbox.clock.speed}
 
 
-@_control("POST", "/_control/clock")
+@SITE.serves("POST", "/_control/clock")
 def set_clock(
     sandbox: "Sandbox", *, speed: Number | None = None, jump_s: Number | None = None
 ) -> Json:
@@ -56,28 +47,28 @@ def set_clock(
     return show_clock(sandbox)
 
 
-@_control("GET", "/_control/faults")
+@SITE.serves("GET", "/_control/faults")
 def show_faults(sandbox: "Sandbox") -> Json:
     """The rules in force, and their hits."""
     rules = sandbox.traffic.rules
     return {"faults": [{**each.rule.model_dump(), "hits": each.hits} for each in rules]}
 
 
-@_control("POST", "/_control/faults", status=201)
+@SITE.serves("POST", "/_control/faults", status=201)
 def add_fault(sandbox: "Sandbox", body: FaultRule) -> Json:
     """Put a rule in force."""
     sandbox.traffic.rules.append(Armed(body))
     return body.model_dump()
 
 
-@_control("DELETE", "/_control/faults")
+@SITE.serves("DELETE", "/_control/faults")
 def clear_faults(sandbox: "Sandbox") -> Json:
     """Switch all of them off."""
     sandbox.traffic.clear_faults()
     return {"faults": []}
 
 
-@_control("DELETE", "/_control/faults/{rule_id}")
+@SITE.serves("DELETE", "/_control/faults/{rule_id}")
 def remove_fault(sandbox: "Sandbox", rule_id: str) -> Json:
     """Switch one rule off."""
     traffic, before = sandbox.traffic, len(sandbox.traffic.rules)
@@ -85,7 +76,7 @@ def remove_fault(sandbox: "Sandbox", rule_id: str) -> Json:
     return {"removed": len(traffic.rules) < before}
 
 
-@_control("POST", "/_control/rate")
+@SITE.serves("POST", "/_control/rate")
 def set_rate(sandbox: "Sandbox", *, limit: Count | None, window_s: Positive | None = None) -> Json:
     """Take so many calls in so many seconds."""
     traffic = sandbox.traffic
@@ -96,7 +87,7 @@ def set_rate(sandbox: "Sandbox", *, limit: Count | None, window_s: Positive | No
 # The request log
 
 
-@_control("GET", "/_control/requests")
+@SITE.serves("GET", "/_control/requests")
 def show_requests(sandbox: "Sandbox", request: web.Request) -> Json:
     """The calls that the API received."""
     since = request.query.get("since", "0")
@@ -106,7 +97,7 @@ def show_requests(sandbox: "Sandbox", request: web.Request) -> Json:
     return {"requests": plain(entries), "next": entries[-1].seq if entries else int(since)}
 
 
-@_control("DELETE", "/_control/requests")
+@SITE.serves("DELETE", "/_control/requests")
 def clear_requests(sandbox: "Sandbox") -> Json:
     """Forget them."""
     sandbox.traffic.requests.clear()
@@ -116,7 +107,7 @@ def clear_requests(sandbox: "Sandbox") -> Json:
 # Webhooks
 
 
-@_control("GET", "/_control/deliveries")
+@SITE.serves("GET", "/_control/deliveries")
 def show_deliveries(sandbox: "Sandbox", request: web.Request) -> Json:
     """Each delivery with its attempts."""
     order_id = request.query.get("order_id")
@@ -128,21 +119,21 @@ def show_deliveries(sandbox: "Sandbox", request: web.Request) -> Json:
     return {"deliveries": found}
 
 
-@_control("POST", "/_control/webhooks/pause")
+@SITE.serves("POST", "/_control/webhooks/pause")
 def pause(sandbox: "Sandbox") -> Json:
     """Hold every attempt."""
     sandbox.webhooks.pause()
     return {"paused": True}
 
 
-@_control("POST", "/_control/webhooks/resume")
+@SITE.serves("POST", "/_control/webhooks/resume")
 def resume(sandbox: "Sandbox") -> Json:
     """Make the attempts that were held."""
     sandbox.webhooks.resume()
     return {"paused": False}
 
 
-@_control("POST", "/_control/webhooks/redeliver")
+@SITE.serves("POST", "/_control/webhooks/redeliver")
 async def redeliver(
     sandbox: "Sandbox",
     *,
@@ -205,7 +196,7 @@ class StoreEvent(_Event):
     body_location_id: Text | None = None
 
 
-@_control("POST", "/_control/webhooks/send")
+@SITE.serves("POST", "/_control/webhooks/send")
 async def send(sandbox: "Sandbox", body: StoreEvent) -> Json:
     """To a store's receiver."""
     link = sandbox.world.connected(body.store_id)
@@ -224,7 +215,7 @@ class SubscribersEvent(_Event):
     body_community_id: Text | None = None
 
 
-@_control("POST", "/_control/communities/{community_id}/events")
+@SITE.serves("POST", "/_control/communities/{community_id}/events")
 async def send_to_subscribers(
     sandbox: "Sandbox", community: Community, body: SubscribersEvent
 ) -> Json:

@@ -1,7 +1,7 @@
 """How endpoints are written: as functions in a table. And whom and what their calls reach."""
 
 import inspect
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -39,22 +39,15 @@ class _Row:
     status: int
     model: Callable[[SandboxSettings], Model[Any]] | None
 
-    # What the parameters of `answer` say, by name
-    wanted: Mapping[str, object]
-    records: Mapping[str, Find]
-    parts: Sequence[str]
-    fields: Sequence[str]
-    body: Model[Body] | None  # unless it hangs on the settings
-
 
 class Endpoints:
     """A table of calls. Outside the API a body may be left out, and Content-Type is not read.
 
     The first parameter of a function in the table is the sandbox; with `find` the second is what
-    that has found, or refused before the body is read. Of the others those whose type is a record
-    stand for it in the path, names in the path are parts of it, and `request` is the request.
-    `body` is the whole body, of a model that may hang on the settings; whatever is left are the
-    fields of the body. Pages read their forms themselves.
+    that has found, or refused before the body is read. Of the others those whose type is the
+    request or a record in the path stand for it, and names in the path are parts of it. `body` is
+    the whole body, of a model that may hang on the settings; whatever is left are the fields of the
+    body. Pages read their forms themselves.
     """
 
     def __init__(self, *, api: bool = False) -> None:
@@ -73,7 +66,7 @@ class Endpoints:
         """Put a function into the table."""
 
         def put(answer: Answer) -> Answer:
-            self._rows.append(_row(method, path, find, answer, status, model))
+            self._rows.append(_Row(method, path, find, answer, status, model))
             return answer
 
         return put
@@ -83,18 +76,31 @@ class Endpoints:
         return [self._route(sandbox, row) for row in self._rows]
 
     def _route(self, sandbox: "Sandbox", row: _Row) -> web.RouteDef:
-        model: Model[Body] | None = row.model(sandbox.settings) if row.model else row.body
+        parameters = list(inspect.signature(row.answer).parameters.values())
+        wanted = {each.name: each for each in parameters[1 if row.find is None else 2 :]}
+        finders = {
+            name: _FOUND[each.annotation]
+            for name, each in wanted.items()
+            if each.annotation in _FOUND
+        }
+        parts = [name for name in wanted if f"{{{name}}}" in row.path]
+        fields = [name for name in wanted if name not in {"body", *finders, *parts}]
+        model: Model[Body] | None = row.model(sandbox.settings) if row.model else None
+        if model is None and "body" in wanted:
+            model = wanted["body"].annotation
+        elif fields:
+            model = _model_of(row.answer.__name__, [wanted[name] for name in fields])
+        elif model is None and row.method == "POST" and "request" not in finders:
+            model = Empty
 
         async def handle(request: web.Request) -> web.StreamResponse:
             found = () if row.find is None else (row.find(sandbox, request),)
-            given = {name: find(sandbox, request) for name, find in row.records.items()}
-            given |= {name: request.match_info[name] for name in row.parts}
-            if "request" in row.wanted:
-                given["request"] = request
+            given = {name: find(sandbox, request) for name, find in finders.items()}
+            given |= {name: request.match_info[name] for name in parts}
             if model is not None:
                 body = await _read(request, model, api=self._api)
-                given |= {"body": body} if "body" in row.wanted else {}
-                given |= {name: getattr(body, name) for name in row.fields}
+                given |= {"body": body} if "body" in wanted else {}
+                given |= {name: getattr(body, name) for name in fields}
             answer = row.answer(sandbox, *found, **given)
             if inspect.isawaitable(answer):
                 answer = await answer
@@ -106,33 +112,18 @@ class Endpoints:
         return web.RouteDef(row.method, row.path, handle, head)
 
 
-def _row(
-    method: str,
-    path: str,
-    find: Find | None,
-    answer: Callable[..., object],
-    status: int,
-    model: Callable[[SandboxSettings], Model[Any]] | None,
-) -> _Row:
-    parameters = list(inspect.signature(answer).parameters.values())
-    named = parameters[1 if find is None else 2 :]
-    wanted = {each.name: each.annotation for each in named}
-    records = {name: _RECORDS[kind] for name, kind in wanted.items() if kind in _RECORDS}
-    parts = [name for name in wanted if f"{{{name}}}" in path]
-    others = {"body", "request", *records, *parts}
+#: What the service itself answers, below its prefix; and the control API with the pages.
+API = Endpoints(api=True)
+SITE = Endpoints()
+
+
+def _model_of(name: str, parameters: Iterable[inspect.Parameter]) -> type[Body]:
+    """The model of a body whose fields are parameters of a function."""
     fields: dict[str, Any] = {
         each.name: (each.annotation, ... if each.default is each.empty else each.default)
-        for each in named
-        if each.name not in others
+        for each in parameters
     }
-    body: Model[Body] | None = wanted.get("body")
-    if (
-        model is None
-        and body is None
-        and (fields or (method == "POST" and "request" not in wanted))
-    ):
-        body = create_model(answer.__name__, __base__=Body, **fields) if fields else Empty
-    return _Row(method, path, find, answer, status, model, wanted, records, parts, [*fields], body)
+    return create_model(name, __base__=Body, **fields)
 
 
 async def _read(request: web.Request, model: Model[Body], *, api: bool) -> Body:
@@ -266,7 +257,8 @@ def any_parent(sandbox: "Sandbox", request: web.Request) -> ParentOrder:
     return parent
 
 
-_RECORDS: dict[object, Find] = {
+_FOUND: dict[object, Find] = {
+    web.Request: lambda _sandbox, request: request,
     Store: any_store,
     Order: any_order,
     Community: any_community,

@@ -32,7 +32,7 @@ from tillbridge.sandbox.catalogue import (
     wake,
 )
 from tillbridge.sandbox.clock import Timer, as_timestamp
-from tillbridge.sandbox.endpoints import Endpoints, connected, integrated, origin, pushing
+from tillbridge.sandbox.endpoints import API, connected, integrated, origin, pushing
 from tillbridge.sandbox.state import Integration, Job, Link, Table, World, new_id, plain
 from tillbridge.sandbox.validation import Json, ServiceError, wrong
 
@@ -149,12 +149,10 @@ def _writing(sandbox: "Sandbox", request: web.Request) -> Link:
     return link
 
 
-MENU_ENDPOINTS = Endpoints(api=True)
-_serves = MENU_ENDPOINTS.serves
 _STORE = "/pos/stores/{store_id}"
 
 
-@_serves("POST", f"{_STORE}/menus", _writing, model=lambda _settings: menu_push)
+@API.serves("POST", f"{_STORE}/menus", _writing, model=lambda _settings: menu_push)
 def _push(sandbox: "Sandbox", link: Link, body: MenusPush | FlatPush) -> Json:
     push = read_push(body.sent())
     check_push(link.catalogue, push)
@@ -189,12 +187,12 @@ def _apply(sandbox: "Sandbox", link: Link, push: Push) -> Applied:
     return applied
 
 
-@_serves("GET", f"{_STORE}/menus/jobs/{{job_id}}", connected)
+@API.serves("GET", f"{_STORE}/menus/jobs/{{job_id}}", connected)
 def _job(sandbox: "Sandbox", link: Link, job_id: str) -> Json:
     return job_body(sandbox.jobs.find(link, job_id))
 
 
-@_serves("GET", f"{_STORE}/menus/status", integrated)
+@API.serves("GET", f"{_STORE}/menus/status", integrated)
 def _status(_sandbox: "Sandbox", found: tuple[Link, Integration]) -> Json:
     link, integration = found
     synced = link.last_synced_at_ms
@@ -206,7 +204,7 @@ def _status(_sandbox: "Sandbox", found: tuple[Link, Integration]) -> Json:
     }
 
 
-@_serves("POST", f"{_STORE}/menus/batch", _writing)
+@API.serves("POST", f"{_STORE}/menus/batch", _writing)
 def _batch(sandbox: "Sandbox", link: Link, body: Batch) -> Json:
     push = read_batch(body.sent())
     check_push(link.catalogue, push)
@@ -238,7 +236,7 @@ def _check_batch(sandbox: "Sandbox", link: Link, body: Batch) -> None:
         raise _item_not_found(*unknown)
 
 
-@_serves("POST", f"{_STORE}/items/availability", _writing)
+@API.serves("POST", f"{_STORE}/items/availability", _writing)
 def _availability(sandbox: "Sandbox", link: Link, body: AvailabilityBatch) -> Json:
     catalogue = link.catalogue
     not_found = []
@@ -255,7 +253,7 @@ def _availability(sandbox: "Sandbox", link: Link, body: AvailabilityBatch) -> Js
     return {"status": "success", "message": message, "updated": updated, "not_found": not_found}
 
 
-@_serves("PATCH", f"{_STORE}/items/{{ext_item_id}}", _writing)
+@API.serves("PATCH", f"{_STORE}/items/{{ext_item_id}}", _writing)
 def _patch(_sandbox: "Sandbox", link: Link, ext_item_id: str, body: ItemPatch) -> Json:
     catalogue, external_id = link.catalogue, ext_item_id
     if body.external_id not in (None, external_id):
@@ -277,7 +275,7 @@ def _item_not_found(*external_ids: str) -> ServiceError:
 # The floor plan
 
 
-@_serves("POST", f"{_STORE}/tables", connected)
+@API.serves("POST", f"{_STORE}/tables", connected)
 def _tables(sandbox: "Sandbox", link: Link, request: web.Request, body: Tables) -> Json:
     """Upsert by external_id; a missing table is deactivated, and keeps its token for later."""
     records = body.tables

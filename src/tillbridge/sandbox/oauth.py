@@ -20,7 +20,7 @@ from tillbridge.sandbox.bodies import (
     TokenByCredentials,
     token_request,
 )
-from tillbridge.sandbox.endpoints import Endpoints, origin
+from tillbridge.sandbox.endpoints import API, origin
 from tillbridge.sandbox.pages import read_form
 from tillbridge.sandbox.settings import AppSeed, SandboxSettings, StoreSeed
 from tillbridge.sandbox.state import World, new_id
@@ -49,10 +49,6 @@ class ConsentRequest:
         return str(URL(self.redirect_uri).update_query(params))
 
 
-OAUTH_ENDPOINTS = Endpoints(api=True)
-_serves = OAUTH_ENDPOINTS.serves
-
-
 def _basic(_sandbox: "Sandbox", request: web.Request) -> tuple[str, str] | None:
     """The credentials of the header, if there is one."""
     header = request.headers.get("Authorization")
@@ -69,7 +65,7 @@ def _basic(_sandbox: "Sandbox", request: web.Request) -> tuple[str, str] | None:
     return client_id, secret
 
 
-@_serves("POST", "/pos/signup_url", _basic)
+@API.serves("POST", "/pos/signup_url", _basic)
 def signup_url(
     sandbox: "Sandbox", basic: tuple[str, str] | None, request: web.Request, body: Signup
 ) -> Json:
@@ -93,7 +89,7 @@ def signup_url(
     return {"status": "success", "signup_url": str(target.with_query(query))}
 
 
-@_serves("GET", "/oauth2/authorize")
+@API.serves("GET", "/oauth2/authorize")
 def authorize(sandbox: "Sandbox", request: web.Request) -> web.Response:
     """The page on which the merchant consents; with auto-consent, straight to the redirect."""
     query = request.query
@@ -123,7 +119,7 @@ def _page(sandbox: "Sandbox", asked: ConsentRequest, fields: Mapping[str, str]) 
     )
 
 
-@_serves("POST", "/oauth2/authorize")
+@API.serves("POST", "/oauth2/authorize")
 async def decide(sandbox: "Sandbox", request: web.Request) -> web.Response:
     """The consent page's form (the sandbox's own; the specification does not show it).
 
@@ -141,7 +137,7 @@ async def decide(sandbox: "Sandbox", request: web.Request) -> web.Response:
     raise web.HTTPFound(_allow(sandbox, asked, asked.email))
 
 
-@_serves("POST", "/oauth2/token", model=lambda settings: token_request(settings.scope_field))
+@API.serves("POST", "/oauth2/token", model=lambda settings: token_request(settings.scope_field))
 def token(sandbox: "Sandbox", body: TokenByCode | TokenByCredentials) -> Json:
     """For a merchant's code, or for the app itself."""
     app = _authenticated(sandbox.world, body.client_id, body.client_secret)
@@ -151,7 +147,7 @@ def token(sandbox: "Sandbox", body: TokenByCode | TokenByCredentials) -> Json:
     return sandbox.tokens.issue_app_token(app.client_id, audience, scopes)
 
 
-@_serves("POST", "/oauth2/refresh")
+@API.serves("POST", "/oauth2/refresh")
 def refresh(sandbox: "Sandbox", body: Refresh) -> Json:
     """Another access token."""
     return sandbox.tokens.refresh(body.refresh_token)

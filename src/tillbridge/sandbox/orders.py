@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from tillbridge.sandbox.bodies import Cancel, OrderStatus, renamed
 from tillbridge.sandbox.clock import as_timestamp
-from tillbridge.sandbox.endpoints import Endpoints, own_order
+from tillbridge.sandbox.endpoints import API, own_order
 from tillbridge.sandbox.pricing import (
     BaseLine,
     Basket,
@@ -22,15 +22,7 @@ from tillbridge.sandbox.pricing import (
     unchecked_lines,
 )
 from tillbridge.sandbox.state import Community, Link, Order, ParentOrder, World, new_id
-from tillbridge.sandbox.validation import (
-    Body,
-    Count,
-    Id,
-    Json,
-    OptionalText,
-    ServiceError,
-    Text,
-)
+from tillbridge.sandbox.validation import Body, Count, Id, Json, OptionalText, ServiceError, Text
 from tillbridge.sandbox.webhooks import Webhooks
 
 if TYPE_CHECKING:
@@ -434,8 +426,6 @@ def _line(child: Order, line: Mapping[str, Any]) -> dict[str, Any]:
 
 # Endpoints
 
-ORDER_ENDPOINTS = Endpoints(api=True)
-_serves = ORDER_ENDPOINTS.serves
 _ORDER = "/pos/orders/{order_id}"
 
 
@@ -445,13 +435,13 @@ def _moved(sandbox: "Sandbox", order: Order, target: str) -> dict[str, Any]:
     return {"status": "success", "order_id": order.order_id, "order_status": order.state}
 
 
-@_serves("POST", f"{_ORDER}/accept", own_order)
+@API.serves("POST", f"{_ORDER}/accept", own_order)
 def accept(sandbox: "Sandbox", order: Order) -> Json:
     """The restaurant takes the order."""
     return _moved(sandbox, order, "accepted")
 
 
-@_serves(
+@API.serves(
     "POST",
     f"{_ORDER}/status",
     own_order,
@@ -464,13 +454,13 @@ def change_status(sandbox: "Sandbox", order: Order, body: OrderStatus) -> Json:
     return _moved(sandbox, order, body.status)
 
 
-@_serves("POST", f"{_ORDER}/ready", own_order)
+@API.serves("POST", f"{_ORDER}/ready", own_order)
 def ready(sandbox: "Sandbox", order: Order) -> Json:
     """It may be collected."""
     return _moved(sandbox, order, "ready")
 
 
-@_serves("POST", f"{_ORDER}/cancel", own_order)
+@API.serves("POST", f"{_ORDER}/cancel", own_order)
 def cancel(sandbox: "Sandbox", order: Order, body: Cancel) -> Json:
     """The POS cannot fulfil it."""
     sandbox.orders.cancel(order, body)

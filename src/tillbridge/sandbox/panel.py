@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from aiohttp import web
 
-from tillbridge.sandbox.endpoints import Endpoints, origin
+from tillbridge.sandbox.endpoints import SITE, origin
 from tillbridge.sandbox.middleware import Armed, FaultRule
 from tillbridge.sandbox.pages import Button, Group, clock_time, read_form
 from tillbridge.sandbox.validation import Json, ServiceError
@@ -17,8 +17,6 @@ from tillbridge.sandbox.webhooks import Delivery
 if TYPE_CHECKING:
     from tillbridge.sandbox.server import Sandbox
 
-PANEL_ENDPOINTS = Endpoints()
-_serves = PANEL_ENDPOINTS.serves
 _FAULTS = Path(__file__).with_name("faults.toml")
 
 
@@ -153,7 +151,7 @@ async def _mend(sandbox: "Sandbox") -> None:
         sandbox.pages.demo.mend()
 
 
-@_serves("GET", "/")
+@SITE.serves("GET", "/")
 def _index(sandbox: "Sandbox", request: web.Request) -> web.Response:
     world = sandbox.world
     return sandbox.pages.render(
@@ -170,12 +168,12 @@ def _index(sandbox: "Sandbox", request: web.Request) -> web.Response:
     )
 
 
-@_serves("GET", "/version")
+@SITE.serves("GET", "/version")
 def _show_version(sandbox: "Sandbox") -> Json:
     return {"version": _version(sandbox)}
 
 
-@_serves("POST", "/panel")
+@SITE.serves("POST", "/panel")
 async def _press(sandbox: "Sandbox", request: web.Request) -> web.Response:
     name = (await read_form(request)).get("do", "")
     buttons = {key: each for group in _groups(sandbox) for key, each in group.buttons.items()}

@@ -7,22 +7,26 @@ from pathlib import Path
 import structlog
 from aiohttp import web
 
+# Each of these declares its endpoints.
+from tillbridge.sandbox import (  # noqa: F401 (as said)
+    control,
+    control_traffic,
+    oauth,
+    panel,
+    storefront,
+    stores,
+)
 from tillbridge.sandbox.clock import Clock
-from tillbridge.sandbox.communities import COMMUNITY_ENDPOINTS, Mirror
-from tillbridge.sandbox.control import CONTROL_ENDPOINTS
-from tillbridge.sandbox.control_traffic import TRAFFIC_ENDPOINTS
-from tillbridge.sandbox.menus import MENU_ENDPOINTS, Jobs
+from tillbridge.sandbox.communities import Mirror
+from tillbridge.sandbox.endpoints import API, SITE
+from tillbridge.sandbox.menus import Jobs
 from tillbridge.sandbox.middleware import Traffic
-from tillbridge.sandbox.oauth import OAUTH_ENDPOINTS
-from tillbridge.sandbox.orders import ORDER_ENDPOINTS, Orders
+from tillbridge.sandbox.orders import Orders
 from tillbridge.sandbox.pages import STATIC, Pages, site_middleware
-from tillbridge.sandbox.panel import PANEL_ENDPOINTS
 from tillbridge.sandbox.settings import SandboxSettings
 from tillbridge.sandbox.shops import Baskets
 from tillbridge.sandbox.state import World
 from tillbridge.sandbox.state_file import StateFile
-from tillbridge.sandbox.storefront import STOREFRONT_ENDPOINTS
-from tillbridge.sandbox.stores import STORE_ENDPOINTS
 from tillbridge.sandbox.tokens import Tokens
 from tillbridge.sandbox.webhooks import Webhooks
 
@@ -64,14 +68,7 @@ class Sandbox:
             middlewares=[self.traffic.middleware()],
             client_max_size=settings.max_body_bytes,
         )
-        for table in (
-            OAUTH_ENDPOINTS,
-            STORE_ENDPOINTS,
-            MENU_ENDPOINTS,
-            ORDER_ENDPOINTS,
-            COMMUNITY_ENDPOINTS,
-        ):
-            api.add_routes(table.routes(self))
+        api.add_routes(API.routes(self))
         site = web.Application(
             middlewares=[
                 *([self.state_file.after_each_request] if self.state_file else []),
@@ -80,13 +77,7 @@ class Sandbox:
             client_max_size=settings.max_body_bytes,
         )
         site.add_subapp(prefix, api)
-        for table in (
-            CONTROL_ENDPOINTS,
-            TRAFFIC_ENDPOINTS,
-            PANEL_ENDPOINTS,
-            STOREFRONT_ENDPOINTS,
-        ):
-            site.add_routes(table.routes(self))
+        site.add_routes(SITE.routes(self))
         site.router.add_static("/static", STATIC)
         site.cleanup_ctx.append(self._running)
         return site

@@ -12,30 +12,10 @@ from typing import TYPE_CHECKING, Any
 
 from aiohttp import web
 
-from tillbridge.sandbox.catalogue import (
-    groups_of,
-    is_orderable,
-    live_variants,
-    version,
-)
-from tillbridge.sandbox.endpoints import (
-    any_community,
-    any_store,
-)
-from tillbridge.sandbox.pricing import (
-    Line,
-    PlacementError,
-    PricedLine,
-    priced_lines,
-)
-from tillbridge.sandbox.state import (
-    Catalogue,
-    Community,
-    Item,
-    Link,
-    Store,
-    Table,
-)
+from tillbridge.sandbox.catalogue import groups_of, is_orderable, live_variants, version
+from tillbridge.sandbox.endpoints import any_community, any_store
+from tillbridge.sandbox.pricing import Line, PlacementError, PricedLine, priced_lines
+from tillbridge.sandbox.state import Catalogue, Community, Item, Link, Store, Table
 from tillbridge.sandbox.validation import ServiceError, validate
 
 if TYPE_CHECKING:

@@ -5,15 +5,8 @@ from typing import TYPE_CHECKING, Any
 from aiohttp import web
 from yarl import URL
 
-from tillbridge.sandbox.catalogue import (
-    find_add_on,
-    groups_of,
-    is_available,
-    live_variants,
-)
-from tillbridge.sandbox.endpoints import (
-    Endpoints,
-)
+from tillbridge.sandbox.catalogue import find_add_on, groups_of, is_available, live_variants
+from tillbridge.sandbox.endpoints import SITE
 from tillbridge.sandbox.orders import (
     STATUSES,
     CommunityBasket,
@@ -22,11 +15,7 @@ from tillbridge.sandbox.orders import (
     parent_body,
 )
 from tillbridge.sandbox.pages import read_form
-from tillbridge.sandbox.pricing import (
-    Basket,
-    PlacementError,
-    choice_of,
-)
+from tillbridge.sandbox.pricing import Basket, PlacementError, choice_of
 from tillbridge.sandbox.shops import (
     COOKIE,
     Shop,
@@ -39,11 +28,7 @@ from tillbridge.sandbox.shops import (
     store_shop,
     whole_number,
 )
-from tillbridge.sandbox.state import (
-    Catalogue,
-    Order,
-    ParentOrder,
-)
+from tillbridge.sandbox.state import Catalogue, Order, ParentOrder
 from tillbridge.sandbox.validation import Json
 
 if TYPE_CHECKING:
@@ -56,22 +41,20 @@ _COUNTS_DOWN_BY_S = 5  # each step is a new version of the page
 # Browsing
 
 
-STOREFRONT_ENDPOINTS = Endpoints()
-_serves = STOREFRONT_ENDPOINTS.serves
 _STORE, _COMMUNITY = "/store/{store_id}", "/community/{community_id}"
 _MEMBER = f"{_COMMUNITY}/{{store_id}}"
 _ORDER, _PARENT = "/orders/{order_id}", "/community-orders/{order_id}"
 
 
-@_serves("GET", f"{_STORE}/version", store_shop)
-@_serves("GET", f"{_COMMUNITY}/version", community_shop)
+@SITE.serves("GET", f"{_STORE}/version", store_shop)
+@SITE.serves("GET", f"{_COMMUNITY}/version", community_shop)
 def _show_version(_sandbox: "Sandbox", shop: Shop) -> Json:
     """What a page that stands open asks for, to see whether it is still true."""
     return {"version": shop.version()}
 
 
-@_serves("GET", _STORE, store_shop)
-@_serves("GET", _COMMUNITY, community_shop)
+@SITE.serves("GET", _STORE, store_shop)
+@SITE.serves("GET", _COMMUNITY, community_shop)
 def _show_shop(sandbox: "Sandbox", shop: Shop, request: web.Request) -> web.Response:
     """The page of a store, which is searched and paged, or that of a community."""
     query, now = request.query, sandbox.clock.now_ms()
@@ -109,8 +92,8 @@ def _show_shop(sandbox: "Sandbox", shop: Shop, request: web.Request) -> web.Resp
     )
 
 
-@_serves("GET", f"{_STORE}/item", store_shop)
-@_serves("GET", f"{_MEMBER}/item", community_shop)
+@SITE.serves("GET", f"{_STORE}/item", store_shop)
+@SITE.serves("GET", f"{_MEMBER}/item", community_shop)
 def _show_item(sandbox: "Sandbox", shop: Shop, request: web.Request) -> web.Response:
     """Its kinds, its add-ons, and which of them can be had."""
     query, now = request.query, sandbox.clock.now_ms()
@@ -147,8 +130,8 @@ def _show_item(sandbox: "Sandbox", shop: Shop, request: web.Request) -> web.Resp
 # The basket
 
 
-@_serves("POST", f"{_STORE}/basket", store_shop)
-@_serves("POST", f"{_MEMBER}/basket", community_shop)
+@SITE.serves("POST", f"{_STORE}/basket", store_shop)
+@SITE.serves("POST", f"{_MEMBER}/basket", community_shop)
 async def _add(sandbox: "Sandbox", shop: Shop, request: web.Request) -> web.Response:
     store = shop.store
     form = await read_form(request)
@@ -166,8 +149,8 @@ async def _add(sandbox: "Sandbox", shop: Shop, request: web.Request) -> web.Resp
     raise response
 
 
-@_serves("POST", f"{_STORE}/basket/remove", store_shop)
-@_serves("POST", f"{_MEMBER}/basket/remove", community_shop)
+@SITE.serves("POST", f"{_STORE}/basket/remove", store_shop)
+@SITE.serves("POST", f"{_MEMBER}/basket/remove", community_shop)
 async def _remove(_sandbox: "Sandbox", shop: Shop, request: web.Request) -> web.Response:
     form = await read_form(request)
     lines, index = shop.basket(shop.store), whole_number(form.get("line"), -1)
@@ -176,8 +159,8 @@ async def _remove(_sandbox: "Sandbox", shop: Shop, request: web.Request) -> web.
     raise web.HTTPSeeOther(_at_table(shop.path, form.get("table", "")) + "#basket")
 
 
-@_serves("POST", f"{_STORE}/orders", store_shop)
-@_serves("POST", f"{_COMMUNITY}/orders", community_shop)
+@SITE.serves("POST", f"{_STORE}/orders", store_shop)
+@SITE.serves("POST", f"{_COMMUNITY}/orders", community_shop)
 async def _place(sandbox: "Sandbox", shop: Shop, request: web.Request) -> web.Response:
     form = await read_form(request)
     try:
@@ -227,7 +210,7 @@ def _at_table(path: str, token: str) -> str:
 # Orders
 
 
-@_serves("GET", _ORDER)
+@SITE.serves("GET", _ORDER)
 def _show_order(sandbox: "Sandbox", order: Order) -> web.Response:
     return sandbox.pages.render(
         "order.html",
@@ -240,7 +223,7 @@ def _show_order(sandbox: "Sandbox", order: Order) -> web.Response:
     )
 
 
-@_serves("GET", f"{_ORDER}/version")
+@SITE.serves("GET", f"{_ORDER}/version")
 def _show_order_version(sandbox: "Sandbox", order: Order) -> Json:
     return {"version": _order_version(sandbox, order)}
 
@@ -270,19 +253,19 @@ def _waits_for(sandbox: "Sandbox", order: Order) -> str:
     )
 
 
-@_serves("POST", f"{_ORDER}/deliver")
+@SITE.serves("POST", f"{_ORDER}/deliver")
 def _deliver(sandbox: "Sandbox", order: Order) -> web.Response:
     sandbox.orders.deliver(order)
     raise web.HTTPSeeOther(f"/orders/{order.order_id}")
 
 
-@_serves("POST", f"{_ORDER}/cancel")
+@SITE.serves("POST", f"{_ORDER}/cancel")
 def _cancel(sandbox: "Sandbox", order: Order) -> web.Response:
     sandbox.orders.cancel_by_customer(order, None)
     raise web.HTTPSeeOther(f"/orders/{order.order_id}")
 
 
-@_serves("GET", _PARENT)
+@SITE.serves("GET", _PARENT)
 def _show_parent(sandbox: "Sandbox", parent: ParentOrder) -> web.Response:
     return sandbox.pages.render(
         "community_order.html",
@@ -294,7 +277,7 @@ def _show_parent(sandbox: "Sandbox", parent: ParentOrder) -> web.Response:
     )
 
 
-@_serves("GET", f"{_PARENT}/version")
+@SITE.serves("GET", f"{_PARENT}/version")
 def _show_parent_version(_sandbox: "Sandbox", order: ParentOrder) -> Json:
     return {"version": _parent_version(order)}
 
@@ -303,7 +286,7 @@ def _parent_version(parent: ParentOrder) -> str:
     return f"{parent.status}.{sum(len(child.history) for child in parent.children)}"
 
 
-@_serves("POST", f"{_PARENT}/{{step}}")
+@SITE.serves("POST", f"{_PARENT}/{{step}}")
 def _move_parent(sandbox: "Sandbox", parent: ParentOrder, step: str) -> web.Response:
     sandbox.orders.step(parent, step)
     raise web.HTTPSeeOther(f"/community-orders/{parent.order_id}")

@@ -11,7 +11,7 @@ from tillbridge.sandbox.bodies import (
     check_week,
     renamed,
 )
-from tillbridge.sandbox.endpoints import Caller, Endpoints, caller, connected, integrated, reachable
+from tillbridge.sandbox.endpoints import API, Caller, caller, connected, integrated, reachable
 from tillbridge.sandbox.state import Integration, Link, new_id, plain
 from tillbridge.sandbox.validation import Json, ServiceError
 from tillbridge.sandbox.webhooks import new_secret
@@ -48,19 +48,17 @@ def store_body(link: Link) -> dict[str, Any]:
     }
 
 
-STORE_ENDPOINTS = Endpoints(api=True)
-_serves = STORE_ENDPOINTS.serves
 _STORE, _INTEGRATION = "/pos/stores/{store_id}", "/pos/integrations/{store_id}"
 
 
-@_serves("GET", "/pos/stores", caller)
+@API.serves("GET", "/pos/stores", caller)
 def show_stores(sandbox: "Sandbox", who: Caller) -> Json:
     """Every store of the merchant."""
     world = sandbox.world
     return [store_body(world.link(who.app_id, store)) for store in world.stores_of(who.merchant)]
 
 
-@_serves("POST", "/pos/integrate-store/{store_id}", reachable)
+@API.serves("POST", "/pos/integrate-store/{store_id}", reachable)
 def integrate(sandbox: "Sandbox", link: Link, body: Integrate) -> Json:
     """The only answer with the webhook secret."""
     if link.active is not None:
@@ -83,13 +81,13 @@ def integrate(sandbox: "Sandbox", link: Link, body: Integrate) -> Json:
     return {**integration_body(link, integration), "webhook_secret": integration.webhook_secret}
 
 
-@_serves("GET", _INTEGRATION, integrated)
+@API.serves("GET", _INTEGRATION, integrated)
 def show(_sandbox: "Sandbox", found: tuple[Link, Integration]) -> Json:
     """The integration, without its secret."""
     return integration_body(*found)
 
 
-@_serves(
+@API.serves(
     "PUT",
     _INTEGRATION,
     integrated,
@@ -108,7 +106,7 @@ def update(sandbox: "Sandbox", found: tuple[Link, Integration], body: Integratio
     return answer
 
 
-@_serves("DELETE", _INTEGRATION, connected)
+@API.serves("DELETE", _INTEGRATION, connected)
 def remove(sandbox: "Sandbox", link: Link) -> Json:
     """What is under way is never delivered."""
     link.integration = None
@@ -116,7 +114,7 @@ def remove(sandbox: "Sandbox", link: Link) -> Json:
     return {"status": "success", "message": "Integration removed"}
 
 
-@_serves(
+@API.serves(
     "PUT",
     f"{_STORE}/settings",
     connected,
@@ -137,7 +135,7 @@ def change_settings(sandbox: "Sandbox", link: Link, body: StoreSettings) -> Json
     return {"status": "success", "message": "Store settings updated"}
 
 
-@_serves("PUT", f"{_STORE}/status", connected)
+@API.serves("PUT", f"{_STORE}/status", connected)
 def change_status(sandbox: "Sandbox", link: Link, body: StoreStatus) -> Json:
     """Other apps of the store, and other channels, hear of it."""
     store = link.store
@@ -152,7 +150,7 @@ def change_status(sandbox: "Sandbox", link: Link, body: StoreStatus) -> Json:
     return {"status": "success", "store_id": store.store_id, "store_status": store.status}
 
 
-@_serves("GET", f"{_STORE}/tax-config", connected)
+@API.serves("GET", f"{_STORE}/tax-config", connected)
 def tax_config(_sandbox: "Sandbox", link: Link) -> Json:
     """How the store taxes."""
     return link.store.tax_config
