@@ -57,7 +57,7 @@ async def test_orders_of_a_community_and_their_parts_are_one_again() -> None:
         parent = new.world.parent_orders[order["order_id"]]
         for child in parent.children:
             assert new.world.orders[child.order_id] is child
-            assert new.world.parents[child.order_id] is parent
+            assert new.world.parent_of(child) is parent
             assert child.link is new.world.links[child.link.app_id, child.link.store.store_id]
         written = orjson.loads(data)
         assert written["parent_orders"]

@@ -14,7 +14,7 @@ from tillbridge.sandbox.catalogue import is_available
 from tillbridge.sandbox.endpoints import SITE
 from tillbridge.sandbox.menus import NextJob, job_body
 from tillbridge.sandbox.orders import CommunityBasket, CommunityLine, parent_body
-from tillbridge.sandbox.pricing import Basket, PlacementError
+from tillbridge.sandbox.pricing import Basket
 from tillbridge.sandbox.settings import AppSeed, StoreSeed
 from tillbridge.sandbox.state import (
     Community,
@@ -86,7 +86,7 @@ def link_body(link: Link, now_ms: int) -> dict[str, Any]:
     body: dict[str, Any] = {"app_id": link.app_id}
     if integration is not None:
         body = {
-            **integration_body(link, integration),
+            **integration_body(link),
             "webhook_secret": integration.webhook_secret,
         }
     return {
@@ -168,13 +168,10 @@ class PlaceOrder(Basket):
 async def place(sandbox: "Sandbox", body: PlaceOrder) -> Json:
     """A customer orders; with `unchecked` or overrides, what a customer could not."""
     link = sandbox.world.connected(sandbox.world.store(body.store_id).store_id)
-    try:
-        if body.unchecked or body.overrides or any(line.overrides.sent() for line in body.items):
-            order = sandbox.orders.place_unchecked(link, body, body.overrides)
-        else:
-            order = sandbox.orders.place(link, body)
-    except PlacementError as refusal:
-        raise ServiceError("control.refused", str(refusal)) from None
+    if body.unchecked or body.overrides or any(line.overrides.sent() for line in body.items):
+        order = sandbox.orders.place_unchecked(link, body, body.overrides)
+    else:
+        order = sandbox.orders.place(link, body)
     answer = order_body(order)
     delivery = sandbox.webhooks.of_order(order.order_id)
     if delivery is not None:
@@ -310,10 +307,7 @@ async def place_community_order(
 ) -> Json:
     """A customer orders, of one member store or several."""
     lines = [_of_store(sandbox.world, community, line) for line in body.items]
-    try:
-        parent = sandbox.orders.place_in(community, body.model_copy(update={"items": lines}))
-    except PlacementError as refusal:
-        raise ServiceError("control.refused", str(refusal)) from None
+    parent = sandbox.orders.place_in(community, body.model_copy(update={"items": lines}))
     answer = _parent_body(parent)
     if body.wait:
         ids = {parent.order_id, *(child.order_id for child in parent.children)}

@@ -169,25 +169,21 @@ def reachable(sandbox: "Sandbox", request: web.Request) -> Link:
     return sandbox.world.link(who.app_id, sandbox.world.stores[store_id])
 
 
-def integrated(sandbox: "Sandbox", request: web.Request) -> tuple[Link, Integration]:
-    """The caller's link to the store in the path, and its integration, which must be active."""
-    link = reachable(sandbox, request)
-    return link, _active(link)
-
-
 def connected(sandbox: "Sandbox", request: web.Request) -> Link:
-    """As `integrated`, for what needs the link alone."""
-    return integrated(sandbox, request)[0]
+    """The caller's link to the store in the path, whose integration must be active."""
+    link = reachable(sandbox, request)
+    in_force(link)
+    return link
 
 
 def pushing(sandbox: "Sandbox", request: web.Request) -> Link:
-    """As `integrated`, and the direction must allow pushes from the POS."""
-    link, integration = integrated(sandbox, request)
-    if integration.menu_sync_direction not in PUSH_DIRECTIONS:
+    """As `connected`, and the direction must allow pushes from the POS."""
+    link = connected(sandbox, request)
+    direction = in_force(link).menu_sync_direction
+    if direction not in PUSH_DIRECTIONS:
         raise ServiceError(
             "menu.push_not_allowed",
-            f"menu_sync_direction is {integration.menu_sync_direction}; "
-            f"pushes need {' or '.join(PUSH_DIRECTIONS)}",
+            f"menu_sync_direction is {direction}; pushes need {' or '.join(PUSH_DIRECTIONS)}",
         )
     return link
 
@@ -203,7 +199,7 @@ def own_order(sandbox: "Sandbox", request: web.Request) -> Order:
         or order.link.store.store_id not in who.merchant.store_ids
     ):
         raise ServiceError("order.not_found", f"No order {order_id} for this integration")
-    _active(order.link)
+    in_force(order.link)
     return order
 
 
@@ -273,7 +269,8 @@ def _bearer(request: web.Request) -> str:
     return credential.strip()
 
 
-def _active(link: Link) -> Integration:
+def in_force(link: Link) -> Integration:
+    """The active integration. Raises store.not_integrated."""
     if link.active is None:
         raise ServiceError(
             "store.not_integrated",

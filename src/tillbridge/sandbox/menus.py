@@ -32,8 +32,8 @@ from tillbridge.sandbox.catalogue import (
     wake,
 )
 from tillbridge.sandbox.clock import Timer, as_timestamp
-from tillbridge.sandbox.endpoints import API, connected, integrated, origin, pushing
-from tillbridge.sandbox.state import Integration, Job, Link, Table, World, new_id, plain
+from tillbridge.sandbox.endpoints import API, connected, in_force, origin, pushing
+from tillbridge.sandbox.state import Job, Link, Table, World, new_id, plain
 from tillbridge.sandbox.validation import Json, ServiceError, wrong
 
 if TYPE_CHECKING:
@@ -110,7 +110,7 @@ class Jobs:
         if (
             job is not None
             and job.updated_at_ms + retained_ms <= self._clock.now_ms()
-            and not self._is_running(job)
+            and job_id not in self._timers
         ):
             del self._world.jobs[job_id]
             job = None
@@ -129,9 +129,6 @@ class Jobs:
                 timer.cancel()
             self._timers.clear()
         return lost
-
-    def _is_running(self, job: Job) -> bool:
-        return job.job_id in self._timers
 
 
 def job_body(job: Job) -> dict[str, Any]:
@@ -192,10 +189,9 @@ def _job(sandbox: "Sandbox", link: Link, job_id: str) -> Json:
     return job_body(sandbox.jobs.find(link, job_id))
 
 
-@API.serves("GET", f"{_STORE}/menus/status", integrated)
-def _status(_sandbox: "Sandbox", found: tuple[Link, Integration]) -> Json:
-    link, integration = found
-    synced = link.last_synced_at_ms
+@API.serves("GET", f"{_STORE}/menus/status", connected)
+def _status(_sandbox: "Sandbox", link: Link) -> Json:
+    integration, synced = in_force(link), link.last_synced_at_ms
     return {
         "store_id": link.store.store_id,
         "menu_sync_direction": integration.menu_sync_direction,

@@ -178,7 +178,7 @@ class Orders:
             raise unreachable(order, target)
         order.state = target
         self._note(order, by)
-        parent = self._world.parents.get(order.order_id)
+        parent = self._world.parent_of(order)
         if parent is not None and parent.status != "cancelled":
             parent.updated_at_ms = self._clock.now_ms()
             statuses = [CHILD_STATUS[child.state] for child in parent.children]
@@ -309,7 +309,6 @@ class Orders:
             new_id("ord"), community, "pending", fields, children, line_ids, now, now
         )
         self._world.parent_orders[parent.order_id] = parent
-        self._world.parents |= {child.order_id: parent for child in children}
         parent.history.append({"status": parent.status, "at": self._clock.timestamp()})
         return parent
 

@@ -21,7 +21,15 @@ from tillbridge.sandbox.catalogue import (
     live_variants,
 )
 from tillbridge.sandbox.state import AddOnGroup, Catalogue, Item, Link, Variant, new_id, plain
-from tillbridge.sandbox.validation import NO_LIST, Body, Count, Id, OptionalText, Text
+from tillbridge.sandbox.validation import (
+    NO_LIST,
+    Body,
+    Count,
+    Id,
+    OptionalText,
+    ServiceError,
+    Text,
+)
 
 # What a customer wants: the body of the control API's calls, and what a basket holds
 
@@ -81,8 +89,11 @@ class Basket(Body):
     customer_id: Text | None = None
 
 
-class PlacementError(Exception):
+class PlacementError(ServiceError):
     """The order cannot be placed; the message is for the customer."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__("control.refused", message)
 
 
 # What it costs

@@ -372,8 +372,6 @@ class World:
         self.communities: dict[str, Community] = {}
         self.subscriptions: dict[str, Subscription] = {}
         self.parent_orders: dict[str, ParentOrder] = {}
-        #: Parents by the id of each child.
-        self.parents: dict[str, ParentOrder] = {}
         for hub in self.settings.communities:
             members = list(hub.store_ids) or ([first_store] if first_store else [])
             self.communities[hub.community_id] = Community(
@@ -473,6 +471,11 @@ class World:
             for found in self.subscriptions.values()
             if found.community_id == community.community_id
         ]
+
+    def parent_of(self, order: Order) -> ParentOrder | None:
+        """The order of a community that this one is a part of."""
+        parents = self.parent_orders.values()
+        return next((each for each in parents if any(order is one for one in each.children)), None)
 
     def is_open(self, community: Community, store: Store, now_ms: int) -> bool:
         """Live, connected, and within the hours that were pushed for it, if any were."""

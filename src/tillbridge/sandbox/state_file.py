@@ -7,11 +7,11 @@ still under way. Faults, the request log, baskets and what was delivered are for
 import asyncio
 import contextlib
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import fields
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar, get_type_hints
+from typing import TYPE_CHECKING, Any, get_type_hints
 
 import orjson
 import structlog
@@ -29,14 +29,14 @@ from tillbridge.sandbox.state import (
     ParentOrder,
     Store,
     Subscription,
+    World,
 )
 from tillbridge.sandbox.tokens import Consent, Token
-from tillbridge.sandbox.webhooks import Delivery
+from tillbridge.sandbox.webhooks import Delivery, Target
 
 if TYPE_CHECKING:
     from tillbridge.sandbox.server import Sandbox
 
-R = TypeVar("R")
 
 _VERSION = 1
 _SETTLE_S = 0.3
@@ -103,6 +103,20 @@ class StateFile:
         self._written = data
 
 
+#: The tables of the world, each record with its key; a record refers to those of tables above.
+_TABLES: Mapping[str, tuple[type, Callable[[Any], object]]] = {
+    "merchants": (Merchant, lambda each: each.email.lower()),
+    "stores": (Store, lambda each: each.store_id),
+    "links": (Link, lambda each: (each.app_id, each.store.store_id)),
+    "jobs": (Job, lambda each: each.job_id),
+    "orders": (Order, lambda each: each.order_id),
+    "communities": (Community, lambda each: each.community_id),
+    "subscriptions": (Subscription, lambda each: each.webhook_id),
+    "parent_orders": (ParentOrder, lambda each: each.order_id),
+}
+_OF_DELIVERY = "delivery_id event_id event_type target body retry order_id attempts".split()
+
+
 # -- writing
 
 
@@ -110,7 +124,8 @@ def dump(sandbox: "Sandbox") -> bytes:
     """Return the records as JSON; what refers to another one names it."""
     world = sandbox.world
     current, issued = sandbox.tokens.records()
-    consents = list({id(each): each for each in [*current, *_consents_of(issued)]}.values())
+    of_tokens = [each.consent for each in issued.values() if each.consent is not None]
+    consents = list({id(each): each for each in [*current, *of_tokens]}.values())
     places = {id(each): place for place, each in enumerate(consents)}
     pending = [each for each in sandbox.webhooks.deliveries.values() if each.state == "pending"]
     state = {
@@ -118,62 +133,46 @@ def dump(sandbox: "Sandbox") -> bytes:
         "ahead_s": sandbox.clock.ahead_s,
         "last_order_number": world.last_order_number,
         "auto_consent": world.auto_consent,
-        "merchants": list(world.merchants.values()),
-        "stores": list(world.stores.values()),
-        "links": [_fields(each, store=each.store.store_id) for each in world.links.values()],
-        "jobs": list(world.jobs.values()),
         "signups": world.signups,
-        "orders": [_fields(each, link=_key(each.link)) for each in world.orders.values()],
         "rejected_items": world.rejected_items,
-        "communities": list(world.communities.values()),
-        "subscriptions": list(world.subscriptions.values()),
-        "parent_orders": [
-            _fields(
-                each,
-                community=each.community.community_id,
-                children=[child.order_id for child in each.children],
-            )
-            for each in world.parent_orders.values()
-        ],
+        **{name: [_fields(each) for each in getattr(world, name).values()] for name in _TABLES},
         "consents": [[each, each in current] for each in consents],
         "tokens": {
-            text: _fields(each, consent=places.get(id(each.consent)))
+            text: {**_fields(each), "consent": places.get(id(each.consent))}
             for text, each in issued.items()
         },
-        "deliveries": [
-            {
-                **{name: getattr(each, name) for name in _OF_DELIVERY},
-                "target": _key(each.target),
-                "body": each.body.decode(),
-            }
-            for each in pending
-        ],
+        "deliveries": [{name: _fields(each)[name] for name in _OF_DELIVERY} for each in pending],
     }
     return orjson.dumps(state, default=_plain)
 
 
-_OF_DELIVERY = ("delivery_id", "event_id", "event_type", "retry", "order_id", "attempts")
+def _fields(record: Any) -> dict[str, object]:  # noqa: ANN401 -- any dataclass
+    return {each.name: _named(getattr(record, each.name)) for each in fields(record)}
 
 
-def _consents_of(issued: Mapping[str, Token]) -> list[Consent]:
-    return [each.consent for each in issued.values() if each.consent is not None]
-
-
-def _fields(record: Any, **named: object) -> dict[str, object]:  # noqa: ANN401 -- any dataclass
-    return {each.name: named.get(each.name, getattr(record, each.name)) for each in fields(record)}
-
-
-def _key(target: Link | Subscription) -> list[str]:
-    if isinstance(target, Subscription):
-        return [target.webhook_id]
-    return [target.app_id, target.store.store_id]
+def _named(value: object) -> object:
+    match value:
+        case Store():
+            return value.store_id
+        case Link():
+            return [value.app_id, value.store.store_id]
+        case Community():
+            return value.community_id
+        case Subscription():
+            return [value.webhook_id]
+        case list() if value and isinstance(value[0], Order):
+            return [each.order_id for each in value]
+    return value
 
 
 def _plain(value: object) -> object:
-    if isinstance(value, set):
-        return sorted(value)
-    if isinstance(value, BaseModel):
-        return value.model_dump(mode="json", exclude_unset=True)
+    match value:
+        case set():
+            return sorted(value)
+        case bytes():
+            return value.decode()
+        case BaseModel():
+            return value.model_dump(mode="json", exclude_unset=True)
     raise TypeError(type(value).__name__)
 
 
@@ -191,54 +190,40 @@ def restore(sandbox: "Sandbox", data: bytes) -> None:
     sandbox.clock.jump(max(0, int(state["ahead_s"])))
     world.last_order_number = int(state["last_order_number"])
     world.auto_consent = bool(state["auto_consent"])
-    merchants = [_read(Merchant, each) for each in state["merchants"]]
-    world.merchants = {each.email.lower(): each for each in merchants}
-    world.stores = {each.store_id: each for each in _all(Store, state["stores"])}
-    links = [_read(Link, each, store=world.stores[each["store"]]) for each in state["links"]]
-    world.links = {(each.app_id, each.store.store_id): each for each in links}
-    world.jobs = {each.job_id: each for each in _all(Job, state["jobs"])}
+    world.signups = TypeAdapter(dict[str, Signup]).validate_python(state["signups"])
+    world.rejected_items = dict(state["rejected_items"])
+    for name, (kind, key) in _TABLES.items():
+        records = [kind(**_read(world, kind, each)) for each in state[name]]
+        setattr(world, name, {key(each): each for each in records})
     for job in world.jobs.values():
         if job.status == world.settings.job_running_status:
             job.status = "failed"
             why = "The service was restarted before the job was done"
             job.error = {"code": "menu.forward_failed", "message": why}
-    world.signups = TypeAdapter(dict[str, Signup]).validate_python(state["signups"])
-    orders = [_read(Order, each, link=world.links[_pair(each["link"])]) for each in state["orders"]]
-    world.orders = {each.order_id: each for each in orders}
-    world.rejected_items = dict(state["rejected_items"])
-    hubs = _all(Community, state["communities"])
-    world.communities = {each.community_id: each for each in hubs}
-    world.subscriptions = {
-        each.webhook_id: each for each in _all(Subscription, state["subscriptions"])
-    }
-    for each in state["parent_orders"]:
-        children = [world.orders[order_id] for order_id in each["children"]]
-        community = world.communities[each["community"]]
-        parent = _read(ParentOrder, each, community=community, children=children)
-        world.parent_orders[parent.order_id] = parent
-        world.parents |= {child.order_id: parent for child in children}
-    _restore_tokens(sandbox, state)
-    for each in state["deliveries"]:
-        target = each["target"]
-        named: dict[str, Any] = {
-            "target": world.links[_pair(target)]
-            if len(target) > 1
-            else world.subscriptions[target[0]],
-            "body": each["body"].encode(),
-        }
-        for name in _OF_DELIVERY:
-            named[name] = _adapter(Delivery, name).validate_python(each[name])
-        sandbox.webhooks.record(Delivery(**named))
-
-
-def _restore_tokens(sandbox: "Sandbox", state: Mapping[str, Any]) -> None:
-    consents = [(_read(Consent, each), bool(current)) for each, current in state["consents"]]
+    consents = [
+        (Consent(**_read(world, Consent, each)), bool(current))
+        for each, current in state["consents"]
+    ]
     issued = {}
     for text, each in state["tokens"].items():
-        place = each["consent"]
-        consent = None if place is None else consents[place][0]
-        issued[text] = _read(Token, each, consent=consent)
+        issued[text] = Token(**_read(world, Token, {**each, "consent": None}))
+        if each["consent"] is not None:
+            issued[text].consent = consents[each["consent"]][0]
     sandbox.tokens.restore([each for each, current in consents if current], issued)
+    for each in state["deliveries"]:
+        sandbox.webhooks.record(Delivery(**_read(world, Delivery, each)))
+
+
+#: What stands for a record that another one refers to, by the type of the field.
+_FIND: Mapping[object, Callable[[World, Any], object]] = {
+    Store: lambda world, store_id: world.stores[store_id],
+    Link: lambda world, key: world.links[_pair(key)],
+    Community: lambda world, community_id: world.communities[community_id],
+    list[Order]: lambda world, order_ids: [world.orders[each] for each in order_ids],
+    Target: lambda world, key: (
+        world.links[_pair(key)] if len(key) > 1 else world.subscriptions[key[0]]
+    ),
+}
 
 
 def _pair(key: list[str]) -> tuple[str, str]:
@@ -246,20 +231,17 @@ def _pair(key: list[str]) -> tuple[str, str]:
     return app_id, store_id
 
 
-def _all(kind: type[R], rows: list[dict[str, Any]]) -> list[R]:
-    return [_read(kind, each) for each in rows]
+def _read(world: World, kind: type, data: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the fields of a record, with what it refers to."""
+    wanted = _OF_DELIVERY if kind is Delivery else [each.name for each in fields(kind)]
+    types = _types(kind)
+    return {
+        name: _FIND[types[name]](world, data[name])
+        if types[name] in _FIND
+        else _adapter(types[name]).validate_python(data[name])
+        for name in wanted
+    }
 
 
-def _read(kind: type[R], data: Mapping[str, Any], **named: object) -> R:
-    """Return a record; what it refers to is `named`."""
-    record: Any = kind  # a dataclass
-    values = dict(named)
-    for each in fields(record):
-        if each.name not in named:
-            values[each.name] = _adapter(record, each.name).validate_python(data[each.name])
-    return kind(**values)
-
-
-@cache
-def _adapter(kind: Any, name: str) -> TypeAdapter[Any]:  # noqa: ANN401 -- (as above)
-    return TypeAdapter(get_type_hints(kind)[name])
+_types = cache(get_type_hints)
+_adapter = cache(TypeAdapter)

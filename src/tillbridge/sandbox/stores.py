@@ -11,7 +11,7 @@ from tillbridge.sandbox.bodies import (
     check_week,
     renamed,
 )
-from tillbridge.sandbox.endpoints import API, Caller, caller, connected, integrated, reachable
+from tillbridge.sandbox.endpoints import API, Caller, caller, connected, in_force, reachable
 from tillbridge.sandbox.state import Integration, Link, new_id, plain
 from tillbridge.sandbox.validation import Json, ServiceError
 from tillbridge.sandbox.webhooks import new_secret
@@ -29,15 +29,15 @@ _SHOWN_WITH_STORE = (
 )
 
 
-def integration_body(link: Link, integration: Integration) -> dict[str, Any]:
+def integration_body(link: Link) -> dict[str, Any]:
     """The Integration as every endpoint but integrate-store shows it: without its secret."""
-    shown = plain(integration, "webhook_secret")
+    shown = plain(link.integration, "webhook_secret")
     return {"app_id": link.app_id, "store_id": link.store.store_id, **shown}
 
 
 def store_body(link: Link) -> dict[str, Any]:
     """The Store, relative to the calling app; `integration` is null unless integrated."""
-    body = integration_body(link, link.active) if link.active else None
+    body = integration_body(link) if link.active else None
     return {
         "store_id": link.store.store_id,
         "name": link.store.name,
@@ -66,7 +66,8 @@ def integrate(sandbox: "Sandbox", link: Link, body: Integrate) -> Json:
             "integration.already_exists",
             f"Store {link.store.store_id} is already integrated with this app",
         )
-    integration = Integration(
+    sandbox.webhooks.stop_for(link)
+    link.integration = Integration(
         integration_id=new_id("int"),
         webhook_url=body.webhook_url,
         webhook_secret=new_secret(),
@@ -76,29 +77,27 @@ def integrate(sandbox: "Sandbox", link: Link, body: Integrate) -> Json:
         notification_email=body.notification_email or link.store.merchant_email,
         connected_at_ms=sandbox.clock.now_ms(),
     )
-    sandbox.webhooks.stop_for(link)
-    link.integration = integration
-    return {**integration_body(link, integration), "webhook_secret": integration.webhook_secret}
+    return {**integration_body(link), "webhook_secret": link.integration.webhook_secret}
 
 
-@API.serves("GET", _INTEGRATION, integrated)
-def show(_sandbox: "Sandbox", found: tuple[Link, Integration]) -> Json:
+@API.serves("GET", _INTEGRATION, connected)
+def show(_sandbox: "Sandbox", link: Link) -> Json:
     """The integration, without its secret."""
-    return integration_body(*found)
+    return integration_body(link)
 
 
 @API.serves(
     "PUT",
     _INTEGRATION,
-    integrated,
+    connected,
     model=lambda settings: renamed(IntegrationUpdate, "rotate", settings.rotation_field),
 )
-def update(sandbox: "Sandbox", found: tuple[Link, Integration], body: IntegrationUpdate) -> Json:
+def update(sandbox: "Sandbox", link: Link, body: IntegrationUpdate) -> Json:
     """Only what is sent changes."""
-    link, integration = found
+    integration = in_force(link)
     for name in body.model_fields_set - {"rotate"}:
         setattr(integration, name, getattr(body, name))
-    answer = integration_body(link, integration)
+    answer = integration_body(link)
     if body.rotate:
         integration.webhook_secret = new_secret()
         if sandbox.settings.rotation_returns_secret:
