@@ -56,10 +56,22 @@ def _of_settings(
         yield from ((1, "_", text, list[str]()) for text in texts if text)
 
 
+def _of_page(
+    file: IO[bytes], *_given: object, **_options: object
+) -> Iterator[tuple[int, str, Text, list[str]]]:
+    """Yield what babel wants of each text of `texts.toml`; addresses are none."""
+    for table in tomllib.load(file).values():
+        for entry in table.values():
+            for text in [entry] if isinstance(entry, str) else entry:
+                if not text.startswith("/"):
+                    yield 1, "_", text, []
+
+
 _METHODS: Any = [
     ("**.py", "python"),
     ("**/templates/**.html", "jinja2"),
     ("setup/sections.toml", _of_settings),
+    ("web/site/texts.toml", _of_page),
 ]
 
 

@@ -7,7 +7,7 @@ for counters. Labels come from the configuration and the code only. docs/metrics
 import sys
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from functools import cache
 
@@ -106,8 +106,9 @@ class _Now(Collector):
 
     def _stores(self) -> Iterator[Metric]:
         stores = self._document["stores"]
-        for name, text, value in _STORE_GAUGES:
-            samples = [([store], value(part)) for store, part in stores.items()]
+        measured = {store: _of_store(part) for store, part in stores.items()}
+        for name, text in _STORE_GAUGES.items():
+            samples = [([store], values[name]) for store, values in measured.items()]
             yield _gauge(name, text, ["store"], samples)
         yield _gauge(
             "orders",
@@ -141,66 +142,36 @@ def _seconds(iso: str | None) -> float | None:
     return None if iso is None else datetime.fromisoformat(iso).timestamp()
 
 
-def _online(view: StoreView) -> float | None:
-    online = view["pos"]["online"]
-    return None if online is None else float(online)
+def _of_store(view: StoreView) -> Mapping[str, float | None]:
+    """Return what is measured of a store, by the names of `_STORE_GAUGES`."""
+    orders, menu, service = view["orders"], view["menu"], view["service"]
+    return {
+        "orders_waiting": orders["waiting"],
+        "oldest_waiting_order_seconds": orders["oldest_waiting_s"] or 0,
+        "orders_untold": orders["untold"],
+        "menu_acknowledged_items": menu["acknowledged_items"],
+        "menu_refused_items": menu["refused_items"],
+        "menu_pending_changes": menu["pending"],
+        "menu_held": menu["held"],
+        "menu_last_sync_timestamp_seconds": _seconds(menu["last_synced_at"]),
+        "consent_expiry_timestamp_seconds": _seconds(service["consent_expires_at"]),
+        "service_last_contact_timestamp_seconds": _seconds(service["last_contact_at"]),
+        "store_paused": service["paused"],
+        "pos_online": view["pos"]["online"],
+    }
 
 
-_STORE_GAUGES: tuple[tuple[str, str, Callable[[StoreView], float | None]], ...] = (
-    (
-        "orders_waiting",
-        "Orders that the till does not have yet.",
-        lambda view: view["orders"]["waiting"],
-    ),
-    (
-        "oldest_waiting_order_seconds",
-        "How long the oldest of them has been waiting.",
-        lambda view: view["orders"]["oldest_waiting_s"] or 0,
-    ),
-    (
-        "orders_untold",
-        "Orders with a change that is not reported to the service yet.",
-        lambda view: view["orders"]["untold"],
-    ),
-    (
-        "menu_acknowledged_items",
-        "Menu items that the service has accepted.",
-        lambda view: view["menu"]["acknowledged_items"],
-    ),
-    (
-        "menu_refused_items",
-        "Menu items that the service has refused.",
-        lambda view: view["menu"]["refused_items"],
-    ),
-    (
-        "menu_pending_changes",
-        "Menu changes that the service has not accepted yet.",
-        lambda view: view["menu"]["pending"],
-    ),
-    (
-        "menu_held",
-        "1 while a menu change is on hold.",
-        lambda view: float(view["menu"]["held"]),
-    ),
-    (
-        "menu_last_sync_timestamp_seconds",
-        "When the service last accepted the menu.",
-        lambda view: _seconds(view["menu"]["last_synced_at"]),
-    ),
-    (
-        "consent_expiry_timestamp_seconds",
-        "When the merchant's consent ends.",
-        lambda view: _seconds(view["service"]["consent_expires_at"]),
-    ),
-    (
-        "service_last_contact_timestamp_seconds",
-        "When the ordering service last answered.",
-        lambda view: _seconds(view["service"]["last_contact_at"]),
-    ),
-    (
-        "store_paused",
-        "1 while the store takes no orders.",
-        lambda view: float(view["service"]["paused"]),
-    ),
-    ("pos_online", "1 while the POS can be reached.", _online),
-)
+_STORE_GAUGES = {
+    "orders_waiting": "Orders that the till does not have yet.",
+    "oldest_waiting_order_seconds": "How long the oldest of them has been waiting.",
+    "orders_untold": "Orders with a change that is not reported to the service yet.",
+    "menu_acknowledged_items": "Menu items that the service has accepted.",
+    "menu_refused_items": "Menu items that the service has refused.",
+    "menu_pending_changes": "Menu changes that the service has not accepted yet.",
+    "menu_held": "1 while a menu change is on hold.",
+    "menu_last_sync_timestamp_seconds": "When the service last accepted the menu.",
+    "consent_expiry_timestamp_seconds": "When the merchant's consent ends.",
+    "service_last_contact_timestamp_seconds": "When the ordering service last answered.",
+    "store_paused": "1 while the store takes no orders.",
+    "pos_online": "1 while the POS can be reached.",
+}

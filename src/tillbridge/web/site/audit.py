@@ -13,89 +13,15 @@ from tillbridge.core.problems import PROBLEMS, title_of
 from tillbridge.model.instant import from_iso
 from tillbridge.status.sentences import store_names
 from tillbridge.web.rendering import csv_file
-from tillbridge.web.site.book import File, Filled, Page, Visit, subject
+from tillbridge.web.site.book import TEXTS, File, Filled, Page, Visit, subject
 
 _PER_PAGE = 50
 _AT_ONCE = 1000
 _MOST = 50_000  # rows of the file; the ledger has the rest
 
 # What an entry says, by its action; one that is not here is shown as it is.
-SENTENCES: Mapping[str, str] = {
-    "alerts.test": N_("{who} sent a test alert"),
-    "communities.item_86": N_("{who} took {target} off sale in the community"),
-    "communities.item_restore": N_("{who} put {target} back on sale in the community"),
-    "communities.push_hours": N_("{who} sent the opening hours to the community"),
-    "communities.sync": N_("{who} read the community's menu again"),
-    "communities.webhook_remake": N_("{who} made a new webhook for the community"),
-    "communities.webhook_test": N_("{who} tested the community's webhook"),
-    "config.change": N_("{who} changed a setting"),
-    "connect": N_("{who} began to connect {store} with the ordering service"),
-    "connect.choose": N_("{who} chose which store to connect"),
-    "diagnostics.bundle": N_("{who} created a support file"),
-    "diagnostics.examine": N_("{who} ran diagnostics"),
-    "fleet.key": N_("{who} made a key for the fleet's reports"),
-    "integration.apply": N_("{who} sent the connection's settings of {store}"),
-    "integration.reintegrate": N_("{who} reconnected {store}"),
-    "integration.remove": N_("{who} disconnected {store}"),
-    "hours.change": N_("{who} changed the opening hours of {store}"),
-    "integration.rotate_secret": N_("{who} replaced the webhook secret of {store}"),
-    "item.86": N_("{who} took {target} off sale"),
-    "item.restore": N_("{who} put {target} back on sale"),
-    "ledger.backup": N_("{who} made a backup"),
-    "ledger.restore": N_("{who} restored the backup {target}"),
-    "menu.approve": N_("{who} published a menu change"),
-    "menu.dismiss": N_("{who} discarded a menu change"),
-    "menu.push": N_("{who} sent the menu to the storefront"),
-    "order.cancel": N_("{who} cancelled order {target}"),
-    "order.done": N_("{who} marked order {target} as handled"),
-    "order.retry": N_("{who} tried order {target} again"),
-    "orders.seen": N_("{who} marked the new orders as seen"),
-    "page.signed_in": N_("{who} signed in"),
-    "page.signed_out": N_("{who} signed out"),
-    "problems.acknowledge": N_("{who} acknowledged “{target}”"),
-    "reporting.token": N_("{who} made a token for reports"),
-    "setup.address": N_("{who} tested the public address"),
-    "setup.allow": N_("{who} connected the restaurant"),
-    "setup.choose": N_("{who} chose the store"),
-    "setup.forget": N_("{who} discarded unsaved settings"),
-    "setup.order": N_("{who} placed a test order"),
-    "setup.orders": N_("{who} chose where orders are sent"),
-    "setup.restart": N_("{who} restarted the bridge"),
-    "setup.sample_till": N_("{who} chose the sample till"),
-    "setup.service": N_("{who} tested the ordering service"),
-    "setup.sign_in": N_("{who} tested the sign-in at the ordering service"),
-    "setup.sign_up": N_("{who} signed the restaurant up"),
-    "setup.text": N_("{who} read the settings as a file"),
-    "setup.till": N_("{who} tested the till"),
-    "setup.write": N_("{who} saved the settings"),
-    "setup.written": N_("{who} saved the settings"),
-    "signup": N_("{who} signed the restaurant up"),
-    "store.busy": N_("{who} turned on busy mode for {store}"),
-    "store.busy_off": N_("{who} turned off busy mode for {store}"),
-    "store.pause": N_("{who} paused {store}"),
-    "store.push": N_("{who} sent the settings of {store} to the ordering service"),
-    "store.resume": N_("{who} opened {store}"),
-    "store.tax": N_("{who} compared the taxes of {store}"),
-    "tables.approve": N_("{who} published a change of the tables"),
-    "tables.printed": N_("{who} marked table codes as printed"),
-    "tables.push": N_("{who} sent the tables to the ordering service"),
-    "users.remove": N_("{who} removed the user {target}"),
-    "users.save": N_("{who} changed the user {target}"),
-}
-# What can be filtered by: the beginning of an action.
-_ABOUT: Mapping[str, str] = {
-    "": N_("everything"),
-    "order": N_("orders"),
-    "menu.": N_("the menu"),
-    "item.": N_("sold out"),
-    "store.": N_("the store"),
-    "tables.": N_("tables"),
-    "problems.": N_("problems"),
-    "config.": N_("settings"),
-    "setup.": N_("set-up"),
-    "users.": N_("users"),
-    "page.": N_("signing in"),
-}
+SENTENCES: Mapping[str, str] = TEXTS["activity"]
+_ABOUT: Mapping[str, str] = TEXTS["activity_filters"]  # by the beginning of an action
 
 
 async def _fill(visit: Visit) -> Filled:

@@ -1,8 +1,10 @@
 """What a subject of the page is made of: pages, files, and actions that ask before they act."""
 
 import re
+import tomllib
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 from urllib.parse import quote, urlencode
@@ -11,12 +13,17 @@ from aiohttp import web
 
 from tillbridge import operations
 from tillbridge.core.actor import Actor, Role
+from tillbridge.core.errors import BridgeError, ConfigError
 from tillbridge.core.i18n import _, in_zone
 from tillbridge.core.operation import Dispatcher
 from tillbridge.operations import connect, diagnostics, settings, setup_steps  # noqa: F401 -- which no command declares
 from tillbridge.status.views import StatusDocument
 from tillbridge.web.authenticator import Visitor
 
+# Texts by a name, marked and not translated: `texts.toml` says what they are.
+TEXTS: Mapping[str, Mapping[str, Any]] = tomllib.loads(
+    Path(__file__).with_name("texts.toml").read_text("utf-8")
+)
 _PART = re.compile(r"\{([a-z_]+)\}")
 _DIGITS = 16  # fewer than so many: more is no number of ours
 _PAGES = 100_000
@@ -137,6 +144,12 @@ class Done:
             to=to,
             wrong=str(answer.get("field", "")),
         )
+
+    @classmethod
+    def refused(cls, failure: BridgeError, to: str = "") -> "Done":
+        """Return that it was not done, and which field is wrong."""
+        wrong = failure.field if isinstance(failure, ConfigError) else ""
+        return cls(failure.text, ok=False, fix=failure.fix, wrong=wrong, to=to)
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,6 +16,7 @@ from tillbridge.core.i18n import N_, _
 from tillbridge.model.instant import from_iso
 from tillbridge.web.rendering import download
 from tillbridge.web.site.book import (
+    TEXTS,
     Action,
     Done,
     File,
@@ -107,11 +108,7 @@ REACH = subject(
 
 # -- the log: its last lines, filtered, followed or paused, and as a file
 
-_LEVELS: Mapping[str, str] = {
-    "": N_("everything"),
-    "warning": N_("warnings and errors"),
-    "error": N_("errors"),
-}
+_LEVELS: Mapping[str, str] = TEXTS["log_levels"]
 _KINDS: Mapping[str, str] = {"warning": "warn", "error": "bad", "critical": "bad"}
 _FEW, _MANY = 100, 500
 _FILE = 20_000  # lines

@@ -172,8 +172,6 @@ async def _fill_index(visit: Visit) -> Filled:
 
 
 async def _fill(visit: Visit) -> Filled:
-    from tillbridge.web.site.help_pages import chapter_of  # noqa: PLC0415 -- (as below)
-
     # A store's name is in commands that somebody may type: only one that there is.
     status = await visit.status()
     store = visit.one_of("store", status["stores"])
@@ -184,9 +182,6 @@ async def _fill(visit: Visit) -> Filled:
 
 def _filler(name: str) -> Fill:
     async def fill(_visit: Visit) -> Filled:
-        # Seldom read, and 35 ms at each start.
-        from tillbridge.web.site.help_pages import guide  # noqa: PLC0415 -- (as above)
-
         return {"guide": await asyncio.to_thread(guide, name)}
 
     return fill

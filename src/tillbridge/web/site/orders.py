@@ -32,6 +32,7 @@ from tillbridge.orders.views import ListedOrder, OrderDetails, OrderedLine, Orde
 from tillbridge.status.sentences import CAUSES, store_names
 from tillbridge.web.rendering import Cell, csv_file
 from tillbridge.web.site.book import (
+    TEXTS,
     Done,
     Field,
     File,
@@ -51,14 +52,7 @@ _HEADS = (
     N_("in the till"), N_("closed"), N_("status"), N_("state"), N_("ticket"), N_("reference"),
     N_("tries"), N_("last failure"), N_("reason"), N_("handled by"), N_("total"), N_("currency"),
 )  # fmt: skip
-_STATE_LABELS: Mapping[str, str] = {
-    "waiting": N_("Waiting for the till"),
-    "open": N_("In progress"),
-    "over": N_("Closed"),
-    "cancelled": N_("Cancelled"),
-    "failed": N_("Cancelled or not written"),
-    "by_hand": N_("Handled by a person"),
-}
+_STATE_LABELS: Mapping[str, str] = TEXTS["order_filters"]
 
 
 def _asked(visit: Visit, stores: Collection[str]) -> dict[str, str]:
@@ -241,22 +235,8 @@ def _moment(at: int | str, first_ms: int) -> str:
 # The width of a timeline's bars, in the units of their drawing.
 _WIDE = 1000
 _KITCHEN = frozenset({"preparing", "ready", "completed"})
-_STEPS: Mapping[str, str] = {
-    "placed": N_("Placed by the guest"),
-    "received": N_("Received"),
-    "saved": N_("Saved"),
-    "in_till": N_("In the till"),
-    "accepted": N_("Accepted"),
-    "preparing": N_("Being prepared"),
-    "ready": N_("Ready"),
-    "completed": N_("Completed"),
-    "cancelled": N_("Cancelled"),
-}
-_NOT_YET: Mapping[str, str] = {
-    "in_till": N_("Waiting for the till"),
-    "accepted": N_("Waiting to be accepted"),
-    "cancelled": N_("Being cancelled"),
-}
+_STEPS: Mapping[str, str] = TEXTS["order_steps"]
+_NOT_YET: Mapping[str, str] = TEXTS["order_steps_to_come"]
 
 
 def _steps(found: Sequence[Step]) -> list[Filled]:

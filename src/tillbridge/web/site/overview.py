@@ -14,33 +14,11 @@ from tillbridge.status import sentences
 from tillbridge.status.overview import LINKS, OUTAGES, Bar, Charts, Overview, Span
 from tillbridge.status.sentences import amounts, opening_of, store_names
 from tillbridge.status.views import ProblemView
-from tillbridge.web.site.book import Done, Filled, Page, Question, Visit, performs, subject
+from tillbridge.web.site.book import TEXTS, Done, Filled, Page, Question, Visit, performs, subject
 from tillbridge.web.site.store import blocks
 
 # The page with more about it and its link, by the code or its beginning (the longest counts).
-PAGES: Mapping[str, tuple[str, str]] = {
-    "adapter.": ("/diagnostics/logs", N_("Read the log")),
-    "bridge.not_set_up": ("/setup", N_("Set up")),
-    "export.": ("/stores/{store}/menu/difference", N_("Show the rows")),
-    "fallback.offline": ("/diagnostics", N_("Run diagnostics")),
-    "menu.": ("/menu", N_("Open the menu")),
-    "order.": ("/orders/{order}", N_("Show the order")),
-    "order.unreadable": ("/orders", N_("Show the orders")),
-    "order.untold": ("/orders", N_("Show the orders")),
-    "order.cancelled": ("/orders", N_("Show the orders")),
-    "order.other_currency": ("/setup", N_("Change the currency")),
-    "service.refused": ("/orders/{order}", N_("Show the order")),
-    "pos.offline": ("/diagnostics", N_("Run diagnostics")),
-    "clock.wrong": ("/diagnostics", N_("Run diagnostics")),
-    "disk.low": ("/diagnostics", N_("Run diagnostics")),
-    "public_address.": ("/reach", N_("Check the public address")),
-    "receiver.certificate": ("/reach", N_("Check the public address")),
-    "service.bad_client": ("/setup", N_("Change the sign-in")),
-    "service.unreachable": ("/diagnostics", N_("Run diagnostics")),
-    "store.": ("/store", N_("Store settings")),
-    "tables.": ("/tables", N_("Show the tables")),
-    "tax.": ("/store", N_("Store settings")),
-}
+PAGES: Mapping[str, tuple[str, str]] = TEXTS["problem_pages"]
 
 
 @dataclass(frozen=True, slots=True)

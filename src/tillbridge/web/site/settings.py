@@ -12,10 +12,11 @@ from typing import Any
 from tillbridge.core.actor import Role
 from tillbridge.core.errors import ConfigError
 from tillbridge.core.formats import clock_time, number
-from tillbridge.core.i18n import N_, _, joined, ngettext
+from tillbridge.core.i18n import _, joined, ngettext
 from tillbridge.model.instant import from_iso
 from tillbridge.setup.sections import BY_NAME, SECTIONS
 from tillbridge.web.site.book import (
+    TEXTS,
     Done,
     Filled,
     Page,
@@ -26,26 +27,12 @@ from tillbridge.web.site.book import (
     subject,
 )
 
-ROLES: Mapping[str, str] = {
-    "look": N_("Viewer: sees everything, changes nothing"),
-    "staff": N_("Staff: handles orders and sold-out items"),
-    "technician": N_("Administrator: may do everything"),
-}
+ROLES: Mapping[str, str] = TEXTS["roles"]
 
 
 async def _fill(visit: Visit) -> Filled:
-    return await _filled(visit, "")
-
-
-async def _fill_section(visit: Visit) -> Filled:
-    name = visit.params["section"]
-    if name not in BY_NAME:
-        return await _filled(visit, "")
-    return await _filled(visit, name)
-
-
-async def _filled(visit: Visit, section: str) -> Filled:
-    found = BY_NAME.get(section)
+    found = BY_NAME.get(visit.params.get("section", ""))
+    section = found.name if found else ""
     answer = await visit.perform("config.show", section=section, store=visit.text("store"))
     return {
         "settings": answer,
@@ -59,31 +46,30 @@ async def _filled(visit: Visit, section: str) -> Filled:
 
 
 async def _change(visit: Visit) -> Done:
-    section, form = visit.params["section"], dict(visit.form)
-    store = form.pop("store", "")
-    to = link("/settings/{section}", section=section, store=store)
-    try:
-        answer = await visit.perform(
-            "config.change",
-            section=section,
-            store=store,
-            digest=form.pop("digest", ""),
-            restart=bool(form.pop("restart", "")),
-            form={name: text for name, text in form.items() if "." in name},
-        )
-    except ConfigError as failure:  # the store that was edited stays in sight
-        return Done(failure.text, ok=False, fix=failure.fix, wrong=failure.field, to=to)
-    return replace(Done.of(answer, to=to), lines=answer["lines"])
+    section, form = visit.params["section"], visit.form
+    return await _saved(
+        visit,
+        section,
+        "config.change",
+        section=section,
+        restart=bool(form.get("restart", "")),
+        form={name: text for name, text in form.items() if "." in name},
+    )
 
 
 async def _change_hours(visit: Visit) -> Done:
-    form = dict(visit.form)
-    store, digest = form.pop("store", ""), form.pop("digest", "")
-    to = link("/settings/hours", store=store)
+    form = {name: text for name, text in visit.form.items() if name not in {"store", "digest"}}
+    return await _saved(visit, "hours", "hours.change", form=form)
+
+
+async def _saved(visit: Visit, page: str, operation: str, **given: object) -> Done:
+    """Save the form of a page of settings; the store that was edited stays in sight."""
+    store, digest = visit.form.get("store", ""), visit.form.get("digest", "")
+    to = link("/settings/{section}", section=page, store=store)
     try:
-        answer = await visit.perform("hours.change", store=store, form=form, digest=digest)
+        answer = await visit.perform(operation, store=store, digest=digest, **given)
     except ConfigError as failure:
-        return Done(failure.text, ok=False, fix=failure.fix, wrong=failure.field, to=to)
+        return Done.refused(failure, to)
     return replace(Done.of(answer, to=to), lines=answer["lines"])
 
 
@@ -152,7 +138,7 @@ SUBJECT = subject(
         "/settings/{section}",
         _("Settings"),
         "settings.html",
-        _fill_section,
+        _fill,
         role=Role.TECHNICIAN,
         live=False,
     ),
@@ -192,38 +178,7 @@ SUBJECT = subject(
 # -- what is worth doing after set-up, on the pages Set-up and Settings
 
 # What it is good for, and where it is done.
-_STEPS: Mapping[str, tuple[str, str, str]] = {
-    "hours": (
-        N_("Enter your opening hours"),
-        N_("Guests see them, and you change them here for holidays."),
-        "/settings/hours",
-    ),
-    "alerts": (
-        N_("Set up alerts"),
-        N_("Be notified when orders cannot reach the till."),
-        "/settings/alerts",
-    ),
-    "password": (
-        N_("Add users and passwords"),
-        N_("Then only people with a password can open this page."),
-        "/settings/people",
-    ),
-    "tablet": (
-        N_("Open the page on the kitchen tablet"),
-        N_("Serve this page to your network, then open it on the tablet."),
-        "/settings/people",
-    ),
-    "backup": (
-        N_("Back up daily"),
-        N_("So that another machine can take over."),
-        "/settings/backup",
-    ),
-    "service": (
-        N_("Start the bridge with this machine"),
-        N_("It then starts again after a power cut."),
-        "/settings#service",
-    ),
-}
+_STEPS: Mapping[str, tuple[str, str, str]] = TEXTS["next_steps"]
 
 # Title, text, path, whether it is done.
 NextStep = tuple[str, str, str, bool]

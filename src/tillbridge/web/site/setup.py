@@ -15,6 +15,7 @@ from tillbridge.core.i18n import _
 from tillbridge.model.money import currencies
 from tillbridge.orders.sentences import is_ticket_number
 from tillbridge.setup.draft import STEPS
+from tillbridge.stores.consent import FIELDS
 from tillbridge.web.site.book import (
     Action,
     Do,
@@ -45,19 +46,6 @@ _STEP_OF: Mapping[str, str] = {
     "/setup/write": "save",
     "/setup/order": "order",
 }
-_SIGNUP: Mapping[str, str] = {
-    "store-name": _("Name of the store, as guests know it"),
-    "email": _("E-mail that the owner will sign in with"),
-    "first-name": _("First name"),
-    "last-name": _("Last name"),
-    "phone": _("Business phone, with the country's code"),
-    "street": _("Street and number"),
-    "city": _("City"),
-    "state": _("State or province"),
-    "zip": _("Postal code"),
-    "country": _("Country"),
-    "locale": _("Language and region (en-US)"),
-}
 
 
 async def _fill(visit: Visit) -> Filled:
@@ -77,7 +65,7 @@ async def _fill(visit: Visit) -> Filled:
         # Choosing an adapter loads the page again: its form stays in sight.
         "opened": "adapter" if adapter else visit.one_of("open", _CHANGEABLE),
         "opened_option": visit.query.get("option", ""),
-        "signup": _SIGNUP,
+        "signup": [(each.name, each.question, each.required) for each in FIELDS],
         "arrived": arrived,
         "is_ticket_number": is_ticket_number,
         "steps": steps,
@@ -93,7 +81,7 @@ async def _service(visit: Visit) -> Done:
 
 
 async def _sign_up(visit: Visit) -> Done:
-    form = {name: visit.form.get(name, "") for name in _SIGNUP}
+    form = {each.name: visit.form.get(each.name, "") for each in FIELDS}
     return Done.of(await visit.perform("setup.sign_up", form=form))
 
 
@@ -112,7 +100,7 @@ def _trying(operation: str) -> Do:
             return Done.of(await visit.perform(operation, adapter=adapter, form=options))
         except ConfigError as failure:  # the form of the adapter that was chosen stays in sight
             to = link("/setup", adapter=adapter if operation == "setup.till" else "") + _NOW
-            return Done(failure.text, ok=False, fix=failure.fix, wrong=failure.field, to=to)
+            return Done.refused(failure, to)
 
     return do
 

@@ -12,7 +12,7 @@ from aiohttp import web
 from multidict import MultiDictProxy
 
 from tillbridge.core.actor import Role, acting_as
-from tillbridge.core.errors import BridgeError, ConfigError
+from tillbridge.core.errors import BridgeError
 from tillbridge.core.formats import clock_time, local_second, span, time_since
 from tillbridge.core.i18n import _, in_zone, languages
 from tillbridge.core.log import get_logger
@@ -183,8 +183,7 @@ class Site:
             try:
                 done = await action.do(visit)
             except BridgeError as failure:
-                wrong = failure.field if isinstance(failure, ConfigError) else ""
-                done = Done(failure.text, ok=False, fix=failure.fix, wrong=wrong)
+                done = Done.refused(failure)
             if not actor.noted:
                 target = "/".join(part for name, part in visit.params.items() if name != "store")
                 store = visit.params.get("store", "")
@@ -337,7 +336,7 @@ class Site:
         section: str = "",
         live: str = "",
         frame: Frame = Frame(),  # noqa: B008 -- it is frozen, so one serves all
-        flash: Mapping[str, Any] | None = None,
+        flash: Done | None = None,
         **filled: Any,  # noqa: ANN401 -- whatever the template shows
     ) -> web.Response:
         """Return a template in the layout of the site."""
@@ -407,23 +406,10 @@ def _came_from(request: web.Request) -> str:
     return f"{came.path}?{came.query}" if came.query else came.path
 
 
-def _flash(done: Done) -> Mapping[str, Any]:
+def _flash(done: Done) -> Done:
     """Return what came of an action as it is shown; only web addresses become links."""
-    is_safe = urlsplit(done.link).scheme in _SAFE_SCHEMES
-    return {
-        "ok": done.ok,
-        "text": done.text,
-        "fix": done.fix,
-        "link": done.link if is_safe else "",
-        "link_text": done.link_text or done.link,
-        "wrong": done.wrong,
-        "at": done.at,
-        "typed": done.typed,
-        "lines": done.lines,
-        "about": done.about,
-        "undo": done.undo,
-        "undo_fields": done.undo_fields,
-    }
+    shown = done.link if urlsplit(done.link).scheme in _SAFE_SCHEMES else ""
+    return replace(done, link=shown, link_text=done.link_text or done.link)
 
 
 def _ms(at: int | str) -> int:
