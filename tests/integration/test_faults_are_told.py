@@ -318,9 +318,8 @@ async def test_who_has_a_port_is_named(tmp_path: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as server:
         holder = await asyncio.to_thread(holder_of, server.getsockname()[1])
     assert holder is not None
-    assert holder.pid == os.getpid()
-    assert f"process {os.getpid()}" in holder.text
-    assert holder.fix.endswith(f"kill {os.getpid()}")
+    assert f"process {os.getpid()}" in holder[0]
+    assert holder[1].endswith(f"kill {os.getpid()}")
     assert holder_of(server.getsockname()[1] if server.fileno() >= 0 else 9, tmp_path) is None
 
 
@@ -367,8 +366,8 @@ def test_a_program_that_has_a_port_is_described(
         (folder / "cmdline").write_text("\0".join([*arguments, ""]), "ascii")
     holder = holder_of(8089, tmp_path)
     assert holder is not None
-    assert holder.text == text
-    assert holder.fix.endswith(fix)
+    assert holder[0] == text
+    assert holder[1].endswith(fix)
     assert holder_of(8088, tmp_path) is None
 
 

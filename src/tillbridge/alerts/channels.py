@@ -131,40 +131,25 @@ class EmailChannel:
 
 def _explain(failure: Exception, settings: EmailSettings) -> tuple[str, str]:
     """Return what went wrong and what to do; never the password."""
-    host, port = settings.host, settings.port
+    detail: object = _detail(failure)
     match failure:
         case smtplib.SMTPAuthenticationError():
-            return (
-                _("The mail server {host} does not accept the user name and password.").format(
-                    host=host
-                ),
-                _("Check username and password in [alerts.email]."),
-            )
+            text = _("The mail server {host} does not accept the user name and password.")
+            fix = _("Check username and password in [alerts.email].")
         case smtplib.SMTPRecipientsRefused():
-            return (
-                _("The mail server {host} accepts none of the addresses in to.").format(host=host),
-                _("Check to in [alerts.email]."),
-            )
+            text = _("The mail server {host} accepts none of the addresses in to.")
+            fix = _("Check to in [alerts.email].")
         case ssl.SSLError():
-            return (
-                _("No encrypted connection to {host}:{port} could be made: {detail}").format(
-                    host=host, port=port, detail=failure.reason or failure
-                ),
-                _('Check port and tls: "starttls" is port 587, "tls" is port 465.'),
-            )
+            text = _("No encrypted connection to {host}:{port} could be made: {detail}")
+            fix = _('Check port and tls: "starttls" is port 587, "tls" is port 465.')
+            detail = failure.reason or failure
         case smtplib.SMTPException() if not isinstance(failure, smtplib.SMTPServerDisconnected):
-            return (
-                _("The mail server {host} refused the message: {detail}").format(
-                    host=host, detail=_detail(failure)
-                ),
-                _("Check [alerts.email], then try: tillbridge alerts test"),
-            )
-    return (
-        _("The mail server {host}:{port} cannot be reached: {detail}").format(
-            host=host, port=port, detail=_detail(failure)
-        ),
-        _("Check host and port in [alerts.email], and the internet connection."),
-    )
+            text = _("The mail server {host} refused the message: {detail}")
+            fix = _("Check [alerts.email], then try: tillbridge alerts test")
+        case _:
+            text = _("The mail server {host}:{port} cannot be reached: {detail}")
+            fix = _("Check host and port in [alerts.email], and the internet connection.")
+    return text.format(host=settings.host, port=settings.port, detail=detail), fix
 
 
 def _detail(failure: Exception) -> str:
@@ -201,6 +186,7 @@ class WebhookChannel:
             key = self._secret().encode()
             headers[SIGNATURE] = hmac.new(key, body, hashlib.sha256).hexdigest()
         url = self._url()
+        fix = _("Check url in [alerts.webhook], and the internet connection.")
         # What the address is stays untold in errors: of a chat's webhook it is the secret.
         try:
             async with (
@@ -209,22 +195,14 @@ class WebhookChannel:
             ):
                 status = answer.status
         except TimeoutError as failure:
-            raise NotSent(
-                _("The webhook did not answer within {n} seconds.").format(
-                    n=f"{self._settings.timeout_s:g}"
-                ),
-                fix=_("Check url in [alerts.webhook], and the internet connection."),
-            ) from failure
+            text = _("The webhook did not answer within {n} seconds.")
+            raise NotSent(text.format(n=f"{self._settings.timeout_s:g}"), fix=fix) from failure
         except aiohttp.InvalidURL as failure:
-            raise NotSent(
-                _("The webhook's address is not a web address."),
-                fix=_("Correct url in [alerts.webhook]: it has to begin with https:// or http://."),
-            ) from failure
+            fix = _("Correct url in [alerts.webhook]: it has to begin with https:// or http://.")
+            raise NotSent(_("The webhook's address is not a web address."), fix=fix) from failure
         except (aiohttp.ClientError, OSError) as failure:
-            raise NotSent(
-                _("The webhook cannot be reached ({kind}).").format(kind=type(failure).__name__),
-                fix=_("Check url in [alerts.webhook], and the internet connection."),
-            ) from failure
+            text = _("The webhook cannot be reached ({kind}).")
+            raise NotSent(text.format(kind=type(failure).__name__), fix=fix) from failure
         if not 200 <= status < 300:
             raise NotSent(
                 _("The webhook answered {status}.").format(status=status),
@@ -275,10 +253,9 @@ class AppriseChannel:
             async with asyncio.timeout(self._settings.timeout_s):
                 accepted = await sender.async_notify(body=body, title=message.subject)
         except TimeoutError as failure:
+            text = _("apprise did not finish within {n} seconds.")
             raise NotSent(
-                _("apprise did not finish within {n} seconds.").format(
-                    n=f"{self._settings.timeout_s:g}"
-                ),
+                text.format(n=f"{self._settings.timeout_s:g}"),
                 fix=_("Check the internet connection, and the addresses in [alerts.apprise]."),
             ) from failure
         except Exception as failure:
@@ -307,10 +284,9 @@ class AppriseChannel:
         sender = apprise.Apprise()
         for place, url in enumerate(self._urls):
             if not sender.add(url()):
+                text = _("Address {n} of [alerts.apprise] is not one that apprise knows.")
                 raise NotSent(
-                    _("Address {n} of [alerts.apprise] is not one that apprise knows.").format(
-                        n=place + 1
-                    ),
+                    text.format(n=place + 1),
                     fix=_("Compare it with the list of services in apprise's manual."),
                 )
         return sender
@@ -335,19 +311,15 @@ async def reach(url: str, *, timeout_s: float, fix: str) -> None:
     except TimeoutError:
         raise NotSent(_("{host} does not answer.").format(host=host), fix=fix) from None
     except ssl.SSLError as failure:
+        text = _("No encrypted connection to {host} could be made: {detail}")
         raise NotSent(
-            _("No encrypted connection to {host} could be made: {detail}").format(
-                host=host, detail=failure.reason or type(failure).__name__
-            ),
-            fix=fix,
+            text.format(host=host, detail=failure.reason or type(failure).__name__), fix=fix
         ) from failure
     except (OSError, ValueError) as failure:  # ValueError: a host that cannot be a name
         detail = (failure.strerror if isinstance(failure, OSError) else None) or ""
+        text = _("{host} cannot be reached: {detail}")
         raise NotSent(
-            _("{host} cannot be reached: {detail}").format(
-                host=host, detail=detail or type(failure).__name__
-            ),
-            fix=fix,
+            text.format(host=host, detail=detail or type(failure).__name__), fix=fix
         ) from failure
     writer.close()
     with contextlib.suppress(OSError):  # who hangs up first does not matter
@@ -405,12 +377,7 @@ class Heartbeat:
     """
 
     def __init__(
-        self,
-        url: str,
-        *,
-        every_s: float,
-        fail: str,
-        is_well: Callable[[], Awaitable[bool]],
+        self, url: str, *, every_s: float, fail: str, is_well: Callable[[], Awaitable[bool]]
     ) -> None:
         self._url = url
         parts = urlsplit(url)

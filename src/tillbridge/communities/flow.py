@@ -118,11 +118,7 @@ class CommunityFlow:
 
 
 def _wait_s(
-    failure: ServiceError | LedgerError | None,
-    every_s: float,
-    failures: int,
-    *,
-    may_repeat: bool,
+    failure: ServiceError | LedgerError | None, every_s: float, failures: int, *, may_repeat: bool
 ) -> float:
     """Return in how many seconds a step is due again; without `may_repeat` each try may cost."""
     longer = 2.0 ** min(failures, 10)

@@ -11,7 +11,7 @@ pushed stays.
 import asyncio
 import hashlib
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 from typing import Any
@@ -114,9 +114,7 @@ class Hours:
     async def round(self) -> None:
         """Push what differs from what was pushed. Raises ServiceError, LedgerError."""
         async with self._one_at_a_time:
-            for store, service_id in self._context.service_ids.items():
-                if store not in self._files:
-                    continue
+            for store, service_id in self._connected():
                 try:
                     await self._push_changed(store, service_id)
                 except (ConfigError, Refused) as failure:
@@ -126,18 +124,16 @@ class Hours:
         """Push the hours of every store, changed or not. Raises BridgeError."""
         async with self._one_at_a_time:
             self._in_vain.clear()
-            for store, service_id in self._context.service_ids.items():
-                if store in self._files:
-                    body = self._body(await self._hours(store))
-                    if body is not None:
-                        await self._push(store, service_id, body)
+            for store, service_id in self._connected():
+                if (body := await self._body(store)) is not None:
+                    await self._push(store, service_id, body)
 
     async def listed(self) -> list[StoreHours]:
         """Return the hours as they are to be. Raises ConfigError if a file cannot be read."""
         pushed = await self._context.fact("hours")
         found = []
         for store in self._context.members():
-            body = self._body(await self._hours(store)) if store in self._files else None
+            body = await self._body(store) if store in self._files else None
             if body is not None:
                 then = pushed.get(store, {})
                 same = then.get("digest") == digest(body)
@@ -149,8 +145,7 @@ class Hours:
     async def _push_changed(self, store: str, service_id: str) -> None:
         if await asyncio.to_thread(self._is_being_written, store):
             return
-        body = self._body(await self._hours(store))
-        if body is None:
+        if (body := await self._body(store)) is None:
             return
         wanted = digest(body)
         if (await self._context.fact("hours")).get(store, {}).get("digest") == wanted:
@@ -177,8 +172,14 @@ class Hours:
         context.report(_PROBLEM, store)
         log.info("community.hours_pushed", community=context.name, store=store)
 
-    def _body(self, hours: OpeningHours | None) -> dict[str, Any] | None:
-        if hours is None:
+    def _connected(self) -> Iterator[tuple[str, str]]:
+        """Yield the connected stores that have files, each with its id at the service."""
+        for store, service_id in self._context.service_ids.items():
+            if store in self._files:
+                yield store, service_id
+
+    async def _body(self, store: str) -> dict[str, Any] | None:
+        if (hours := await self._hours(store)) is None:
             return None
         if not hours.timezone:
             raise ConfigError(

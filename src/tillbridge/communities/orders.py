@@ -46,11 +46,6 @@ class OrderEvent:
 
 
 @dataclass(frozen=True, slots=True)
-class Other:
-    """An event about nothing that is stored here, a test for example."""
-
-
-@dataclass(frozen=True, slots=True)
 class Unreadable:
     """An event about an order that cannot be read from it."""
 
@@ -65,10 +60,10 @@ class Resolution(Enum):
     READ = "read"
 
 
-def read_event(event_type: str, body: bytes) -> OrderEvent | Other | Unreadable:
-    """Return what the delivery says. Never raises, whatever the body is."""
+def read_event(event_type: str, body: bytes) -> OrderEvent | Unreadable | None:
+    """Return what the delivery says; None: nothing that is stored here. Never raises."""
     if event_type not in {CREATED, STATUS_CHANGED}:
-        return Other()
+        return None
     try:
         envelope = json.loads(body, parse_float=parse_finite_float)
         data = envelope["data"]
@@ -165,7 +160,7 @@ class ParentOrders:
                     event_id=delivery.event_id,
                     detail=text,
                 )
-            case Other():
+            case None:
                 kind = delivery.event_type
                 log.info("community.event_kept", community=name, event_type=kind)
         at = context.bridge.clock.now_ms()

@@ -56,10 +56,8 @@ def _span(written: object, info: ValidationInfo) -> Span:
         raise invalid(_("must be text."), _('Write for example "12:00-15:00".'))
     found = _SPAN.fullmatch(written.strip())
     if found is None:
-        raise invalid(
-            _("{written} is not a time span like HH:MM-HH:MM.").format(written=f'"{written}"'),
-            _instead(written),
-        )
+        text = _("{written} is not a time span like HH:MM-HH:MM.")
+        raise invalid(text.format(written=f'"{written}"'), _instead(written))
     opens, closes = (
         int(hours) * 60 + int(minutes)
         for hours, minutes in ((found[1], found[2]), (found[3], found[4]))
@@ -76,10 +74,8 @@ def _span(written: object, info: ValidationInfo) -> Span:
             _('A whole day is "00:00-24:00"; a day without hours is [].'),
         )
     if closes < opens:
-        raise invalid(
-            _('"{written}" ends before it begins.').format(written=written),
-            _over_midnight(opens, closes, day, following),
-        )
+        text = _('"{written}" ends before it begins.')
+        raise invalid(text.format(written=written), _over_midnight(opens, closes, day, following))
     return Span(opens, closes)
 
 
@@ -134,12 +130,8 @@ def _minutes(hours: str, minutes: str | None, half: str | None) -> int | None:
 
 def _times(value: object, info: ValidationInfo) -> object:
     if not isinstance(value, list):
-        raise invalid(
-            _("must be a list of times."),
-            _('Write for example {key} = ["12:00-15:00", "18:00-23:00"].').format(
-                key=info.field_name
-            ),
-        )
+        text = _('Write for example {key} = ["12:00-15:00", "18:00-23:00"].')
+        raise invalid(_("must be a list of times."), text.format(key=info.field_name))
     return value
 
 
@@ -211,12 +203,8 @@ def _zone(name: str | None, info: ValidationInfo) -> str | None:
             _nearest_zone(name) or _('Write an IANA name, for example "Europe/Prague".'),
         ) from None
     if configured is not None and configured != name:
-        raise invalid(
-            _('differs from the time zone of the store in bridge.toml, "{other}".').format(
-                other=configured
-            ),
-            _("Use the same time zone in both."),
-        )
+        text = _('differs from the time zone of the store in bridge.toml, "{other}".')
+        raise invalid(text.format(other=configured), _("Use the same time zone in both."))
     return name
 
 
@@ -347,14 +335,12 @@ def _skipped_weekly(hours: OpeningHours, today: date) -> Iterator[Fault]:
 
 
 def _skipped(path: KeyPath, day: date, minutes: int, there: str, hours: OpeningHours) -> Fault:
+    text = _("{time} does not exist on {day}: clocks in {zone} go forward to {there}.")
+    fix = _("Write {there} for that date. Until you do, the bridge uses {there}.")
     return Fault(
         path,
-        _("{time} does not exist on {day}: clocks in {zone} go forward to {there}.").format(
-            time=clock_time(minutes), day=day, zone=hours.timezone, there=there
-        ),
-        _("Write {there} for that date. Until you do, the bridge uses {there}.").format(
-            there=there
-        ),
+        text.format(time=clock_time(minutes), day=day, zone=hours.timezone, there=there),
+        fix.format(there=there),
     )
 
 

@@ -360,11 +360,10 @@ def _communities(settings: Settings) -> Iterator[Fault]:
     ids: dict[str, str] = {}
     for name, community in settings.communities.items():
         if community.community_id in ids:
+            text = _("is the same as in the community {other}.")
             yield Fault(
                 ("communities", name, "community_id"),
-                _("is the same as in the community {other}.").format(
-                    other=ids[community.community_id]
-                ),
+                text.format(other=ids[community.community_id]),
                 _("Keep one table, and name all your member stores in it."),
             )
         ids[community.community_id] = name

@@ -94,10 +94,8 @@ def resolve_secret(
 
 def _in_vault(from_vault: FromVault | None, key: str) -> str:
     if from_vault is None:
-        raise ConfigError(
-            _("{key}: this setting cannot be entered on the page.").format(key=key),
-            fix=_("Use file = ... instead."),
-        )
+        text = _("{key}: this setting cannot be entered on the page.")
+        raise ConfigError(text.format(key=key), fix=_("Use file = ... instead."))
     value = from_vault()
     if value is None:
         raise ConfigError(
@@ -187,11 +185,9 @@ def ledger_url_of(path: Path, document: Mapping[str, Any]) -> str | None:
     try:
         source = SecretStr(url) if isinstance(url, str) else SecretSource.model_validate(url)
     except ValidationError:
+        text = _("{path} does not say correctly where the database is: [ledger] url.")
         raise ConfigError(
-            _("{path} does not say correctly where the database is: [ledger] url.").format(
-                path=path
-            ),
-            fix=_("Correct it, then check it: tillbridge config check"),
+            text.format(path=path), fix=_("Correct it, then check it: tillbridge config check")
         ) from None
     return resolve_ledger_url(source, path.absolute().parent)
 

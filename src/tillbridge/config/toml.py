@@ -34,18 +34,15 @@ def find_file(path: Path | None = None) -> Path:
     """
     if path is not None:
         if not path.is_file():
-            raise ConfigError(
-                _("The configuration file {path} does not exist.").format(path=path),
-                fix=_("Check the path after --config."),
-            )
+            text = _("The configuration file {path} does not exist.")
+            raise ConfigError(text.format(path=path), fix=_("Check the path after --config."))
         return path
     for candidate in SEARCHED:
         if candidate.is_file():
             return candidate
+    text = _("No configuration file found. The bridge looked for {places}.")
     raise ConfigError(
-        _("No configuration file found. The bridge looked for {places}.").format(
-            places=", ".join(str(candidate) for candidate in SEARCHED)
-        ),
+        text.format(places=", ".join(str(candidate) for candidate in SEARCHED)),
         fix=_(
             "Name it with --config FILE, or start with an empty one and set everything up on the "
             "page: {make} bridge.toml, then tillbridge run"

@@ -40,10 +40,7 @@ def money(amount: int | None, currency: str) -> str:
     digits = exponent(currency)
     # The decimals are those of the minor units, ISO's, whichever of them people still use.
     text = _pattern(reader().locale, digits).apply(
-        Decimal(amount).scaleb(-digits),
-        _locale(),
-        currency=currency.upper(),
-        currency_digits=False,
+        Decimal(amount).scaleb(-digits), _locale(), currency=currency.upper(), currency_digits=False
     )
     # A code that stands for a sign keeps its distance, as CLDR has it and Babel does not.
     return _shown(re.sub(r"([A-Z])(?=\d)", "\\1\N{NO-BREAK SPACE}", text))
@@ -371,11 +368,8 @@ def _moment(text: str, now: datetime, zone: tzinfo | None) -> datetime:
     try:
         moment = datetime.fromisoformat(text)
     except ValueError:
-        raise ValueError(
-            _("{text} is not a time; write 18:30, tomorrow, 2h or 2026-11-21T18:30").format(
-                text=text
-            )
-        ) from None
+        slip = _("{text} is not a time; write 18:30, tomorrow, 2h or 2026-11-21T18:30")
+        raise ValueError(slip.format(text=text)) from None
     return moment if moment.tzinfo else _local(moment, zone)
 
 

@@ -12,7 +12,6 @@ import socket
 import ssl
 import sys
 from collections.abc import Callable, Coroutine, Iterable, Sequence
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -212,18 +211,6 @@ _DEMO_FOLDER = "tillbridge-demo-"
 _LOOK = {"win32": "netstat -ano | findstr :{port}", "linux": "sudo ss -ltnp sport = :{port}"}
 
 
-@dataclass(frozen=True, slots=True)
-class Holder:
-    """A program that listens: in words, to stand after "by", and how to end it.
-
-    `pid` is 0 for a program of another user.
-    """
-
-    pid: int
-    text: str
-    fix: str
-
-
 def port_taken(port: int, otherwise: str, failure: OSError | None = None) -> tuple[str, str]:
     """Return " by ..." ("" if that is unknown) and what to do about a port that is not free.
 
@@ -234,7 +221,7 @@ def port_taken(port: int, otherwise: str, failure: OSError | None = None) -> tup
     if failure is None or failure.errno == errno.EADDRINUSE:
         holder = holder_of(port)
         if holder is not None:
-            by, fix = _(" by {holder}").format(holder=holder.text), holder.fix
+            by, fix = _(" by {holder}").format(holder=holder[0]), holder[1]
         else:
             command = _LOOK.get(sys.platform, "lsof -nP -iTCP:{port} -sTCP:LISTEN")
             fix = _("Find out which program uses it: {command}").format(
@@ -245,8 +232,11 @@ def port_taken(port: int, otherwise: str, failure: OSError | None = None) -> tup
     return by, _("{fix}. Otherwise {otherwise}.").format(fix=fix, otherwise=otherwise)
 
 
-def holder_of(port: int, proc: Path = _PROC) -> Holder | None:
-    """Return who listens on the port; None if the system does not show it. Blocks."""
+def holder_of(port: int, proc: Path = _PROC) -> tuple[str, str] | None:
+    """Return who listens on the port, to stand after "by", and how to end it. Blocks.
+
+    None if the system does not show it.
+    """
     sockets = _listening(port, proc)
     for folder in proc.glob("[0-9]*") if sockets else ():
         with contextlib.suppress(OSError):  # another user's, or one that has just ended
@@ -270,7 +260,7 @@ def _listening(port: int, proc: Path) -> dict[str, int]:
     return found
 
 
-def _of_another_user(uid: int) -> Holder:
+def _of_another_user(uid: int) -> tuple[str, str]:
     user = str(uid)
     if sys.platform != "win32":
         import pwd  # noqa: PLC0415 -- Windows has no such module
@@ -278,13 +268,11 @@ def _of_another_user(uid: int) -> Holder:
         with contextlib.suppress(KeyError):
             user = pwd.getpwuid(uid).pw_name
     if user == "tillbridge":
-        text, fix = _("the installed bridge"), _("Stop it with sudo systemctl stop tillbridge")
-        return Holder(0, text, fix)
-    text = _("a program of the user {user}").format(user=user)
-    return Holder(0, text, _("Ask that user to stop it"))
+        return _("the installed bridge"), _("Stop it with sudo systemctl stop tillbridge")
+    return _("a program of the user {user}").format(user=user), _("Ask that user to stop it")
 
 
-def _described(folder: Path) -> Holder:
+def _described(folder: Path) -> tuple[str, str]:
     pid = int(folder.name)
     arguments = (folder / "cmdline").read_bytes().decode("utf-8", "replace").split("\0")
     command, config = _tillbridge_command(arguments)
@@ -294,14 +282,14 @@ def _described(folder: Path) -> Holder:
         text = _("a running demo, process {pid}").format(pid=pid)
         pid = pid if command == "demo" else _parent_of(folder) or pid
         fix = _("End the demo with Ctrl-C in its terminal, or with kill {pid}").format(pid=pid)
-        return Holder(pid, text, fix)
+        return text, fix
     elif command:
         path = (folder / "cwd").readlink() / (config or "bridge.toml")
         what = _("the bridge of {path}, process {pid}").replace("{path}", str(path))
     else:
         what = _program(folder, arguments)
     fix = _("Stop it with Ctrl-C in its terminal, or with kill {pid}").format(pid=pid)
-    return Holder(pid, what.replace("{pid}", str(pid)), fix)
+    return what.replace("{pid}", str(pid)), fix
 
 
 def _tillbridge_command(arguments: Sequence[str]) -> tuple[str, str]:

@@ -291,10 +291,9 @@ async def supervise(
             ended_by = task.exception()
             failure = ended_by and innermost(ended_by)
             log.error("task.died", task=task.get_name(), exc_info=failure)
+            text = _("The bridge's task {name} stopped unexpectedly: {detail}")
             raise BridgeError(
-                _("The bridge's task {name} stopped unexpectedly: {detail}").format(
-                    name=task.get_name(), detail=failure or _("it returned")
-                ),
+                text.format(name=task.get_name(), detail=failure or _("it returned")),
                 fix=_("The service manager restarts the bridge. The log has the details."),
             ) from failure
         await on_stop()

@@ -43,7 +43,6 @@ from tillbridge.operations.connect import Connections
 from tillbridge.operations.status import CountedFigures, status
 from tillbridge.pos.loader import open_adapter
 from tillbridge.pos.runner import PosRunner
-from tillbridge.pos.store_pos import StorePos
 from tillbridge.pos.watch import FolderEvents
 from tillbridge.service.answers import Limits
 from tillbridge.service.client import ServiceLink
@@ -174,17 +173,7 @@ def subject_of(bridge: Bridge, echo: "Echo | None") -> Subject:
         loaded=bridge.loaded,
         clock=shared.clock,
         snapshot=lambda: shared.ledger.read(take_snapshot),
-        stores={
-            name: StoreSubject(
-                name,
-                found.settings,
-                found.tokens,
-                found.client,
-                found.service_store_id,
-                _adapters_of(found.pos),
-            )
-            for name, found in bridge.stores.items()
-        },
+        stores={name: _subject_of(found) for name, found in bridge.stores.items()},
         running=True,
         status=partial(status, bridge),
         channels=probes_of(shared.settings.alerts, shared.base_dir, vault_of(bridge)),
@@ -210,6 +199,7 @@ async def compose_read_only(loaded: LoadedSettings, *, hung: bool) -> AsyncItera
 
     async with AsyncExitStack() as opened:
         vault, no_vault = await in_thread(lambda: _vault(loaded))
+        base_url = settings.service.base_url
         link, no_secret = _link_to_read(loaded, vault, clock)
         opened.push_async_callback(link.close)
         known = await _store_ids(snapshot)
@@ -218,24 +208,18 @@ async def compose_read_only(loaded: LoadedSettings, *, hung: bool) -> AsyncItera
             adapters, failure = _opened_to_read(name, store, loaded.base_dir)
             for adapter in adapters.values():
                 opened.push_async_callback(adapter.close)
-            base_url = settings.service.base_url
             tokens = None if vault is None else VaultTokenStore(vault, name, base_url).load()
             access = link.store(TokenStore(tokens))  # what is renewed here is not stored
             stores[name] = StoreSubject(
                 name, store, access.tokens, access.client, known.get(name), adapters, failure
             )
+        from_vault = None if vault is None else partial(secret_of_setting, vault, base_url)
         yield Subject(
             loaded=loaded,
             clock=clock,
             snapshot=snapshot,
             stores=stores,
-            channels=probes_of(
-                settings.alerts,
-                loaded.base_dir,
-                None
-                if vault is None
-                else partial(secret_of_setting, vault, settings.service.base_url),
-            ),
+            channels=probes_of(settings.alerts, loaded.base_dir, from_vault),
             status=current_status,
             hung=hung,
             no_secret=no_secret or no_vault,
@@ -293,13 +277,14 @@ def _opened_to_read(
         return {}, str(failure)
 
 
-def _adapters_of(pos: StorePos) -> Mapping[str, PosRunner]:
+def _subject_of(store: StoreServices) -> StoreSubject:
+    pos, store_id = store.pos, store.service_store_id
     adapters = {"pos": pos.menu}
     if pos.orders is not pos.menu:
         adapters["orders"] = pos.orders
     if pos.fallback is not None:
         adapters["fallback"] = pos.fallback
-    return adapters
+    return StoreSubject(store.name, store.settings, store.tokens, store.client, store_id, adapters)
 
 
 # -- what commands do while no daemon runs
@@ -358,22 +343,20 @@ def examine_alone(
 
     `hung`: a daemon is there, and does not answer. Blocks for 20 seconds at most.
     """
+
+    async def examine() -> Answer:
+        async with compose_read_only(loaded, hung=hung) as subject:
+            checkup = examination(subject)
+            work = asyncio.ensure_future(checkup.run())
+            while not work.done():
+                await asyncio.wait({work}, timeout=0.5)
+                on_progress(checkup.so_far())
+            return work.result()
+
     with asyncio.Runner() as runner:
         # A look-up that hangs must not be waited for at the end.
         runner.get_loop().set_default_executor(UnwaitedThreads())
-        return runner.run(_examine(loaded, hung=hung, on_progress=on_progress))
-
-
-async def _examine(
-    loaded: LoadedSettings, *, hung: bool, on_progress: Callable[[Answer], None]
-) -> Answer:
-    async with compose_read_only(loaded, hung=hung) as subject:
-        checkup = examination(subject)
-        work = asyncio.ensure_future(checkup.run())
-        while not work.done():
-            await asyncio.wait({work}, timeout=0.5)
-            on_progress(checkup.so_far())
-        return work.result()
+        return runner.run(examine())
 
 
 def dispatcher_of(bridge: Bridge) -> Dispatcher:

@@ -220,10 +220,9 @@ class Leases:
                 )
             except NameTaken as other:
                 if seen_at is not None and other.seen_at > seen_at:
+                    text = _("Another bridge called {name} uses this database.")
                     raise ConfigError(
-                        _("Another bridge called {name} uses this database.").format(
-                            name=self._me.name
-                        ),
+                        text.format(name=self._me.name),
                         fix=_("Give each bridge a name of its own: name in [bridge]."),
                     ) from None
                 seen_at = other.seen_at

@@ -10,13 +10,7 @@ import contextlib
 import os
 import secrets
 import sys
-from collections.abc import (
-    AsyncIterator,
-    Callable,
-    Collection,
-    Coroutine,
-    Sequence,
-)
+from collections.abc import AsyncIterator, Callable, Collection, Coroutine, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -306,10 +300,9 @@ class _Daemon:
             host, port = await self._page.start(host, port, address)
         except OSError as failure:
             holder, fix = port_taken(port, _("change listen in [status_page]"), failure)
+            text = _("The status page cannot listen on {listen}: {detail}{holder}.")
             raise ConfigError(
-                _("The status page cannot listen on {listen}: {detail}{holder}.").format(
-                    listen=settings.listen, detail=reason_of(failure), holder=holder
-                ),
+                text.format(listen=settings.listen, detail=reason_of(failure), holder=holder),
                 fix=fix,
             ) from failure
         if not path:
@@ -347,12 +340,10 @@ class _Daemon:
         bridge, plan = self._bridge, self._bridge.context.scheduler
         ledger, problems, clock = bridge.ledger, bridge.problems, bridge.clock
 
+        own = f"{BRIDGES}{bridge.settings.bridge.known_as}"
+
         def served() -> Collection[str] | None:
-            return (
-                [*self.served.keys, f"{BRIDGES}{bridge.settings.bridge.known_as}"]
-                if ledger.is_shared
-                else None
-            )
+            return [*self.served.keys, own] if ledger.is_shared else None
 
         plan.every("forget", _HOUR_S, lambda: checks.forget(ledger, self._limits, clock, served()))
         plan.every(

@@ -292,8 +292,7 @@ class StoreServices:
             await self._trail.note(action, store=self.name, why=why, reason=reason)
 
     def _settles_in_s(self) -> float:
-        left = 0.0 if self._settled_at is None else self._settled_at - self._clock.monotonic()
-        return max(0.0, left)
+        return max(0.0, (self._settled_at or 0.0) - self._clock.monotonic())
 
 
 def _notify(listeners: Mapping[Change, Callable[[], None]], change: Change) -> None:

@@ -5,6 +5,7 @@ import os
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
+from contextlib import suppress
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -54,17 +55,12 @@ def secrets_here(loaded: LoadedSettings) -> set[str]:
     be in the log.
     """
     secrets = {*_files(loaded.data_dir), *_vaulted(loaded), *_environment(os.environ)}
-    for each in (loaded, _as_written(loaded.path)):
-        if each is not None:
-            secrets |= {*_configured(each), *_options(each)}
+    known = [loaded]
+    with suppress(ConfigError):
+        known.append(load(loaded.path))
+    for each in known:
+        secrets |= {*_configured(each), *_options(each)}
     return secrets
-
-
-def _as_written(path: Path) -> LoadedSettings | None:
-    try:
-        return load(path)
-    except ConfigError:
-        return None
 
 
 def personal_of(payload: object) -> set[str]:
@@ -154,7 +150,7 @@ def _pointed_at(value: object, base_dir: Path) -> Iterator[str]:
 def _files(data_dir: Path) -> Iterator[str]:
     paths = [data_dir / "ledger.key"]
     if credentials := os.environ.get("CREDENTIALS_DIRECTORY"):
-        paths += [path for path in _listed(Path(credentials)) if path.is_file()]
+        paths += [path for path in Path(credentials).glob("*") if path.is_file()]
     for path in paths:
         yield _text(path)
     try:
@@ -197,13 +193,6 @@ def _text(path: Path) -> str:
         return path.read_text("utf-8").strip()
     except (OSError, ValueError):
         return ""
-
-
-def _listed(folder: Path) -> list[Path]:
-    try:
-        return list(folder.iterdir())
-    except OSError:
-        return []
 
 
 PERSONAL = "[personal]"

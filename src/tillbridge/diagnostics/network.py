@@ -103,11 +103,7 @@ def connect(addresses: tuple[str, ...], port: int, timeout_s: float) -> socket.s
 
 
 def exchange(
-    url: str,
-    *,
-    names: Resolve = resolve,
-    trust: Trust = system_trust,
-    timeout_s: float = 8.0,
+    url: str, *, names: Resolve = resolve, trust: Trust = system_trust, timeout_s: float = 8.0
 ) -> Exchange:
     """Send `GET url` and return what happened. Never raises for what the network does."""
     parts = urlsplit(url)

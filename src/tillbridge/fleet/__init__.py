@@ -413,10 +413,9 @@ def gathered(folder: Path, keys: Path, *, now_ms: int, silent_after_s: float) ->
             fix=_("Copy the lines that `tillbridge fleet key` prints on each bridge."),
         ) from slip
     except OSError as failure:
+        text = _("{path} cannot be read: {detail}.")
         raise ConfigError(
-            _("{path} cannot be read: {detail}.").format(
-                path=failure.filename, detail=failure.strerror
-            ),
+            text.format(path=failure.filename, detail=failure.strerror),
             fix=_("Name a file of keys and a folder that you have permission to read."),
         ) from failure
 

@@ -15,13 +15,7 @@ from tillbridge.core.errors import (
     Unreachable,
 )
 from tillbridge.service.answers import Limits
-from tillbridge.service.client import (
-    AppLink,
-    OrderBodies,
-    ServiceClient,
-    ServiceLink,
-    StoreLink,
-)
+from tillbridge.service.client import AppLink, OrderBodies, ServiceClient, ServiceLink, StoreLink
 from tillbridge.service.community_calls import CommunityCalls
 from tillbridge.service.oauth import (
     App,

@@ -144,10 +144,9 @@ def problem_of(failure: ServiceError) -> str | None:
         case Unreachable() | ServiceDown() | OutcomeUnknown():
             return "service.unreachable"
         case ConsentLost(code=code):
-            return {
-                CONSENT_REVOKED: "consent.revoked",
-                CONSENT_MISSING: "consent.missing",
-            }.get(code, "consent.expired")
+            return {CONSENT_REVOKED: "consent.revoked", CONSENT_MISSING: "consent.missing"}.get(
+                code, "consent.expired"
+            )
         case Unauthorised():
             return "service.token_refused"  # even a fresh one: it was refreshed and sent again
         case _:

@@ -54,12 +54,8 @@ class Origin:
             raise TypeError(msg)
         for segment in segments:
             if segment in {"", ".", ".."}:
-                raise Refused(
-                    _("{name!r} cannot be used as an id in a call to the ordering service.").format(
-                        name=segment
-                    ),
-                    code="request.validation",
-                )
+                text = _("{name!r} cannot be used as an id in a call to the ordering service.")
+                raise Refused(text.format(name=segment), code="request.validation")
         quoted = "/".join(quote(segment, safe="") for segment in segments)
         return f"{self.root}{self._base.path}/{quoted}" + (f"?{urlencode(query)}" if query else "")
 
@@ -228,10 +224,9 @@ class Transport:
         except (aiohttp.ClientError, OSError, TimeoutError, ValueError) as trouble:
             # ValueError: an answer that is not HTTP at all, which aiohttp reports this way.
             kind = OutcomeUnknown if request.kind is Kind.WRITE else Unreachable
+            text = _("The connection to the ordering service broke ({detail}).")
             raise kind(
-                _("The connection to the ordering service broke ({detail}).").format(
-                    detail=type(trouble).__name__
-                ),
+                text.format(detail=type(trouble).__name__),
                 code="line.dropped",
                 operation=request.operation,
             ) from None

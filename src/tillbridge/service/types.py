@@ -40,10 +40,9 @@ UNREADABLE = "answer.unreadable"
 
 def unreadable(operation: str, detail: str) -> Refused:
     """Return the failure for an answer without a field that the bridge needs."""
+    text = _("The ordering service's answer to {operation} cannot be read: {detail}")
     return Refused(
-        _("The ordering service's answer to {operation} cannot be read: {detail}").format(
-            operation=operation, detail=detail
-        ),
+        text.format(operation=operation, detail=detail),
         code=UNREADABLE,
         operation=operation,
         fix=_(

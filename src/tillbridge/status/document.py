@@ -10,12 +10,7 @@ from tillbridge.core.formats import clock_time, waiting
 from tillbridge.core.i18n import _, joined, ngettext
 from tillbridge.core.problems import PROBLEMS, OpenProblem, Severity
 from tillbridge.ledger.figures import StoreFigures, sales_of
-from tillbridge.ledger.snapshot import (
-    ACKNOWLEDGED,
-    FailedStart,
-    StoreSnapshot,
-    acknowledgement,
-)
+from tillbridge.ledger.snapshot import ACKNOWLEDGED, FailedStart, StoreSnapshot, acknowledgement
 from tillbridge.model.instant import iso_of, to_iso
 from tillbridge.status.views import (
     CommunityView,

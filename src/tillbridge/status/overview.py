@@ -1,7 +1,7 @@
 """The overview as data: the status document with the chain, the charts and what waits. Pure."""
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from datetime import tzinfo
 from typing import Any, TypedDict
@@ -13,7 +13,7 @@ from tillbridge.ledger.figures import Totals, sales_of
 from tillbridge.model.instant import to_iso
 from tillbridge.orders.sentences import failure_text
 from tillbridge.status.document import BridgeFacts, Evidence
-from tillbridge.status.views import StatusDocument, StoreView
+from tillbridge.status.views import PosView, ProblemView, StatusDocument, StoreView
 
 # While one of these is open, no order can go that way; what the page calls it.
 OUTAGES: Mapping[str, str] = {
@@ -53,10 +53,7 @@ LINKS: Mapping[str, tuple[str, Mapping[str, str]]] = {
         N_("Bridge"),
         {"ok": N_("Running"), "down": N_("Not working"), "unknown": N_("Starting")},
     ),
-    "pos": (
-        N_("Till"),
-        {"ok": N_("Online"), "down": N_("Offline"), "unknown": N_("Connecting")},
-    ),
+    "pos": (N_("Till"), {"ok": N_("Online"), "down": N_("Offline"), "unknown": N_("Connecting")}),
 }
 
 
@@ -154,40 +151,7 @@ def _why(order: WaitingOrder, document: StatusDocument) -> str:
 def _chain(
     name: str, store: StoreView, document: StatusDocument, facts: BridgeFacts, day: Day
 ) -> list[ChainLink]:
-    return [
-        _link(link, store, [p for p in document["problems"] if p["store"] in {"", name}], name, day)
-        for link in _last_seen(name, store, facts, day)
-    ]
-
-
-def _link(
-    link: ChainLink, store: StoreView, problems: Sequence[Any], name: str, day: Day
-) -> ChainLink:
-    """Fill in how a link is, by the problems that are open there, and since when."""
-    key = link["key"]
-    here = [each for each in problems if each["code"].startswith(_LINKS[key])]
-    link["codes"] = [each["code"] for each in here]
-    is_down = any(each["severity"] == "down" for each in here)
-    is_down |= key == "pos" and store["pos"]["online"] is False
-    if is_down or here:
-        link["state"] = "down" if is_down else "warning"
-        link["since"] = min((each["since"] for each in here), default=store["pos"]["since"])
-    elif link["at"] is not None:
-        link["state"] = "ok"
-        over = [
-            each.until
-            for each in day.past
-            if each.store in {"", name} and each.code.startswith(_LINKS[key])
-        ]
-        known = [to_iso(max(over))] if over else []
-        link["since"] = max([*known, *filter(None, [link["since"]])], default=None)
-    else:
-        link["since"] = None
-    return link
-
-
-def _last_seen(name: str, store: StoreView, facts: BridgeFacts, day: Day) -> Iterator[ChainLink]:
-    """Yield each link as it was seen last; `since` is the earliest it can have worked."""
+    """Return each link: when it was seen last, and the earliest since when it can have worked."""
     evidence = Evidence(facts.facts.get("addresses"), name)
     reached = evidence.of_public_address(_address(facts, name))
     delivered = evidence.of_delivery(day.last_delivery.get(name))
@@ -200,15 +164,33 @@ def _last_seen(name: str, store: StoreView, facts: BridgeFacts, day: Day) -> Ite
         ("bridge", started, started, day.handled_ms),
         ("pos", seen, pos["since"], pos["latency_ms"]),
     ]
-    for key, at, since, latency_ms in links:
-        yield {
-            "key": key,
-            "state": "unknown",
-            "since": since,
-            "at": at,
-            "latency_ms": latency_ms,
-            "codes": [],
-        }
+    problems = [each for each in document["problems"] if each["store"] in {"", name}]
+    past = [each for each in day.past if each.store in {"", name}]
+    return [
+        _link(
+            {"key": key, "state": "", "since": since, "at": at, "latency_ms": took, "codes": []},
+            [each for each in problems if each["code"].startswith(_LINKS[key])],
+            [each.until for each in past if each.code.startswith(_LINKS[key])],
+            pos,
+        )
+        for key, at, since, took in links
+    ]
+
+
+def _link(
+    link: ChainLink, here: Sequence[ProblemView], over: Sequence[int], pos: PosView
+) -> ChainLink:
+    """Fill in how a link is and since when, by the problems open there, and when others ended."""
+    is_down = any(each["severity"] == "down" for each in here)
+    is_down |= link["key"] == "pos" and pos["online"] is False
+    state, since = "unknown", None
+    if is_down or here:
+        state = "down" if is_down else "warning"
+        since = min((each["since"] for each in here), default=pos["since"])
+    elif link["at"] is not None:
+        state = "ok"
+        since = max(filter(None, [_later(*over), link["since"]]), default=None)
+    return {**link, "state": state, "since": since, "codes": [each["code"] for each in here]}
 
 
 def _address(facts: BridgeFacts, store: str) -> Mapping[str, Any]:

@@ -138,10 +138,9 @@ def _outcome(task: "asyncio.Future[Finding]", code: str) -> Finding:
         return failed(_("The check was stopped."), _("Try again."))
     failure = task.exception()
     if failure is not None:
+        text = _("The check failed unexpectedly: {kind}: {text}")
         return failed(
-            _("The check failed unexpectedly: {kind}: {text}").format(
-                kind=type(failure).__name__, text=failure
-            ),
+            text.format(kind=type(failure).__name__, text=failure),
             _("Report it with a support file: tillbridge support-bundle"),
         )
     finding = task.result()

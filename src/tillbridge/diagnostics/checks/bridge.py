@@ -95,17 +95,15 @@ def lag_verdict(lag_s: float, waiting: int, waited_s: float) -> Finding:
 
 def _lag(lag_s: float, waiting: int, waited_s: float) -> Finding:
     if lag_s > _SLOW_LOOP_S:
+        text = _("The bridge is slow: it took {seconds} seconds to respond.")
         return warning(
-            _("The bridge is slow: it took {seconds} seconds to respond.").format(
-                seconds=f"{lag_s:.1f}"
-            ),
+            text.format(seconds=f"{lag_s:.1f}"),
             _("Check what else uses this machine's processor and disk."),
         )
     if waited_s > _OLD_ORDER_S:
+        text = _("{n} orders are waiting for the till, the oldest for {minutes} minutes.")
         return failed(
-            _("{n} orders are waiting for the till, the oldest for {minutes} minutes.").format(
-                n=waiting, minutes=int(waited_s // 60)
-            ),
+            text.format(n=waiting, minutes=int(waited_s // 60)),
             _("Check the till. See the orders: tillbridge orders list"),
         )
     return ok(_("The bridge is running. Orders waiting for the till: {n}.").format(n=waiting))
@@ -157,10 +155,9 @@ def _ports(ports: list[Port], *, running: bool) -> Finding:
         return ok(_("The bridge listens on its ports."))
     taken = [port for port in ports if not port.trouble]
     if taken:
+        text = _("{listen}, the address of [{name}], is already in use{holder}.")
         return failed(
-            _("{listen}, the address of [{name}], is already in use{holder}.").format(
-                listen=taken[0].listen, name=taken[0].name, holder=taken[0].holder
-            ),
+            text.format(listen=taken[0].listen, name=taken[0].name, holder=taken[0].holder),
             taken[0].fix,
         )
     return ok(_("The bridge's ports are free."))
@@ -238,10 +235,9 @@ def versions_verdict(found: Mapping[str, str], python: tuple[int, int], month: s
     """Return what the versions mean in a month ("2026-11")."""
     ends = _PYTHON_ENDS.get(python)
     if ends is not None and month > ends:
+        text = _("Python {version} has had no security fixes since {ends}.")
         return warning(
-            _("Python {version} has had no security fixes since {ends}.").format(
-                version=found["python"], ends=ends
-            ),
+            text.format(version=found["python"], ends=ends),
             _("Install the bridge with a newer Python."),
             **found,
         )

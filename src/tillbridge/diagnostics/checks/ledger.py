@@ -116,19 +116,17 @@ def _of_file(facts: LedgerFacts, *, running: bool) -> Finding:
         )
         return coded(finding, "ledger.unwritable")
     if facts.schema > facts.newest:
+        text = _("The database belongs to a newer tillbridge (schema {schema}).")
         return failed(
-            _("The database belongs to a newer tillbridge (schema {schema}).").format(
-                schema=facts.schema
-            ),
+            text.format(schema=facts.schema),
             _("Install that version again, or restore a backup from before the update."),
         )
     if facts.schema < facts.newest:
         return _old_schema(facts.schema, running=running)
     if facts.wal_size > _LONG_WAL:
+        text = _("The database's write-ahead log has grown to {mib} MiB.")
         return warning(
-            _("The database's write-ahead log has grown to {mib} MiB.").format(
-                mib=facts.wal_size // _MIB
-            ),
+            text.format(mib=facts.wal_size // _MIB),
             _("Another program keeps the database open. Close it, or restart the bridge."),
         )
     mib = number(round(facts.size / _MIB, 1))
@@ -216,19 +214,17 @@ def _of_server(server: "Server", *, running: bool, writable: bool | None) -> Fin
         )
         return coded(finding, "ledger.unwritable")
     if not server.schema:
+        text = _("The database {name} is empty: the bridge creates its tables at its first start.")
         return skipped(
-            _(
-                "The database {name} is empty: the bridge creates its tables at its first start."
-            ).format(name=server.name),
+            text.format(name=server.name),
             _("To take the present database along: tillbridge ledger copy"),
         )
     if server.schema < ledger_schemas()[-1]:
         return _old_schema(server.schema, running=running)
     if abs(server.clock_ahead_s) > _CLOCK_S:
+        text = _("The clocks of this machine and of the database server differ by {seconds} s.")
         return warning(
-            _(
-                "The clocks of this machine and of the database server differ by {seconds} s."
-            ).format(seconds=number(round(abs(server.clock_ahead_s), 1))),
+            text.format(seconds=number(round(abs(server.clock_ahead_s), 1))),
             _("Let both be set by a time server: timedatectl set-ntp true"),
         )
     text = _("The database {name} (PostgreSQL {version}) writes each commit to disk.")
@@ -304,10 +300,9 @@ def disk_verdict(disk: Disk) -> Finding:
 
 def _of_disk(disk: Disk) -> Finding:
     if disk.read_only:
+        text = _("The disk of {path} is read-only: the bridge refuses new orders.")
         return failed(
-            _("The disk of {path} is read-only: the bridge refuses new orders.").format(
-                path=disk.path
-            ),
+            text.format(path=disk.path),
             _("Check the disk: systems mount a failing one read-only. Then mount it writable."),
         )
     if not disk.may_write:
@@ -318,10 +313,9 @@ def _of_disk(disk: Disk) -> Finding:
     if low := _low(disk.path, disk.free, disk.total):
         return of_problem(low)
     if disk.kind in _NETWORK or disk.path.startswith("\\\\"):
+        text = _("{path} is on a network share ({kind}), which can damage a database.")
         return warning(
-            _("{path} is on a network share ({kind}), which can damage a database.").format(
-                path=disk.path, kind=disk.kind or "UNC"
-            ),
+            text.format(path=disk.path, kind=disk.kind or "UNC"),
             _("Move data_dir in [bridge] to a disk of this machine."),
         )
     if disk.used_by_us > _LARGE:

@@ -135,13 +135,11 @@ def judge(evidence: Evidence) -> Judgement:
     if evidence.proven or evidence.outside is False or not _may_be_hairpin(evidence):
         return unreachable
     if evidence.delivery_s is not None and evidence.delivery_s < RECENT_S:
-        return _reachable(
-            "hairpin",
-            _(
-                "Devices in this network cannot use the public address (no hairpin NAT), but a "
-                "delivery arrived {minutes} minutes ago."
-            ).format(minutes=int(evidence.delivery_s // 60)),
+        text = _(
+            "Devices in this network cannot use the public address (no hairpin NAT), but a "
+            "delivery arrived {minutes} minutes ago."
         )
+        return _reachable("hairpin", text.format(minutes=int(evidence.delivery_s // 60)))
     return Judgement(
         None,
         "unclear",
@@ -233,58 +231,43 @@ def _no_answer(evidence: Evidence) -> Judgement:
 
 def _answered(evidence: Evidence) -> Judgement:
     host, seen = evidence.url_host, evidence.exchange
-    provider = tunnel_of(host) or _from_provider(seen)
-    if _TUNNEL_DEAD.search(seen.body) or seen.status == 530:
-        return _dead(
-            "tunnel_down",
-            _("The tunnel is down: {provider} answers instead of the bridge.").format(
-                provider=provider or _("its provider")
-            ),
-            _("Start the tunnel's program on this machine. For its commands: tillbridge reach"),
-        )
-    if seen.status in {502, 503, 521, 523} and not _mark(seen):
-        text = (
-            _("A proxy or tunnel answers for {host}, but does not reach the bridge ({status}).")
-            if evidence.running
-            else _("A proxy or tunnel answers for {host}; the bridge behind it is not running.")
-        )
-        return _dead(
-            "bridge_behind_proxy",
-            text.format(host=host, status=seen.status),
-            _(
-                "Let it forward to the address of listen in [receiver]. For the steps: "
-                "tillbridge reach"
-            ),
-        )
-    if seen.status in {504, 522, 524}:
-        return _dead(
-            "proxy_timeout",
-            _(
-                "A proxy answers for {host}, but does not get an answer from this machine in time."
-            ).format(host=host),
-            _(
-                "Check the connection from the proxy to this machine: port forwarding, "
-                "firewall, line."
-            ),
-        )
-    if _OTHER_PROOF.search(seen.body):
-        return _dead(
-            "other_bridge",
-            _("Another bridge answers at {host}, not this one.").format(host=host),
-            _("Two bridges share the address: give each its own public_url and tunnel."),
-        )
-    return _dead(
-        "wrong_target",
-        _("Another program answers at {host} ({status}{server}).").format(
-            host=host,
-            status=seen.status,
-            server=f", {seen.headers['server'][:40]}" if seen.headers.get("server") else "",
-        ),
-        _(
-            "Forward /webhooks/ in the tunnel, proxy or router to listen of [receiver]. For "
-            "the steps: tillbridge reach"
-        ),
+    provider = tunnel_of(host) or _from_provider(seen) or _("its provider")
+    cause: Cause = "wrong_target"
+    text = _("Another program answers at {host} ({status}{server}).")
+    fix = _(
+        "Forward /webhooks/ in the tunnel, proxy or router to listen of [receiver]. For "
+        "the steps: tillbridge reach"
     )
+    if _TUNNEL_DEAD.search(seen.body) or seen.status == 530:
+        cause, text = (
+            "tunnel_down",
+            _("The tunnel is down: {provider} answers instead of the bridge."),
+        )
+        fix = _("Start the tunnel's program on this machine. For its commands: tillbridge reach")
+    elif seen.status in {502, 503, 521, 523} and not _mark(seen):
+        cause = "bridge_behind_proxy"
+        text = _("A proxy or tunnel answers for {host}; the bridge behind it is not running.")
+        if evidence.running:
+            text = _(
+                "A proxy or tunnel answers for {host}, but does not reach the bridge ({status})."
+            )
+        fix = _(
+            "Let it forward to the address of listen in [receiver]. For the steps: tillbridge reach"
+        )
+    elif seen.status in {504, 522, 524}:
+        cause = "proxy_timeout"
+        text = _(
+            "A proxy answers for {host}, but does not get an answer from this machine in time."
+        )
+        fix = _(
+            "Check the connection from the proxy to this machine: port forwarding, firewall, line."
+        )
+    elif _OTHER_PROOF.search(seen.body):
+        cause, text = "other_bridge", _("Another bridge answers at {host}, not this one.")
+        fix = _("Two bridges share the address: give each its own public_url and tunnel.")
+    named = f", {seen.headers['server'][:40]}" if seen.headers.get("server") else ""
+    text = text.format(host=host, provider=provider, status=seen.status, server=named)
+    return _dead(cause, text, fix)
 
 
 def _mark(seen: Exchange) -> bool:
@@ -407,19 +390,13 @@ def names_verdict(found: Lookup, role: Role) -> Finding:
 def _names(found: Lookup, role: Role) -> Finding:
     host, setting = found.host, "base_url" if role == "service" else "public_url"
     if found.trouble == "no_name":
-        return failed(
-            _("The name {host} is not known in the DNS ({detail}).").format(
-                host=host, detail=found.detail
-            ),
-            _("Check the spelling of {setting}, and the name's DNS entry at its provider.").format(
-                setting=setting
-            ),
-        )
+        text = _("The name {host} is not known in the DNS ({detail}).")
+        fix = _("Check the spelling of {setting}, and the name's DNS entry at its provider.")
+        return failed(text.format(host=host, detail=found.detail), fix.format(setting=setting))
     if found.trouble:
+        text = _("The name {host} cannot be looked up: no DNS server answers ({detail}).")
         return failed(
-            _("The name {host} cannot be looked up: no DNS server answers ({detail}).").format(
-                host=host, detail=found.detail
-            ),
+            text.format(host=host, detail=found.detail),
             _("Check the internet connection and this machine's DNS servers."),
         )
     shown = ", ".join(found.addresses[:4])

@@ -79,24 +79,21 @@ def answer_verdict(seen: Exchange) -> Finding:
 
 def _answer(seen: Exchange) -> Finding:
     if seen.trouble:
+        text = _("The ordering service cannot be reached ({detail}).")
         return failed(
-            _("The ordering service cannot be reached ({detail}).").format(
-                detail=seen.detail or seen.trouble
-            ),
+            text.format(detail=seen.detail or seen.trouble),
             _("Check the internet connection, the firewall, and base_url in [service]."),
         )
     if seen.status >= 500:
+        text = _("The ordering service has a failure of its own ({status}).")
         return failed(
-            _("The ordering service has a failure of its own ({status}).").format(
-                status=seen.status
-            ),
+            text.format(status=seen.status),
             _("Wait. If it lasts, ask the ordering service's support."),
         )
     if 300 <= seen.status < 400 or not _is_envelope(seen.body):
+        text = _("Something other than the ordering service answers at base_url ({status}).")
         return failed(
-            _("Something other than the ordering service answers at base_url ({status}).").format(
-                status=seen.status
-            ),
+            text.format(status=seen.status),
             _(
                 "Check base_url. Check also whether this network asks for a sign-in in the "
                 "browser (captive portal) or uses a proxy."

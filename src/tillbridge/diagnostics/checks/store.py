@@ -141,33 +141,23 @@ def _integration(
 ) -> Finding:
     fix = _("Run: tillbridge connect {store}").format(store=store)
     if now.status not in {None, "active"}:
-        return failed(
-            _("The store's connection is {status}: no orders arrive.").format(status=now.status),
-            fix,
-        )
+        text = _("The store's connection is {status}: no orders arrive.")
+        return failed(text.format(status=now.status), fix)
     if now.webhook_url is not None and now.webhook_url.rstrip("/") != webhook_url:
+        text = _("The ordering service delivers to {theirs}, but this bridge receives at {ours}.")
         return failed(
-            _(
-                "The ordering service delivers to {theirs}, but this bridge receives at {ours}."
-            ).format(theirs=now.webhook_url, ours=webhook_url),
+            text.format(theirs=now.webhook_url, ours=webhook_url),
             _("If public_url is right, run: tillbridge connect {store}").format(store=store),
         )
     if now.external_store_id not in {None, location_id}:
+        text = _("The store is connected as location {theirs}, but location_id is {ours}.")
+        fix = _("Correct location_id, or run: tillbridge connect {store} --reintegrate")
         return failed(
-            _("The store is connected as location {theirs}, but location_id is {ours}.").format(
-                theirs=now.external_store_id, ours=location_id
-            ),
-            _("Correct location_id, or run: tillbridge connect {store} --reintegrate").format(
-                store=store
-            ),
+            text.format(theirs=now.external_store_id, ours=location_id), fix.format(store=store)
         )
     if now.menu_sync_direction not in {None, direction}:
-        return warning(
-            _(
-                "The ordering service syncs menus {theirs}, but menu_sync_direction is {ours}."
-            ).format(theirs=now.menu_sync_direction, ours=direction),
-            fix,
-        )
+        text = _("The ordering service syncs menus {theirs}, but menu_sync_direction is {ours}.")
+        return warning(text.format(theirs=now.menu_sync_direction, ours=direction), fix)
     return ok(_("The store is connected, and its orders go to this bridge."))
 
 
@@ -233,10 +223,6 @@ def verdict(adapter: str, health: Health, *, asked: bool, part: str = "pos") -> 
         found = of_problem(Found(code, detail={**detail, **remedy}), **details)
         return replace(found, level=Level.FAILED)
     if not asked:
-        return ok(
-            _("The adapter {adapter} works. It cannot see whether the till is on.").format(
-                adapter=adapter
-            ),
-            **details,
-        )
+        text = _("The adapter {adapter} works. It cannot see whether the till is on.")
+        return ok(text.format(adapter=adapter), **details)
     return ok(_("The till answers ({adapter}).").format(adapter=adapter), **details)

@@ -136,10 +136,9 @@ def verdict(seen: Handshake, role: Role, now_ms: int) -> Finding:
     if seen.scheme == "http":
         return _plain(seen, role)
     if seen.trouble:
+        text = _("No encrypted connection to {host} could be made ({detail}).")
         return failed(
-            _("No encrypted connection to {host} could be made ({detail}).").format(
-                host=seen.host, detail=seen.trouble
-            ),
+            text.format(host=seen.host, detail=seen.trouble),
             _("Check the internet connection, the firewall, and the port in the address."),
         )
     product = _OPENERS.search(_issuer(seen))
@@ -163,13 +162,11 @@ def _certificate(seen: Handshake, role: Role, now_ms: int, *, is_opened: bool) -
     issuer = _issuer(seen)
     if is_opened:
         finding = warning if seen.trusted else failed
-        return finding(
-            _(
-                "A firewall or virus scanner intercepts the connection to {host}: its certificate "
-                "is signed by {issuer}."
-            ).format(host=seen.host, issuer=issuer),
-            _exception(seen.host, role),
+        text = _(
+            "A firewall or virus scanner intercepts the connection to {host}: its certificate "
+            "is signed by {issuer}."
         )
+        return finding(text.format(host=seen.host, issuer=issuer), _exception(seen.host, role))
     if seen.trusted:
         return _trusted(seen, issuer, (seen.ends_ms - now_ms) // _DAY_MS)
     if seen.ends_ms < now_ms or seen.from_ms > now_ms:
@@ -185,10 +182,9 @@ def _certificate(seen: Handshake, role: Role, now_ms: int, *, is_opened: bool) -
             ).format(host=seen.host, detail=seen.refusal, issuer=issuer),
             _exception(seen.host, role),
         )
+    text = _("The certificate of {host} is not trusted ({detail}); it is signed by {issuer}.")
     return failed(
-        _("The certificate of {host} is not trusted ({detail}); it is signed by {issuer}.").format(
-            host=seen.host, detail=seen.refusal, issuer=issuer
-        ),
+        text.format(host=seen.host, detail=seen.refusal, issuer=issuer),
         _("Use a certificate of a public authority, or a tunnel with one: tillbridge reach")
         if role == "public"
         else _("Add the authority to this machine's store of trusted certificates."),
@@ -197,14 +193,9 @@ def _certificate(seen: Handshake, role: Role, now_ms: int, *, is_opened: bool) -
 
 def _trusted(seen: Handshake, issuer: str, days: int) -> Finding:
     if days < _SOON_DAYS:
-        return warning(
-            _("The certificate of {host} expires in {days} days.").format(
-                host=seen.host, days=days
-            ),
-            _("The operator of {host} has to renew it; usually that is automatic.").format(
-                host=seen.host
-            ),
-        )
+        text = _("The certificate of {host} expires in {days} days.")
+        fix = _("The operator of {host} has to renew it; usually that is automatic.")
+        return warning(text.format(host=seen.host, days=days), fix.format(host=seen.host))
     if not _PUBLIC.search(issuer) and not is_local_name(seen.host):
         return warning(
             _(
@@ -216,11 +207,8 @@ def _trusted(seen: Handshake, issuer: str, days: int) -> Finding:
                 "scanner."
             ).format(host=seen.host),
         )
-    return ok(
-        _("The certificate of {host} is valid for {days} days ({issuer}).").format(
-            host=seen.host, issuer=issuer, days=days
-        )
-    )
+    text = _("The certificate of {host} is valid for {days} days ({issuer}).")
+    return ok(text.format(host=seen.host, issuer=issuer, days=days))
 
 
 def _exception(host: str, role: Role) -> str:
