@@ -37,6 +37,7 @@ from tillbridge.service.types import Store
 from tillbridge.stores.closure import Who
 from tillbridge.stores.integration import Integrator
 from tillbridge.stores.integration_plan import choose_store
+from tillbridge.stores.integration_reconciler import IntegrationReconciler
 from tillbridge.stores.link import LinkMonitor, ServiceReach
 from tillbridge.stores.reconciler import PosPause, StoreStatusReconciler
 
@@ -232,6 +233,27 @@ async def test_of_several_stores_one_must_be_named(tmp_path: Path) -> None:
             await bench.integrator().integrate()
         done = await bench.integrator(store_id="st_two").integrate()
         assert done.store_id == "st_two"
+
+
+async def test_another_store_in_the_configuration_than_the_connected_one_is_a_problem(
+    tmp_path: Path,
+) -> None:
+    async with standing(tmp_path) as bench:
+        await bench.integrator().integrate()
+
+        async def look(store_id: str) -> list[tuple[str, object]]:
+            context = bench.context(store_id=store_id)
+            link = bench.link(context.bridge)
+            keeper = IntegrationReconciler(
+                context, Integrator(context, link), link, bench.service.store.tokens
+            )
+            await keeper._step()
+            return [(each.code, each.detail["detail"]) for each in bench.tracker.current()]
+
+        ((code, detail),) = await look("st_other")
+        assert code == "integration.differs"
+        assert "st_other" in str(detail)
+        assert await look("st_main") == []
 
 
 def test_a_store_that_is_not_there_is_named_with_those_that_are() -> None:

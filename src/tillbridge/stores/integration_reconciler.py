@@ -133,10 +133,13 @@ class IntegrationReconciler:
         except (ConsentLost, LedgerError, ServiceError) as failure:
             log.debug("integration.not_read", store=self._store, detail=failure.text)
             return False
-        except BridgeError as failure:  # a person has to choose one of several stores
+        except BridgeError as failure:  # a person has to choose a store, or the configured one
             if str(failure) != self._failed_with:
                 self._failed_with = str(failure)
                 log.warning("integration.not_read", store=self._store, detail=str(failure))
+            if (await self._repository.facts()).store_id is not None:
+                found = Found("integration.differs", detail={"detail": failure.text})
+                self._problems.report(Scope.of_one(found.code, self._store), [found])
             return False
         self._failed_with = ""
         return well
