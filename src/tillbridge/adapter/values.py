@@ -170,43 +170,27 @@ def catalogue_json(catalogue: Catalogue) -> Json:
         name: [_plain(each) for each in getattr(catalogue, name).values()]
         for name in ("menus", "categories", "items", "add_ons", "addon_groups")
     }
-    found["bad_rows"] = bad_rows_json(catalogue.bad_rows)
+    found["bad_rows"] = [_plain(each) for each in catalogue.bad_rows]
     found["left_out"] = [_plain(each) for each in catalogue.facts.left_out]
     found["warnings"] = [_plain(each) for each in catalogue.facts.warnings]
     return {name: things for name, things in found.items() if things}
 
 
-def item_json(item: Item) -> Json:
-    """Return one item."""
-    found: Json = _plain(item)
+def value_json(value: Item | Table) -> Json:
+    """Return one item, or one table."""
+    found: Json = _plain(value)
     return found
 
 
-def table_json(table: Table) -> Json:
-    """Return one table."""
-    found: Json = _plain(table)
-    return found
-
-
-def availability_json(reading: AvailabilityReading) -> Json:
-    """Return what is on and off sale, by external id."""
-    found: Json = {"items": {key: _plain(state) for key, state in reading.items.items()}}
-    if reading.bad_rows:
-        found["bad_rows"] = bad_rows_json(reading.bad_rows)
-    return found
-
-
-def tables_json(reading: TablesReading) -> Json:
-    """Return the floor plan."""
-    found: Json = {"tables": [_plain(table) for table in reading.tables]}
-    if reading.bad_rows:
-        found["bad_rows"] = bad_rows_json(reading.bad_rows)
-    return found
-
-
-def bad_rows_json(rows: tuple[BadRow, ...]) -> list[Json]:
-    """Return bad rows; all their words, since a person reads them."""
-    return [_plain(row) for row in rows]
+def part_json(reading: AvailabilityReading | TablesReading) -> Json:
+    """Return what is on and off sale, by external id; or the floor plan."""
+    found: Json
+    if isinstance(reading, AvailabilityReading):
+        found = {"items": {key: _plain(state) for key, state in reading.items.items()}}
+    else:
+        found = {"tables": [_plain(table) for table in reading.tables]}
+    bad_rows = [_plain(row) for row in reading.bad_rows]  # all their words: a person reads them
+    return {**found, "bad_rows": bad_rows} if bad_rows else found
 
 
 def _plain(value: Any) -> Any:  # noqa: ANN401 -- a value of the model, or a part of one

@@ -35,56 +35,61 @@ _COMMUNITY_ITEMS = (
 _OPEN_CODES = "SELECT DISTINCT code, '' FROM problems ORDER BY code"
 
 
+def _quietly(offer: Callable[[typer.Context, str], Offer]) -> Callable[[typer.Context, str], Offer]:
+    def quiet(context: typer.Context, incomplete: str) -> Offer:
+        try:
+            return offer(context, incomplete)
+        except Exception:  # noqa: BLE001 -- a traceback in the middle of somebody's command line
+            return []
+
+    return quiet
+
+
+@_quietly
 def stores(context: typer.Context, incomplete: str) -> Offer:
     """Offer the stores of the configuration."""
-    return _quietly(lambda: _of_table(context, "stores", incomplete))
+    return _of_table(context, "stores", incomplete)
 
 
+@_quietly
 def communities(context: typer.Context, incomplete: str) -> Offer:
     """Offer the communities of the configuration."""
-    return _quietly(lambda: _of_table(context, "communities", incomplete))
+    return _of_table(context, "communities", incomplete)
 
 
+@_quietly
 def orders(context: typer.Context, incomplete: str) -> Offer:
     """Offer the latest orders."""
     like = _like(incomplete)
-    return _quietly(lambda: _rows(context, _ORDERS, like, like, like, _AT_MOST))
+    return _rows(context, _ORDERS, like, like, like, _AT_MOST)
 
 
+@_quietly
 def days(context: typer.Context, incomplete: str) -> Offer:
     """Offer the days of the latest orders, newest first."""
-
-    def found() -> Offer:
-        # By this machine's days: what a store's zone has otherwise is not worth a slower <Tab>.
-        rows = _rows(context, _QUARTERS, _QUARTER_MS, _AT_MOST_DAYS * 96)
-        begun = [datetime.fromtimestamp(int(each) * _QUARTER_MS // 1000) for each, _rest in rows]  # noqa: DTZ006 -- by this machine's clock, as said
-        known = list(dict.fromkeys(f"{each:%Y-%m-%d}" for each in begun))[:_AT_MOST_DAYS]
-        return [(day, "") for day in ("today", *known) if day.startswith(incomplete)]
-
-    return _quietly(found)
+    # By this machine's days: what a store's zone has otherwise is not worth a slower <Tab>.
+    rows = _rows(context, _QUARTERS, _QUARTER_MS, _AT_MOST_DAYS * 96)
+    begun = [datetime.fromtimestamp(int(each) * _QUARTER_MS // 1000) for each, _rest in rows]  # noqa: DTZ006 -- by this machine's clock, as said
+    known = list(dict.fromkeys(f"{each:%Y-%m-%d}" for each in begun))[:_AT_MOST_DAYS]
+    return [(day, "") for day in ("today", *known) if day.startswith(incomplete)]
 
 
+@_quietly
 def items(context: typer.Context, incomplete: str) -> Offer:
     """Offer the items of the store typed before."""
-
-    def found() -> Offer:
-        store = str(context.params.get("store") or "")
-        rows = _rows(context, _ITEMS, store, _like(incomplete), _AT_MOST)
-        return [(item, str(json.loads(body).get("name") or "")) for item, body in rows]
-
-    return _quietly(found)
+    store = str(context.params.get("store") or "")
+    rows = _rows(context, _ITEMS, store, _like(incomplete), _AT_MOST)
+    return [(item, str(json.loads(body).get("name") or "")) for item, body in rows]
 
 
+@_quietly
 def community_items(context: typer.Context, incomplete: str) -> Offer:
     """Offer the items of the community typed before."""
-
-    def found() -> Offer:
-        key = f"communities/{context.params.get('community') or ''}"
-        return _rows(context, _COMMUNITY_ITEMS, key, _like(incomplete), _AT_MOST)
-
-    return _quietly(found)
+    key = f"communities/{context.params.get('community') or ''}"
+    return _rows(context, _COMMUNITY_ITEMS, key, _like(incomplete), _AT_MOST)
 
 
+@_quietly
 def codes(_context: typer.Context, incomplete: str) -> Offer:
     """Offer the codes of all problems."""
     from tillbridge.core.problems import PROBLEMS
@@ -92,25 +97,16 @@ def codes(_context: typer.Context, incomplete: str) -> Offer:
     return [(code, kind.text) for code, kind in PROBLEMS.items() if code.startswith(incomplete)]
 
 
+@_quietly
 def open_codes(context: typer.Context, incomplete: str) -> Offer:
     """Offer the codes of problems that are open."""
     from tillbridge.core.problems import PROBLEMS
 
-    def found() -> Offer:
-        return [
-            (code, PROBLEMS[code].text if code in PROBLEMS else "")
-            for code, _nothing in _rows(context, _OPEN_CODES)
-            if code.startswith(incomplete)
-        ]
-
-    return _quietly(found)
-
-
-def _quietly(found: Callable[[], Offer]) -> Offer:
-    try:
-        return found()
-    except Exception:  # noqa: BLE001 -- a traceback in the middle of somebody's command line
-        return []
+    return [
+        (code, PROBLEMS[code].text if code in PROBLEMS else "")
+        for code, _nothing in _rows(context, _OPEN_CODES)
+        if code.startswith(incomplete)
+    ]
 
 
 def _of_table(context: typer.Context, table: str, incomplete: str) -> Offer:

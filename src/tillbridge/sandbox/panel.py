@@ -3,6 +3,7 @@
 import inspect
 import tomllib
 from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,15 +17,6 @@ from tillbridge.sandbox.webhooks import Delivery
 
 if TYPE_CHECKING:
     from tillbridge.sandbox.server import Sandbox
-
-_FAULTS = Path(__file__).with_name("faults.toml")
-
-
-def _fault(label: str, watch: str, rule: Mapping[str, Any]) -> Button:
-    def switch_on(sandbox: "Sandbox") -> None:
-        sandbox.traffic.rules.append(Armed(FaultRule.model_validate(rule)))
-
-    return Button(label, watch, switch_on)
 
 
 def _rules(sandbox: "Sandbox") -> str:
@@ -46,58 +38,11 @@ def _rules(sandbox: "Sandbox") -> str:
     return f"Switched on: {'; '.join(lines)}." if lines else "No faults are switched on."
 
 
-_CALLS: Mapping[str, Button] = {
-    name: _fault(**declared) for name, declared in tomllib.loads(_FAULTS.read_text("utf-8")).items()
-}
-
-
 def _last_order(sandbox: "Sandbox") -> Delivery:
     found = [each for each in sandbox.webhooks.deliveries.values() if each.order_id]
     if not found:
         raise ServiceError("control.refused", "There is no order yet; place one first", status=409)
     return found[-1]
-
-
-_DELIVERIES: Mapping[str, Button] = {
-    "again": Button(
-        "Deliver the last order again",
-        "The till still has one ticket: the bridge knows the order.",
-        lambda sandbox: sandbox.webhooks.redeliver(_last_order(sandbox), "new_delivery_id"),
-    ),
-    "forge": Button(
-        "Deliver three orders with a wrong signature",
-        "The bridge refuses them, so there is no ticket, and its page says what is wrong. Order "
-        "something: with a right signature that is over.",
-        lambda sandbox: [
-            sandbox.webhooks.redeliver(_last_order(sandbox), "new_event_id", forged=True)
-            for _number in range(3)
-        ],
-    ),
-    "pause": Button(
-        "Pause deliveries",
-        "Order something: the bridge does not know of it until you resume.",
-        lambda sandbox: sandbox.webhooks.pause(),
-    ),
-    "resume": Button(
-        "Resume deliveries",
-        "What was held is delivered now.",
-        lambda sandbox: sandbox.webhooks.resume(),
-    ),
-}
-_CONSENT: Mapping[str, Button] = {
-    "revoke": Button(
-        "Revoke consent",
-        "Within a minute the bridge's page says that the access was withdrawn. "
-        'Orders still reach the till. "Connect the store" on that page mends it; "Put everything '
-        'right" does not.',
-        lambda sandbox: sandbox.tokens.revoke(),
-    ),
-    "expire": Button(
-        "Expire access tokens",
-        "The bridge renews its token at the next call. Nobody notices.",
-        lambda sandbox: sandbox.tokens.expire("access"),
-    ),
-}
 
 
 def _clock(sandbox: "Sandbox") -> str:
@@ -107,32 +52,49 @@ def _clock(sandbox: "Sandbox") -> str:
     return f"{clock_time(sandbox.clock.now_ms())}, {pace}."
 
 
-def _jump(label: str, watch: str, seconds: float) -> Button:
-    return Button(label, watch, lambda sandbox: sandbox.clock.jump(seconds))
-
-
-_TIME: Mapping[str, Button] = {
-    "jump_minute": _jump(
-        "+ 1 minute", "A delivery that waits for its second attempt is made now.", 60
-    ),
-    "jump_hour": _jump("+ 1 hour", "Access tokens expire, and so do most snoozes.", 3600),
-    "jump_day": _jump("+ 1 day", "After seven of them the merchant has to consent again.", 86400),
-    "speed_60": Button(
-        "60 times as fast", "A minute takes a second.", lambda sandbox: sandbox.clock.run_at(60)
-    ),
-    "speed_1": Button(
-        "Normal speed", "A second takes a second.", lambda sandbox: sandbox.clock.run_at(1)
-    ),
+#: What buttons do that have neither a rule nor anything to do with the clock.
+_PRESS: Mapping[str, Callable[["Sandbox"], object]] = {
+    "again": lambda sandbox: sandbox.webhooks.redeliver(_last_order(sandbox), "new_delivery_id"),
+    "forge": lambda sandbox: [
+        sandbox.webhooks.redeliver(_last_order(sandbox), "new_event_id", forged=True)
+        for _number in range(3)
+    ],
+    "pause": lambda sandbox: sandbox.webhooks.pause(),
+    "resume": lambda sandbox: sandbox.webhooks.resume(),
+    "revoke": lambda sandbox: sandbox.tokens.revoke(),
+    "expire": lambda sandbox: sandbox.tokens.expire("access"),
 }
-_GROUPS = (
-    Group("Calls to the service", _CALLS, _rules),
+
+
+def _press(sandbox: "Sandbox", name: str, declared: Mapping[str, Any]) -> None:
+    if "rule" in declared:
+        sandbox.traffic.rules.append(Armed(FaultRule.model_validate(declared["rule"])))
+    elif "jump_s" in declared:
+        sandbox.clock.jump(declared["jump_s"])
+    elif "speed" in declared:
+        sandbox.clock.run_at(declared["speed"])
+    else:
+        _PRESS[name](sandbox)
+
+
+_STATES: Mapping[str, Callable[["Sandbox"], str]] = {
+    "calls": _rules,
+    "deliveries": lambda sandbox: "Deliveries are paused." if sandbox.webhooks.paused else "",
+    "consent": lambda _sandbox: "",
+    "time": _clock,
+}
+_GROUPS = tuple(
     Group(
-        "Orders on their way to the bridge",
-        _DELIVERIES,
-        lambda sandbox: "Deliveries are paused." if sandbox.webhooks.paused else "",
-    ),
-    Group("The merchant's consent", _CONSENT),
-    Group("The service's clock", _TIME, _clock),
+        group["title"],
+        {
+            name: Button(each["label"], each["watch"], partial(_press, name=name, declared=each))
+            for name, each in group["buttons"].items()
+        },
+        _STATES[key],
+    )
+    for key, group in tomllib.loads(
+        Path(__file__).with_name("panel.toml").read_text("utf-8")
+    ).items()
 )
 
 
@@ -174,7 +136,7 @@ def _show_version(sandbox: "Sandbox") -> Json:
 
 
 @SITE.serves("POST", "/panel")
-async def _press(sandbox: "Sandbox", request: web.Request) -> web.Response:
+async def _press_button(sandbox: "Sandbox", request: web.Request) -> web.Response:
     name = (await read_form(request)).get("do", "")
     buttons = {key: each for group in _groups(sandbox) for key, each in group.buttons.items()}
     press: Callable[[Sandbox], object]
@@ -201,5 +163,5 @@ def _version(sandbox: "Sandbox") -> str:
         sum(link.catalogue.revision for link in world.links.values()),
         sum(each.hits for each in sandbox.traffic.rules),
     )
-    states = [each.state(sandbox) for each in _groups(sandbox) if each.buttons is not _TIME]
+    states = [each.state(sandbox) for each in _groups(sandbox) if each.state is not _clock]
     return ".".join(map(str, (*counts, *states, sandbox.clock.speed)))

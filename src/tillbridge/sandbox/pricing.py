@@ -42,14 +42,7 @@ class Option(Body):
 
 
 _REPLACED: dict[str, Any] = dict.fromkeys(
-    (
-        "product_id",
-        "product_variant_id",
-        "product_name",
-        "unit_price",
-        "external_id",
-        "variant_external_id",
-    ),
+    "product_id product_variant_id product_name unit_price external_id variant_external_id".split(),
     (Any, None),
 )
 

@@ -6,8 +6,10 @@ there and what was sent.
 
 import json
 import re
-from collections.abc import Callable, Iterable
+import tomllib
+from collections.abc import Callable, Iterable, Mapping
 from datetime import date
+from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal, LiteralString, TypeAlias, TypeVar
 from urllib.parse import urlsplit
 from zoneinfo import ZoneInfo
@@ -28,43 +30,11 @@ from pydantic_core import ErrorDetails, PydanticCustomError
 
 from tillbridge.sandbox.clock import parse_timestamp
 
-#: Status of each code of the specification.
-SPECIFIED = {
-    "request.validation": 400,
-    "request.unknown_field": 400,
-    "auth.invalid_client": 401,
-    "auth.token_expired": 401,
-    "auth.invalid_token": 401,
-    "auth.invalid_grant": 400,
-    "auth.consent_revoked": 403,
-    "store.not_found": 404,
-    "store.not_integrated": 404,
-    "onboarding.merchant_exists": 409,
-    "integration.already_exists": 409,
-    "menu.push_not_allowed": 403,
-    "menu.forward_failed": 502,
-    "menu.job_not_found": 404,
-    "menu.item_not_found": 404,
-    "order.not_found": 404,
-    "order.invalid_transition": 409,
-    "rate.limited": 429,
-    "internal.error": 500,
-}
-
-#: Codes for answers whose code the specification does not show.
-SANDBOX_ONLY = {
-    "request.not_found": 404,
-    "request.forbidden": 403,
-    "community.not_found": 404,
-    "webhook.not_found": 404,
-    "request.method_not_allowed": 405,
-    "request.too_large": 413,
-    "service.unavailable": 503,
-    "gateway.timeout": 504,
-    "control.refused": 409,
-}
-
-STATUS_OF = SPECIFIED | SANDBOX_ONLY
+_CODES = tomllib.loads(Path(__file__).with_name("codes.toml").read_text("utf-8"))
+#: Status of each code of the specification, and of those for answers whose code it does not show.
+SPECIFIED: Mapping[str, int] = _CODES["specified"]
+SANDBOX_ONLY: Mapping[str, int] = _CODES["sandbox_only"]
+STATUS_OF = {**SPECIFIED, **SANDBOX_ONLY}
 
 #: What a fault answers with when it names only a status.
 CODE_FOR_STATUS = {

@@ -93,21 +93,21 @@ _AFTER: Mapping[str, tuple[str, ...]] = {
     "sign_in": ("store",),
     "menu": ("adapter",),
 }
-# The test that each answer belongs to.
-_TEST_OF: Mapping[str, str] = {
-    "base_url": "service",
-    "client_id": "app",
-    "client_secret": "app",
-    "redirect_uri": "app",
-    "store": "store",
-    "store_id": "store",
-    "location_id": "store",
-    "currency": "store",
-    "hours_file": "store",
-    "pos": "menu",
-    "orders": "adapter",
-    "listen": "address",
-    "public_url": "address",
+# Each answer: the test that it belongs to, and where it is in the file, "" for what is not one key.
+_ANSWERS: Mapping[str, tuple[str, str]] = {
+    "base_url": ("service", "service.base_url"),
+    "client_id": ("app", "service.client_id"),
+    "client_secret": ("app", "service.client_secret"),
+    "redirect_uri": ("app", "service.redirect_uri"),
+    "store": ("store", ""),
+    "store_id": ("store", "stores.{store}.store_id"),
+    "location_id": ("store", "stores.{store}.location_id"),
+    "currency": ("store", "stores.{store}.currency"),
+    "hours_file": ("store", "stores.{store}.hours_file"),
+    "pos": ("menu", ""),
+    "orders": ("adapter", ""),
+    "listen": ("address", "receiver.listen"),
+    "public_url": ("address", "receiver.public_url"),
 }
 _STEP_OF: Mapping[str, str] = {"app": "sign_in", "menu": "adapter"}
 
@@ -176,20 +176,13 @@ class _Unwritten(BaseModel):
     beside: dict[str, str]
 
 
-# Where answers are in the file.
-_KEYS: Mapping[str, KeyPath] = {
-    "base_url": ("service", "base_url"),
-    "client_id": ("service", "client_id"),
-    "client_secret": ("service", "client_secret"),
-    "redirect_uri": ("service", "redirect_uri"),
-    "listen": ("receiver", "listen"),
-    "public_url": ("receiver", "public_url"),
-}
-_STORE_KEYS = ("store_id", "location_id", "currency", "hours_file")
-
-
 def _keys(store: str) -> dict[str, KeyPath]:
-    return {**_KEYS, **{name: ("stores", store, name) for name in _STORE_KEYS}}
+    """Return where answers are in the file."""
+    return {
+        answer: tuple(store if part == "{store}" else part for part in path.split("."))
+        for answer, (_test, path) in _ANSWERS.items()
+        if path
+    }
 
 
 def _filed(document: Mapping[str, Any]) -> dict[str, Any]:
@@ -222,7 +215,7 @@ def draft_of(document: Mapping[str, Any], stored: object = None) -> Draft:
     except ValidationError:  # nothing, or what another version stored
         return draft
     for name in edited:
-        draft = draft.failed(_TEST_OF[name])
+        draft = draft.failed(_ANSWERS[name][0])
     return draft
 
 
@@ -240,7 +233,7 @@ def unwritten_of(draft: Draft, document: Mapping[str, Any]) -> dict[str, Any]:
 
 def steps_changed(draft: Draft, document: Mapping[str, Any]) -> set[str]:
     """Return the steps whose answers the file does not have yet."""
-    tests = {_TEST_OF[name] for name in unwritten_of(draft, document)["answers"]}
+    tests = {_ANSWERS[name][0] for name in unwritten_of(draft, document)["answers"]}
     return {_STEP_OF.get(test, test) for test in tests}
 
 

@@ -24,13 +24,7 @@ from pydantic import ValidationError
 from tillbridge.adapter.failures import ExportUnreadable, PosFailure
 from tillbridge.adapter.protocols import ReadsAvailability, ReadsCatalogue, ReadsTables
 from tillbridge.adapter.registration import Adapter, AdapterContext, closing
-from tillbridge.adapter.values import (
-    AvailabilityReading,
-    TablesReading,
-    availability_json,
-    catalogue_json,
-    tables_json,
-)
+from tillbridge.adapter.values import AvailabilityReading, TablesReading, catalogue_json, part_json
 from tillbridge.model.catalogue import Catalogue
 from tillbridge.model.numbers import map_leaves
 
@@ -152,6 +146,11 @@ class Answering(BaseHTTPRequestHandler, ABC):
 
     protocol_version = "HTTP/1.1"
 
+    def __init_subclass__(cls) -> None:
+        super().__init_subclass__()
+        for kind in ("GET", "POST", "PUT", "PATCH", "DELETE"):
+            setattr(cls, f"do_{kind}", cls.answer_one)
+
     @abstractmethod
     def answer_one(self) -> None:
         """Answer."""
@@ -172,8 +171,6 @@ class Answering(BaseHTTPRequestHandler, ABC):
 @contextmanager
 def serving(handler: type[Answering]) -> Iterator[str]:
     """Serve on a free loopback port; yields the address."""
-    for kind in ("GET", "POST", "PUT", "PATCH", "DELETE"):
-        setattr(handler, f"do_{kind}", handler.answer_one)
     server = ThreadingHTTPServer(("127.0.0.1", 0), handler)
     server.daemon_threads = True
     thread = threading.Thread(target=server.serve_forever, args=(0.05,), daemon=True)
@@ -378,10 +375,8 @@ def reading_json(found: Reading) -> dict[str, Any]:
     match found:
         case Catalogue():
             return catalogue_json(found)
-        case AvailabilityReading():
-            return availability_json(found)
-        case TablesReading():
-            return tables_json(found)
+        case AvailabilityReading() | TablesReading():
+            return part_json(found)
         case ExportUnreadable():
             return {"error": found.text, "place": found.place, "fix": found.fix}
         case PosFailure():

@@ -10,11 +10,11 @@ import threading
 from abc import abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
-from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qsl, urlsplit
 
+from tillbridge.adapter.conformance.cases import Answering
 from tillbridge.adapter.conformance.rig import Rig
 
 _POLL_S = 0.02
@@ -150,12 +150,11 @@ class _Server(socketserver.ThreadingTCPServer):
         """Leave it: whoever asked has hung up, which some checks do."""
 
 
-class _Handler(BaseHTTPRequestHandler):
-    protocol_version = "HTTP/1.1"
+class _Handler(Answering):
     wbufsize = -1  # an answer leaves in one piece
     server: _Server
 
-    def _answer(self) -> None:
+    def answer_one(self) -> None:
         parts = urlsplit(self.path)
         content = self.rfile.read(int(self.headers.get("Content-Length") or 0))
         request = HttpRequest(
@@ -171,13 +170,4 @@ class _Handler(BaseHTTPRequestHandler):
             return
         status, body = outcome
         answered = b"" if body is None else json.dumps(body, ensure_ascii=False).encode()
-        self.send_response(status)
-        self.send_header("Content-Type", "application/json")
-        self.send_header("Content-Length", str(len(answered)))
-        self.end_headers()
-        self.wfile.write(answered)
-
-    do_GET = do_POST = do_PUT = do_PATCH = do_DELETE = _answer  # noqa: N815 -- as http.server calls them
-
-    def log_message(self, format: str, *args: object) -> None:  # noqa: A002 -- as it is called there
-        """Say nothing."""
+        self.reply(status, {"Content-Type": "application/json"}, answered)

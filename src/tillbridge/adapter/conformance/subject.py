@@ -227,10 +227,10 @@ def writer(pos: object) -> protocols.WritesTickets:
     return able(pos, protocols.WritesTickets)
 
 
-def items_to_order(rig: Rig, items: Sequence[Item], currency: str = "EUR") -> Sequence[Item]:
+def items_to_order(rig: Rig, items: Sequence[Item]) -> Sequence[Item]:
     """Return items that the till sells now; a till without a menu takes whatever is ordered."""
     try:
-        return rig.sell(items, currency)
+        return rig.sell(items, "EUR")
     except CannotDo:
         return items
 
@@ -283,10 +283,7 @@ NAMES = (
 
 def plain_items(count: int = 3) -> tuple[Item, ...]:
     """Return so many different items, with different prices."""
-    return tuple(
-        Item(external_id=f"sku-{number}", name=f"Dish {number}", price=500 + 25 * number)
-        for number in range(1, count + 1)
-    )
+    return priced_items(range(525, 525 + 25 * count, 25))
 
 
 def named_items(names: Sequence[str]) -> tuple[Item, ...]:

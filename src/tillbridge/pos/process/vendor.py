@@ -29,7 +29,7 @@ from tillbridge.adapter import (
 from tillbridge.adapter.conformance import CannotDo, Rig, RigTicket, TicketLine
 from tillbridge.adapter.conformance.rig import RigFailed
 from tillbridge.adapter.conformance.witness import program_files, scripts_of, traceback_in
-from tillbridge.adapter.values import catalogue_json, item_json, table_json
+from tillbridge.adapter.values import catalogue_json, value_json
 from tillbridge.core.errors import ConfigError
 from tillbridge.core.i18n import _
 from tillbridge.model.money import exponent
@@ -301,7 +301,7 @@ class ProcessRig(Rig):
         """Ask the rig to sell them."""
         result = self._ask(
             "sell",
-            items=[item_json(item) for item in items],
+            items=[value_json(item) for item in items],
             currency=currency,
             decimals=exponent(currency),
         )
@@ -325,7 +325,7 @@ class ProcessRig(Rig):
 
     def furnish(self, tables: Sequence[Table]) -> Sequence[Table]:
         """Ask the rig to have these tables."""
-        result = self._ask("furnish", tables=[table_json(table) for table in tables])
+        result = self._ask("furnish", tables=[value_json(table) for table in tables])
         furnished: Sequence[Table] = result.tables
         return furnished
 
