@@ -53,6 +53,12 @@ def test_yes_and_no_in_every_database(value: object, wanted: object) -> None:
     assert cells.flag_of({"on": value}, "on", default=True) is wanted
 
 
+def test_a_name_of_bytes_in_another_encoding_is_refused() -> None:
+    assert cells.name_of({"name": "Käse".encode()}) == "Käse"
+    with pytest.raises(CellError, match="cannot be read"):
+        cells.name_of({"name": "Käse".encode("latin-1")})
+
+
 def test_ids_are_text_without_what_the_driver_adds() -> None:
     for value in (17, 17.0, Decimal("17.000"), "17  ", b"17"):
         assert cells.id_of({"external_id": value}) == "17"

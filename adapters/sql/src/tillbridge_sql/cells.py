@@ -48,6 +48,14 @@ def name_of(row: Row, column: str = "name") -> str:
     name = " ".join(_printable(text_of(row, column)).split())
     if not name:
         raise CellError(column, _("It has no {column}.").format(column=column))
+    if "\ufffd" in name:  # of bytes in another encoding than UTF-8
+        raise CellError(
+            column,
+            _("{field} holds a character that cannot be read (U+{code:04X}).").format(
+                field=column, code=0xFFFD
+            ),
+            name,
+        )
     if len(name) > _MAX_NAME:
         raise CellError(
             column,
