@@ -124,6 +124,22 @@ def test_a_program_that_is_not_there_is_a_fault_of_the_configuration(tmp_path: P
         )
 
 
+def test_a_program_that_may_not_be_started_yet_is_a_till_that_is_away(tmp_path: Path) -> None:
+    program = tmp_path / "till"
+    program.write_text(f"#!/bin/sh\nexec {sys.executable} -S {odd_program.__file__}\n", "utf-8")
+    pos: Any = open_adapter(
+        "process",
+        {"command": [str(program)], "options": {"folder": str(tmp_path)}},
+        AdapterContext("main", "EUR", "loc-1", tmp_path),
+    )
+    try:
+        assert "Permission denied" in pos.health().detail
+        program.chmod(0o755)
+        until(lambda: pos.health().online)
+    finally:
+        pos.close()
+
+
 @pytest.mark.parametrize(
     ("error", "kind"),
     [

@@ -4,6 +4,7 @@ Again after half a second, then twice as long each time, until it has run well f
 """
 
 import contextlib
+import errno
 import json
 import os
 import signal
@@ -248,7 +249,9 @@ class ProgramSupervisor:
                     self._command, cwd=self._cwd, env=self._env, on_stderr=self._log.stderr
                 )
             except (OSError, ValueError) as failure:
-                self._over(_("it cannot be started: {why}").format(why=failure), unusable=True)
+                # One that is being replaced, or lacks a right, may be started later.
+                absent = getattr(failure, "errno", errno.ENOENT) == errno.ENOENT
+                self._over(_("it cannot be started: {why}").format(why=failure), unusable=absent)
                 return True
         late = _("it did not send its hello within {seconds:g} seconds").format(
             seconds=self._limits.start_s
