@@ -71,3 +71,21 @@ def test_help_has_nothing_left_in_english(
     shown = capsys.readouterr().out
     assert shown.startswith("Aufruf: tillbridge orders list [OPTIONEN]")
     assert "Diese Hilfe anzeigen." in shown
+
+
+@pytest.mark.parametrize(
+    ("arguments", "commands"),
+    [
+        (["run"], {"run"}),
+        (["--config", "bridge.toml", "run"], {"run"}),
+        (["--config", "run", "status"], {"run", "status", "menu"}),
+        (["run", "--help"], {"run", "status", "menu"}),
+        ([], {"run", "status", "menu"}),
+    ],
+)
+def test_a_start_of_the_bridge_makes_no_other_command(
+    arguments: list[str], commands: set[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("sys.argv", ["tillbridge", *arguments])
+    made = set(program().commands)
+    assert made == commands if commands == {"run"} else commands < made

@@ -1,5 +1,7 @@
 """The program: its groups of commands, and what is common to all."""
 
+import sys
+from copy import copy
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -104,10 +106,20 @@ def _add_commands() -> None:
 
 _add_commands()
 
+# To make all commands takes as long as to open the ledger, and a start needs one.
+_starting = copy(app)
+_starting.registered_groups = []
+_starting.registered_commands = [each for each in app.registered_commands if each.name == "run"]
+
+
+def _only_starts(arguments: list[str]) -> bool:
+    """Return whether they are those of a service: `run`, `--config FILE run`."""
+    return arguments == ["run"] or (arguments[:1], arguments[2:]) == (["--config"], ["run"])
+
 
 def program() -> Any:  # noqa: ANN401 -- typer keeps the type to itself
     """Return the program, a `click.Command`, whose help is in the reader's language."""
-    whole = typer.main.get_command(app)
+    whole = typer.main.get_command(_starting if _only_starts(sys.argv[1:]) else app)
     if reader().language != SOURCE:
         setattr(typer.core, "_", lambda message: _FOR_USAGE.get(message) or str(_(message)))  # noqa: B010 -- its headings; it exports none
         _translate(whole)
