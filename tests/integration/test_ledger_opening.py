@@ -1,9 +1,11 @@
 """Opening a ledger: one at a time, for its owner's eyes, and never one from the future."""
 
+import signal
 import sqlite3
 import stat
 import subprocess
 import sys
+import threading
 from contextlib import closing
 from pathlib import Path
 
@@ -15,7 +17,7 @@ from tillbridge.ledger import facts
 from tillbridge.ledger.backup import back_up
 from tillbridge.ledger.database import LEDGER_FILE, close_to_others
 
-posix = pytest.mark.skipif(sys.platform == "win32", reason="file modes are those of POSIX")
+posix = pytest.mark.skipif(sys.platform == "win32", reason="modes and signals are those of POSIX")
 
 
 @posix
@@ -99,6 +101,29 @@ async def test_a_second_one_is_refused_and_told_whose_it_is(tmp_path: Path) -> N
                 pass
     async with opened(tmp_path):
         """The lock is free again."""
+
+
+@posix
+async def test_a_lock_that_a_killed_bridge_left_to_its_child_is_waited_for(tmp_path: Path) -> None:
+    # It has what its parent had between fork and exec, which a busy machine draws out.
+    fork = (
+        "import ctypes, os, signal, sys; from pathlib import Path\n"
+        "from tillbridge.ledger.database import LedgerLock\n"
+        "lock = LedgerLock(Path(sys.argv[1]))\n"
+        "if ctypes.PyDLL(None).fork():\n"
+        "    os.kill(os.getpid(), signal.SIGKILL)\n"
+        "sys.stdin.read()"
+    )
+    python = [sys.executable, "-c", fork, str(tmp_path)]
+    with subprocess.Popen(python, stdin=subprocess.PIPE) as killed:
+        assert killed.wait() == -signal.SIGKILL
+        with pytest.raises(LedgerLocked):
+            async with opened(tmp_path):
+                pass
+        assert killed.stdin is not None
+        threading.Timer(0.2, killed.stdin.close).start()
+        async with opened(tmp_path):
+            """The child has let go of it."""
 
 
 async def test_a_failed_opening_frees_the_lock(tmp_path: Path) -> None:

@@ -606,6 +606,8 @@ class Machine:
 
 
 class _Lock(LedgerLock):
+    waits_s = 0.0  # of real time
+
     def __init__(self, data_dir: Path) -> None:
         super().__init__(data_dir)
         _machines[-1].locks.append(self)

@@ -255,8 +255,11 @@ _LOCK_FILE = "ledger.lock"
 class LedgerLock:
     """An exclusive lock on `ledger.lock`; the system releases it however the process ends.
 
-    Raises LedgerLocked while another process has it.
+    Raises LedgerLocked while another process has it. It is waited for a moment: if a bridge is
+    killed while it starts a program, that has the lock too, until it is loaded.
     """
+
+    waits_s = 1.0
 
     def __init__(self, data_dir: Path) -> None:
         path = data_dir / _LOCK_FILE
@@ -269,7 +272,7 @@ class LedgerLock:
             on_acquired=partial(_note_owner, data_dir),
         )
         try:
-            self._lock.acquire(blocking=False)
+            self._lock.acquire(timeout=self.waits_s)
         except Timeout as failure:
             raise LedgerLocked(
                 _("Another tillbridge ({owner}) is using the database in {data_dir}.").format(
