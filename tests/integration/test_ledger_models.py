@@ -8,7 +8,8 @@ import pytest
 from sqlalchemy import create_engine, inspect, select
 from sqlmodel import Field, SQLModel
 
-from tillbridge.ledger.models import OrderRow, Row, TicketState, metadata
+from tillbridge.ledger.database import Row
+from tillbridge.ledger.models import OrderRow, TicketState, metadata
 from tillbridge.ledger.orders import get_order, insert_order, update_order
 from tillbridge.model.order import OrderState
 

@@ -18,10 +18,10 @@ from tillbridge.adapter import AdapterContext
 from tillbridge.cli.orders import _show_order
 from tillbridge.cli.say import document, lines
 from tillbridge.config import StoreSettings
+from tillbridge.ledger.backend import SQLite
 from tillbridge.ledger.models import NewDelivery, OrderRow, metadata
 from tillbridge.ledger.orders import find_called, open_deliveries
 from tillbridge.ledger.problems import open_problems
-from tillbridge.ledger.sqlite import record
 from tillbridge.model.instant import to_iso
 from tillbridge.model.order import OrderState, parse_order
 from tillbridge.orders import views
@@ -99,7 +99,7 @@ def taken_in(data: dict[str, object]) -> Iterator[tuple[Connection, OrderRow]]:
     metadata.create_all(engine)
     body = json.dumps({"event_type": "order.created", "data": data}).encode()
     with engine.connect() as connection:
-        record(
+        SQLite.record(
             connection,
             [
                 NewDelivery(

@@ -25,9 +25,9 @@ from tillbridge.config import load
 from tillbridge.core.log import LOG_FOLDER, LogFiles
 from tillbridge.diagnostics.bundle import Bundle, gather
 from tillbridge.ledger import audit
+from tillbridge.ledger.backend import SQLite
 from tillbridge.ledger.models import AcceptedTable, CommunityOrder, OrderRow, PastProblem
 from tillbridge.ledger.problems import store_past
-from tillbridge.ledger.sqlite import record
 
 NOW = 1_800_000_000_000
 
@@ -199,7 +199,7 @@ def fill(connection: Connection) -> None:
         )
     )
     body = json.dumps({"data": {"customer": {"name": PERSONAL["other name"]}}}).encode()
-    record(connection, [delivery(body=body)])
+    SQLite.record(connection, [delivery(body=body)])
     connection.execute(
         insert(CommunityOrder).values(
             community="communities/hall",

@@ -6,9 +6,9 @@ import pytest
 from sqlalchemy import Connection, create_engine, func, select
 
 from tests.support.ledger_harness import delivery
+from tillbridge.ledger.backend import SQLite
 from tillbridge.ledger.models import OrderRow, metadata
 from tillbridge.ledger.orders import get_order, has_delivery, insert_order
-from tillbridge.ledger.sqlite import record
 from tillbridge.model.order import OrderState
 
 
@@ -38,21 +38,23 @@ def order(order_id: str, number: str = "1", *, store: str = "main") -> OrderRow:
 
 
 def test_all_are_new_where_none_is_known(connection: Connection) -> None:
-    assert record(connection, [delivery("a"), delivery("b"), delivery("c")]) == [True] * 3
+    assert SQLite.record(connection, [delivery("a"), delivery("b"), delivery("c")]) == [True] * 3
     assert rows(connection) == 3
 
 
 def test_an_event_is_known_by_its_id_whatever_its_delivery_is_called(
     connection: Connection,
 ) -> None:
-    record(connection, [delivery("a")])
-    assert record(connection, [delivery("a", delivery_id="another")]) == [False]
+    SQLite.record(connection, [delivery("a")])
+    assert SQLite.record(connection, [delivery("a", delivery_id="another")]) == [False]
     assert rows(connection) == 1
     assert not has_delivery(connection, "main", "another")
 
 
 def test_two_events_of_one_delivery_id_are_two(connection: Connection) -> None:
-    assert record(connection, [delivery("a", delivery_id="d"), delivery("b", delivery_id="d")]) == [
+    assert SQLite.record(
+        connection, [delivery("a", delivery_id="d"), delivery("b", delivery_id="d")]
+    ) == [
         True,
         True,
     ]
@@ -61,8 +63,8 @@ def test_two_events_of_one_delivery_id_are_two(connection: Connection) -> None:
 
 
 def test_the_same_event_of_another_store_is_another(connection: Connection) -> None:
-    record(connection, [delivery("a")])
-    assert record(connection, [delivery("a", store="other"), delivery("a")]) == [True, False]
+    SQLite.record(connection, [delivery("a")])
+    assert SQLite.record(connection, [delivery("a", store="other"), delivery("a")]) == [True, False]
 
 
 @pytest.mark.parametrize(
@@ -78,15 +80,19 @@ def test_the_same_event_of_another_store_is_another(connection: Connection) -> N
 def test_it_is_told_which_of_a_batch_are_new(
     connection: Connection, events: str, new: list[bool]
 ) -> None:
-    record(connection, [delivery(each) for each in "abcdef"])
-    assert record(connection, [delivery(each) for each in events.split()]) == new
+    SQLite.record(connection, [delivery(each) for each in "abcdef"])
+    assert SQLite.record(connection, [delivery(each) for each in events.split()]) == new
     assert rows(connection) == 6 + sum(new)
 
 
 def test_a_new_event_beside_a_known_one_that_came_just_before(connection: Connection) -> None:
-    record(connection, [delivery("a")])
-    assert record(connection, [delivery("a"), delivery("b")]) == [False, True]
-    assert record(connection, [delivery("b"), delivery("c"), delivery("a")]) == [False, True, False]
+    SQLite.record(connection, [delivery("a")])
+    assert SQLite.record(connection, [delivery("a"), delivery("b")]) == [False, True]
+    assert SQLite.record(connection, [delivery("b"), delivery("c"), delivery("a")]) == [
+        False,
+        True,
+        False,
+    ]
 
 
 def test_the_first_order_of_an_id_stays(connection: Connection) -> None:

@@ -121,19 +121,16 @@ class Acceptor:
                     self._close_one()
                     await asyncio.sleep(_BREATHER_S)
                 continue  # else the stranger has hung up already
-            if self._admits():
+            admitted = len(self._opening) + self._connections() < self._max_connections
+            if not admitted:
+                admitted = self._close_one()
+                self._on_surplus("replaced" if admitted else "refused")
+            if admitted:
                 task = loop.create_task(self._open(connection))
                 self._opening[task] = None
                 task.add_done_callback(partial(self._opened, connection))
             else:
                 connection.close()
-
-    def _admits(self) -> bool:
-        if len(self._opening) + self._connections() < self._max_connections:
-            return True
-        admitted = self._close_one()
-        self._on_surplus("replaced" if admitted else "refused")
-        return admitted
 
     def _close_one(self) -> bool:
         if 2 * len(self._opening) < self._max_connections and self._free_slot():

@@ -124,7 +124,9 @@ class Supervisor:
                 code = _CODES.get(step, STEP_FAILED)
                 self._tracker.report(Scope.of_one(code, self.store, step), ())
                 self._working.add(step)
-        elif not any(each == order for _step, each in self._failing):
+        elif self._tracker.is_open(ORDER_SET_ASIDE, self.store, order) and not any(
+            each == order for _step, each in self._failing
+        ):
             self._tracker.report(Scope.of_one(ORDER_SET_ASIDE, self.store, order), ())
 
 
@@ -239,7 +241,7 @@ class Worker:
                 if self._draining is not None:
                     self._draining.set()
             if again_s is not None:
-                self.wake_in(again_s)
+                self._due = min(self._due, self._clock.monotonic() + again_s)
 
     def _look_again(self) -> None:
         if self._waiting is not None and not self._waiting.done():

@@ -159,14 +159,9 @@ class _Daemon:
             bridge.problems,
             clock=bridge.clock,
             metrics=bridge.context.metrics,
-            wake=self._arrived,
+            wake=self.served.delivery_stored,
             success_status=settings.assumptions.delivery_success_status,
         )
-
-    def _arrived(self, key: str) -> None:
-        """Wake whoever works on the inbox of a store or community, in whichever bridge."""
-        if not self.served.deliveries_arrived(key) and self._peers is not None:
-            self._peers.notify_owner(key)
 
     def _opened(self, served: Served) -> None:
         """Let the receiver know when the webhook secret of what was opened changes."""
@@ -249,6 +244,7 @@ class _Daemon:
             bridge, leases, self.served, self._dispatcher, self._secrets_changed
         )
         bridge.ask = peers.ask
+        self.served.on_elsewhere = peers.notify_owner
         supervisor = Supervisor("", bridge.problems)
         notifications = Notifications(url, peers.on_notification, supervisor, bridge.clock)
         self._notifications = notifications.worker

@@ -53,6 +53,8 @@ class ServedStores:
         self.on_open: Callable[[Served], None] = lambda _served: None
         # Called with the key of each that has ended.
         self.on_end: Callable[[str], None] = lambda _key: None
+        # Called with the key of each inbox that has a delivery and is worked on elsewhere.
+        self.on_elsewhere: Callable[[str], None] = lambda _key: None
         # By key: reports what cannot be opened.
         self._supervisors: dict[str, Supervisor] = {}
 
@@ -67,6 +69,11 @@ class ServedStores:
             return False
         served.deliveries_arrived()
         return True
+
+    def delivery_stored(self, key: str) -> None:
+        """Wake whoever works on the inbox of a store or community, in whichever bridge."""
+        if not self.deliveries_arrived(key):
+            self.on_elsewhere(key)
 
     def is_idle(self, key: str) -> bool:
         """Return whether this does not run, and is not to."""

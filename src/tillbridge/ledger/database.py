@@ -1,11 +1,11 @@
-"""What every database of a ledger shares: queries, column types, durable files, the lock."""
+"""What every database of a ledger shares: rows, queries, column types, durable files, the lock."""
 
 import contextlib
 import json
 import os
 import stat
 import sys
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from enum import StrEnum
 from functools import cache, partial
 from pathlib import Path
@@ -15,6 +15,7 @@ from filelock import FileLock, Timeout
 from sqlalchemy import (
     ARRAY,
     BigInteger,
+    Column,
     Connection,
     CursorResult,
     Integer,
@@ -22,17 +23,22 @@ from sqlalchemy import (
     Text,
     TypeDecorator,
     bindparam,
+    event,
     inspect,
+    schema,
     select,
 )
 from sqlalchemy.dialects.postgresql import Insert, insert
 from sqlalchemy.engine import Dialect
 from sqlalchemy.ext.compiler import compiles
+from sqlalchemy.orm import registry
+from sqlalchemy.orm.instrumentation import manager_of_class
 from sqlalchemy.sql import ColumnElement
 from sqlalchemy.sql.compiler import SQLCompiler
 from sqlalchemy.sql.elements import SQLCoreOperations
 from sqlalchemy.sql.functions import FunctionElement
 from sqlalchemy.types import TypeEngine
+from sqlmodel import SQLModel
 
 from tillbridge.core.errors import LedgerError, LedgerLocked
 from tillbridge.core.files import create_new, sync_folder
@@ -44,7 +50,36 @@ LEDGER_FILE = "ledger.db"
 VAULT_FILE = "ledger.vault"
 
 
-# -- queries of any table
+# -- rows and queries of any table
+
+
+class Row(SQLModel, registry=registry()):
+    """The base of all rows. Its metadata contains the ledger's tables and no others."""
+
+    @classmethod
+    def of_columns(cls, values: Mapping[str, Any]) -> Self:
+        """Return a row with these values, one for each column.
+
+        The constructor sets each attribute through pydantic and SQLAlchemy, which takes nine times
+        as long.
+        """
+        row: Self = manager_of_class(cls).new_instance()
+        row.__dict__.update(values)
+        return row
+
+    def replace(self, **changes: object) -> Self:
+        """Return a copy with these values; this row stays unchanged."""
+        return self.of_columns({**dict(self), **changes})
+
+
+_WHOLE = BigInteger().with_variant(Integer(), "sqlite")
+
+
+@event.listens_for(Column, "before_parent_attach")
+def _hold_64_bits(column: Column[Any], table: schema.Table) -> None:
+    # Milliseconds and minor units need 64 bits: SQLite's INTEGER has them, PostgreSQL's has 32.
+    if table.metadata is Row.metadata and isinstance(column.type, Integer):
+        column.type = _WHOLE
 
 
 def all_rows(connection: Connection, query: Select[T], **parameters: object) -> list[T]:
@@ -73,7 +108,8 @@ def _attributes(table: type[object]) -> Sequence[str]:
 def among(column: SQLCoreOperations[Any], values: Collection[Any]) -> ColumnElement[bool]:
     """Return whether the column has one of these values, with one parameter for any number."""
     whole = isinstance(cast("ColumnElement[Any]", column).type, Integer)
-    listed = _Each(bindparam(None, list(values), _List(whole=whole))).table_valued("value")
+    kind = _WHOLE_NUMBERS if whole else _TEXTS
+    listed = _Each(bindparam(None, list(values), kind)).table_valued("value")
     return column.in_(select(listed.c.value))
 
 
@@ -96,6 +132,9 @@ class _List(TypeDecorator[list[Any]]):
     def process_bind_param(self, value: list[Any] | None, dialect: Dialect) -> Any:  # noqa: ANN401 -- as the driver takes it
         """Return the array, or a JSON list."""
         return value if dialect.name == "postgresql" else json.dumps(value)
+
+
+_WHOLE_NUMBERS, _TEXTS = _List(whole=True), _List(whole=False)
 
 
 class _Each(FunctionElement[Any]):

@@ -133,7 +133,6 @@ class Ledger:
         self._gathering_since: float | None = None  # counts turns until requests pause
         self._quiet_turns = 0
         self._last_size = 1  # of the last batch
-        self._submitted_at = 0.0  # by the loop's clock
         self._took_s = _LONGEST_S  # what the last batch took
         self._words: list[str] = []  # SQL to run before the next statement
         self._doubtful: Sequence[object] | None = None  # events of a commit without an answer
@@ -301,7 +300,7 @@ class Ledger:
         """Give everything in the queue to the thread, as one batch."""
         if self._gathered:
             batch, self._gathered = self._gathered, []
-            self.writing_since = self._submitted_at = self._loop.time()
+            self.writing_since = self._loop.time()
             self._last_size = len(batch)
             self._batches.put(batch)
 
@@ -320,7 +319,9 @@ class Ledger:
             else:
                 waiter.set_exception(failure)
                 lease_lost = lease_lost or isinstance(failure, LeaseLost)
-        self._took_s = self._loop.time() - self._submitted_at
+        now = self._loop.time()
+        # None where `close` has submitted what waited beside a commit.
+        self._took_s = now - (self.writing_since or now)
         self.writing_since = None
         if self._gathered and self._gathering_since is None:
             self._gather()
@@ -331,8 +332,8 @@ class Ledger:
             callback()
         if lease_lost:
             self.on_lease_lost()
-        if not self._closed and self._loop.time() - self._verified_at >= _VERIFY_EVERY_S:
-            self._verified_at = self._loop.time()
+        if not self._closed and now - self._verified_at >= _VERIFY_EVERY_S:
+            self._verified_at = now
             self._verifying = self._loop.create_task(self._verify())
 
     async def _verify(self) -> None:
@@ -468,14 +469,18 @@ class Ledger:
 def _open(data_dir: Path, url: str | None, own: str, key: str | None, now_ms: int) -> _Opened:
     _make_folder(data_dir)
     backend = _backend_of(data_dir, url, own)
-    lock = LedgerLock(data_dir)
     try:
-        beside = [data_dir / f"{LEDGER_FILE}{kind}" for kind in ("", "-wal", "-shm")]
-        close_to_others([*beside, data_dir / VAULT_FILE])
-        vault, rebuilt_from = backend.prepare(key, now_ms)
-        return _Opened(backend, lock, vault, _writer(backend), rebuilt_from)
+        with contextlib.ExitStack() as undo:
+            lock = undo.enter_context(LedgerLock(data_dir))
+            beside = [data_dir / f"{LEDGER_FILE}{kind}" for kind in ("", "-wal", "-shm")]
+            close_to_others([*beside, data_dir / VAULT_FILE])
+            vault, rebuilt_from = backend.prepare(key, now_ms)
+            undo.callback(backend.readers().dispose)
+            writer = undo.enter_context(contextlib.closing(backend.writer()))
+            refuse_marked(writer)
+            undo.pop_all()
+            return _Opened(backend, lock, vault, writer, rebuilt_from)
     except (DBAPIError, OSError) as failure:
-        lock.release()
         raise LedgerError(
             _("The database in {data_dir} cannot be opened: {detail}.").format(
                 data_dir=data_dir, detail=backend.reason(failure)
@@ -485,24 +490,6 @@ def _open(data_dir: Path, url: str | None, own: str, key: str | None, now_ms: in
                 "write there."
             ),
         ) from failure
-    except BaseException:
-        lock.release()
-        raise
-
-
-def _writer(backend: Backend) -> Connection:
-    """Connect the writer to a ledger that may be used."""
-    try:
-        writer = backend.writer()
-        try:
-            refuse_marked(writer)
-        except BaseException:
-            writer.close()
-            raise
-    except BaseException:
-        backend.readers().dispose()
-        raise
-    return writer
 
 
 def _backend_of(data_dir: Path, url: str | None, own: str) -> Backend:

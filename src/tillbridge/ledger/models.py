@@ -9,59 +9,17 @@ import json
 from collections.abc import Mapping
 from dataclasses import asdict
 from enum import StrEnum
-from typing import Annotated, Any, NamedTuple, Self
+from typing import Annotated, Any, NamedTuple
 
 import xxhash
-from sqlalchemy import (
-    BigInteger,
-    Column,
-    Index,
-    Integer,
-    Text,
-    UniqueConstraint,
-    event,
-    false,
-    schema,
-    text,
-)
-from sqlalchemy.orm import registry
-from sqlalchemy.orm.instrumentation import manager_of_class
-from sqlmodel import Field, SQLModel
+from sqlalchemy import Column, Index, Integer, Text, UniqueConstraint, false, text
+from sqlmodel import Field
 
-from tillbridge.ledger.database import Enumerated, JsonText
+from tillbridge.ledger.database import Enumerated, JsonText, Row
 from tillbridge.model.order import OrderState, ReasonCode
 from tillbridge.model.restaurant import Table
 
-
-class Row(SQLModel, registry=registry()):
-    """The base of all rows. Its metadata contains the ledger's tables and no others."""
-
-    @classmethod
-    def of_columns(cls, values: Mapping[str, Any]) -> Self:
-        """Return a row with these values, one for each column.
-
-        The constructor sets each attribute through pydantic and SQLAlchemy, which takes nine times
-        as long.
-        """
-        row: Self = manager_of_class(cls).new_instance()
-        row.__dict__.update(values)
-        return row
-
-    def replace(self, **changes: object) -> Self:
-        """Return a copy with these values; this row stays unchanged."""
-        return self.of_columns({**dict(self), **changes})
-
-
 metadata = Row.metadata
-
-_WHOLE = BigInteger().with_variant(Integer(), "sqlite")
-
-
-@event.listens_for(Column, "before_parent_attach")
-def _hold_64_bits(column: Column[Any], table: schema.Table) -> None:
-    # Milliseconds and minor units need 64 bits: SQLite's INTEGER has them, PostgreSQL's has 32.
-    if table.metadata is metadata and isinstance(column.type, Integer):
-        column.type = _WHOLE
 
 
 def _index_where(condition: str, name: str, *columns: str) -> Index:

@@ -12,7 +12,7 @@ from sqlalchemy.sql import ColumnElement
 from sqlmodel import col
 
 from tillbridge.ledger.community import IS_CHILD
-from tillbridge.ledger.database import RowId, among
+from tillbridge.ledger.database import Row, RowId, among
 from tillbridge.ledger.models import (
     AcceptedTable,
     CommunityChild,
@@ -23,7 +23,6 @@ from tillbridge.ledger.models import (
     PastItem,
     PastProblem,
     Push,
-    Row,
     TicketState,
     metadata,
 )

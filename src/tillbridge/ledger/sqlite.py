@@ -3,20 +3,15 @@
 import contextlib
 import re
 import sqlite3
-from collections.abc import Callable, Sequence
-from functools import lru_cache
-from itertools import chain
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, cast
 
-from sqlalchemy import Connection, Engine, NullPool, Pool, QueuePool, create_engine, select
+from sqlalchemy import Connection, Engine, NullPool, Pool, QueuePool, create_engine
 from sqlalchemy.exc import DBAPIError
-from sqlmodel import col
 
 from tillbridge.core.errors import LedgerError, reason_of
 from tillbridge.core.i18n import _
-from tillbridge.ledger.models import Delivery, NewDelivery
-from tillbridge.ledger.orders import which_are_new
 
 # Result codes (their low byte) that concern the file or the disk, never a single statement.
 _STORAGE_CODES = frozenset(
@@ -120,39 +115,6 @@ def _primary_code(failure: BaseException) -> int:
     # Missing if the error comes from the driver itself.
     code = getattr(error, "sqlite_errorcode", None)
     return code & 0xFF if isinstance(code, int) else -1
-
-
-def record(connection: Connection, deliveries: Sequence[NewDelivery]) -> list[bool]:
-    """Insert the new deliveries in one statement; return, in the same order, which were new.
-
-    Without rows to fetch, because each SQLite step releases the interpreter lock and then waits
-    for the busy event loop to get it back.
-    """
-    parameters = tuple(chain.from_iterable(deliveries))
-    # Straight to the driver: every acknowledgement waits for this statement.
-    done = driver_of(connection).execute(_insert_sql(len(deliveries)), parameters)
-    if done.rowcount == len(deliveries):
-        return [True] * len(deliveries)
-    new: set[tuple[str, str]] = set()
-    if done.rowcount:
-        last = done.lastrowid or 0  # ids within one insert have no gaps
-        inserted = col(Delivery.id).between(last - done.rowcount + 1, last)
-        rows = connection.execute(
-            select(col(Delivery.store), col(Delivery.event_id)).where(inserted)
-        )
-        new = {(store, event_id) for store, event_id in rows}
-    return which_are_new(deliveries, new)
-
-
-@lru_cache(maxsize=128)
-def _insert_sql(rows: int) -> str:
-    """Return the SQL to insert `rows` deliveries. Text: compiling 64 rows takes milliseconds."""
-    columns = ", ".join(NewDelivery._fields)
-    row = f"({', '.join('?' * len(NewDelivery._fields))})"
-    return (
-        f"INSERT INTO inbox ({columns}) VALUES {', '.join([row] * rows)}"  # noqa: S608 -- our own names
-        " ON CONFLICT DO NOTHING"
-    )
 
 
 # -- whether a file is sound

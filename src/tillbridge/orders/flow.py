@@ -9,6 +9,7 @@ takes from the changes that are committed, and from nothing else.
 
 import asyncio
 import shlex
+from functools import partial
 from typing import TYPE_CHECKING
 
 from tillbridge.core.context import StoreContext
@@ -65,15 +66,12 @@ class OrdersFlow:
         self._aside = SetAside("dispatch", self._orders)  # by the order's id
         supervisor, clock = context.supervisor, context.bridge.clock
         self._effecting = Worker("effects", self._apply_effects, supervisor, clock)
-        self._checking = Worker("fallback", self._check_fallback, supervisor, clock)
         self._tidying = Worker("tidy", self.tidy, supervisor, clock)
         self._redispatching = Worker("dispatch", self._dispatch_again, supervisor, clock)
         self.intake = Intake(context.settings, self._orders, self._effecting.wake)
         self._notifier = ServiceNotifier(context, self._orders)
         self.presence = PosPresence(context, self._orders, effects)
         self._writer = TicketWriter(context, self._orders, self.presence)
-        self.presence.anything_to_write = self._writer.anything_to_write
-        self.presence.on_there = self._writer.pos_there
         self._updates = UpdateReader(context, self._orders, self.presence)
         self._reconciler = TicketReconciler(context, self._orders, self.presence, self._updates)
         self._reads_updates = context.pos.orders.reports_updates
@@ -89,10 +87,10 @@ class OrdersFlow:
 
     async def run(self) -> None:
         """Resume what is open, then work until cancelled. One step that fails stops no other."""
-        attempt = self._orders.supervisor.attempt
-        await attempt("presence", self.presence.probe)
+        supervisor = self._orders.supervisor
+        await supervisor.attempt("presence", self.presence.probe)
         if self._reads_updates:
-            await attempt("updates", self._updates.read)
+            await supervisor.attempt("updates", self._updates.read)
         await self._resume()
         workers = [self.intake.worker, self._writer.worker, *self._notifier.workers]
         workers += [self.presence.worker, self._reconciler.worker]
@@ -100,7 +98,8 @@ class OrdersFlow:
         if self._reads_updates:
             workers.append(self._updates.worker)
         if self._paper is not None:
-            workers.append(self._checking)
+            check = partial(self._check_fallback, self._paper)
+            workers.append(Worker("fallback", check, supervisor, self._orders.clock))
         async with asyncio.TaskGroup() as group:
             for worker in workers:
                 worker.wake()
@@ -233,17 +232,16 @@ class OrdersFlow:
 
     # -- what comes round; each step returns in how many seconds
 
-    async def _check_fallback(self) -> float:
+    async def _check_fallback(self, paper: "PosRunner") -> float:
         """Report whether the printer could stand in now."""
-        if self._paper is not None:
-            store, health = self._orders.store, await self._paper.health()
-            if health.online is not self._paper_ready:
-                self._paper_ready = health.online
-                event = "fallback.ready" if health.online else _FALLBACK_OFFLINE
-                write = log.info if health.online else log.warning
-                write(event, store=store, detail=health.detail)
-            found = Found(_FALLBACK_OFFLINE, detail={"detail": health.detail or "?"})
-            self._orders.report(_FALLBACK_OFFLINE, *([] if health.online else [found]))
+        health = await paper.health()
+        if health.online is not self._paper_ready:
+            self._paper_ready = health.online
+            event = "fallback.ready" if health.online else _FALLBACK_OFFLINE
+            write = log.info if health.online else log.warning
+            write(event, store=self._orders.store, detail=health.detail)
+        found = Found(_FALLBACK_OFFLINE, detail={"detail": health.detail or "?"})
+        self._orders.report(_FALLBACK_OFFLINE, *([] if health.online else [found]))
         return _FALLBACK_EVERY_S
 
     async def tidy(self) -> float:

@@ -436,21 +436,17 @@ class Intake:
                 done = await asyncio.gather(*writes, return_exceptions=True)
                 self.behind_since = time.monotonic()
                 for delivery, result in zip(waiting, done, strict=True):
-                    self._handle(delivery, result)
+                    if isinstance(result, BaseException):
+                        self._aside.failed(delivery.id, result, order=delivery.event_id)
+                        continue
+                    self._aside.works(delivery.id)
+                    if result.logged:
+                        level, event = _LOGGED[result.outcome]
+                        getattr(log, level)(event, store=self._orders.store, **result.logged)
+                    self.results.append(result)
+                    self._on_processed()
                 more = len(waiting) >= BATCH
         finally:
             # What raises is tried again; that nothing gets on meanwhile ends no process.
             self.behind_since = None
         return self._aside.due_in()
-
-    def _handle(self, delivery: Delivery, result: IntakeResult | BaseException) -> None:
-        """Hand on what was committed, or set aside what could not be."""
-        if isinstance(result, BaseException):
-            self._aside.failed(delivery.id, result, order=delivery.event_id)
-            return
-        self._aside.works(delivery.id)
-        if result.logged:
-            level, event = _LOGGED[result.outcome]
-            getattr(log, level)(event, store=self._orders.store, **result.logged)
-        self.results.append(result)
-        self._on_processed()

@@ -200,6 +200,8 @@ class TicketWriter:
         # A ticket is enough to accept an order.
         self._accepts = settings.orders.accept == "when_written"
         self._queue = WriteQueue()
+        presence.anything_to_write = self._queue.any_for_pos
+        presence.on_there = self.pos_there
         self.worker = Worker("writer", self._step, repository.supervisor, repository.clock)
         self.worker.wake()
 
@@ -232,10 +234,6 @@ class TicketWriter:
                 since_s = max(0.0, (clock.now_ms() - row.updated_at) / 1000)
                 entry.outcome_unknown(now - since_s, self._pos.late_write_s)
         self.worker.wake()
-
-    def anything_to_write(self) -> bool:
-        """Return whether any order waits for the POS."""
-        return self._queue.any_for_pos()
 
     def pos_there(self) -> None:
         """Try what waits: a probe of the POS was good."""

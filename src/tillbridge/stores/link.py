@@ -184,9 +184,14 @@ class LinkMonitor:
     def seen(self, contact: Contact) -> None:
         """Record the result of a call; what waits continues when the service is back."""
         self._reach.called(contact)
+        clock = self._bridge.clock
         if contact.ok:
-            self._called_at = self._bridge.clock.monotonic()
-            self._note_contact(contact)
+            self._called_at, now = clock.monotonic(), clock.now_ms()
+            recent = self._noted_ms is not None and 0 <= now - self._noted_ms < _NOTE_EVERY_MS
+            if not recent and (self._noting is None or self._noting.done()):
+                self._noted_ms = now
+                noting = self._note(now, round(contact.took_s * 1000))
+                self._noting = asyncio.get_running_loop().create_task(noting)
         self._report(contact)
         failure = contact.failure
         if failure is not None and failure.code == NOT_INTEGRATED and is_guarded(contact.operation):
@@ -217,16 +222,6 @@ class LinkMonitor:
                 problems.report(Scope.of_one(problem, self._store), [Found(problem)])
         elif contact.failure is None:
             problems.report(Scope(self._store, disproved_by(contact.operation)), ())
-
-    def _note_contact(self, contact: Contact) -> None:
-        now = self._bridge.clock.now_ms()
-        recent = self._noted_ms is not None and 0 <= now - self._noted_ms < _NOTE_EVERY_MS
-        if recent or (self._noting is not None and not self._noting.done()):
-            return
-        self._noted_ms = now
-        self._noting = asyncio.get_running_loop().create_task(
-            self._note(now, round(contact.took_s * 1000))
-        )
 
     async def _note(self, now: int, took_ms: int) -> None:
         try:

@@ -19,10 +19,6 @@ from tillbridge.adapter import (
     Catalogue,
     CatalogueChanges,
     Health,
-    Order,
-    PosOffline,
-    Ticket,
-    TicketOutcomeUnknown,
 )
 from tillbridge.adapter.folders import make_own_folder, refusal, trouble_of, try_writing
 from tillbridge.adapter.texts import _
@@ -62,14 +58,15 @@ class FolderAdapter:
             self.read_availability = side_tables.read_availability
         if options.tables is not None:
             self.read_tables = side_tables.read_tables
-        self._orders = orders = OrderFiles(orders_dir)
+        orders = OrderFiles(orders_dir)
+        self.write_ticket = orders.write_ticket
         self.find_ticket = orders.find_ticket
         self.cancel_ticket = orders.cancel_ticket
         updates = UpdateFiles(updates_dir)
         self.read_updates = updates.read_updates
         self.update_handled = updates.update_handled
         self.unreadable_updates = updates.unreadable_updates
-        self._health = FolderHealth(
+        health = FolderHealth(
             tuple(dict.fromkeys(file.parent for file in self.catalogue_files())),
             next(iter(files(options.heartbeat)()), None),
             options.heartbeat_s,
@@ -77,15 +74,8 @@ class FolderAdapter:
             own=(updates_dir / "done", updates_dir / "bad"),
             private=(orders.orders.journal,),
         )
-        self.health = self._health.health
-
-    def write_ticket(self, order: Order, key: str) -> Ticket:
-        """Write the order as a file. Raises PosOffline, TicketOutcomeUnknown."""
-        try:
-            return self._orders.write_ticket(order, key)
-        except (PosOffline, TicketOutcomeUnknown):
-            self._health.look_again()
-            raise
+        self.health = health.health
+        orders.on_failure = health.look_again
 
 
 def _make_own(folder: Path, base_dir: Path) -> None:

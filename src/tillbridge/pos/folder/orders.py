@@ -31,7 +31,7 @@ import re
 import secrets
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from decimal import Decimal
 from pathlib import Path
@@ -48,11 +48,16 @@ class OrderFiles:
     def __init__(self, orders_dir: Path) -> None:
         self.orders = Outbox(orders_dir)
         self.cancelled = Outbox(orders_dir / "cancelled")
+        self.on_failure: Callable[[], None] = lambda: None  # called when writing has failed
 
     def write_ticket(self, order: Order, key: str) -> Ticket:
         """Write the event's data as received. Raises PosOffline, TicketOutcomeUnknown."""
         stem = safe_stem(key)
-        self.orders.put(stem, _content(order.payload))
+        try:
+            self.orders.put(stem, _content(order.payload))
+        except (PosOffline, TicketOutcomeUnknown):
+            self.on_failure()
+            raise
         return Ticket(f"{stem}.json")
 
     def find_ticket(self, key: str) -> Ticket | None:
