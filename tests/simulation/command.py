@@ -1,8 +1,8 @@
 """The command line of the simulator."""
 
 import argparse
+import multiprocessing
 import shutil
-import subprocess
 import sys
 import tempfile
 import time
@@ -43,16 +43,23 @@ def _asked() -> argparse.Namespace:
 
 def in_processes(asked: argparse.Namespace) -> int:
     """Play a part of the seeds in each process; 1 where one of them has failed."""
+    forked = multiprocessing.get_context("fork")  # importing takes longer than three seeds
     each = -(-asked.seeds // asked.jobs)
     ends = asked.first + asked.seeds
-    command = [sys.executable, "-m", "tests.simulation", "--cpu", str(asked.cpu)]
-    if asked.digests:
-        command.append("--digests")
     parts = [
-        subprocess.Popen([*command, "--first", str(first), "--seeds", str(min(each, ends - first))])
+        forked.Process(target=_play_part, args=(asked, first, min(each, ends - first)))
         for first in range(asked.first, ends, each)
     ]
-    return int(max(part.wait() for part in parts) > 0)
+    for part in parts:
+        part.start()
+    for part in parts:
+        part.join()
+    return int(any(part.exitcode for part in parts))
+
+
+def _play_part(asked: argparse.Namespace, first: int, seeds: int) -> None:
+    asked.first, asked.seeds = first, seeds
+    sys.exit(play(asked))
 
 
 def main() -> int:
@@ -60,8 +67,11 @@ def main() -> int:
     asked = _asked()
     if asked.mutants is not None:
         return find_mutants(asked.mutants or list(MUTANTS), asked.seeds)
-    if asked.jobs > 1:
-        return in_processes(asked)
+    return in_processes(asked) if asked.jobs > 1 else play(asked)
+
+
+def play(asked: argparse.Namespace) -> int:
+    """Play the seeds, or the plans, one after the other; 1 where an invariant does not hold."""
     plans: Iterable[Plan] = (
         plan_of(seed, orders=asked.orders, seconds=asked.seconds, faults=not asked.calm)
         for seed in (

@@ -1,5 +1,6 @@
 """The context of one store between a till and a service that a test makes up."""
 
+import functools
 from pathlib import Path
 from typing import Any, cast
 
@@ -36,19 +37,19 @@ def store_context(
     public_url: str = "https://bridge.example",
 ) -> StoreContext:
     """Return the context of the store `main`."""
-    service_settings = ServiceSettings.model_construct(
-        base_url=base_url,
-        client_id="app",
-        client_secret=SecretStr("secret"),
-        job_poll_s=job_poll_s,
-        reintegrate_quiet_s=reintegrate_quiet_s,
-    )
+    service_settings = {
+        "base_url": base_url,
+        "job_poll_s": job_poll_s,
+        "reintegrate_quiet_s": reintegrate_quiet_s,
+    }
     bridge = BridgeContext(
-        settings=Settings.model_construct(
-            service=service_settings,
-            receiver=ReceiverSettings.model_construct(public_url=public_url),
-            assumptions=assumptions or AssumptionSettings(),
-            stores={"main": settings},
+        settings=_defaults().model_copy(
+            update={
+                "service": _defaults().service.model_copy(update=service_settings),
+                "receiver": _defaults().receiver.model_copy(update={"public_url": public_url}),
+                "assumptions": assumptions or AssumptionSettings(),
+                "stores": {"main": settings},
+            }
         ),
         base_dir=Path(),
         ledger=ledger,
@@ -58,3 +59,14 @@ def store_context(
         clock=clock,
     )
     return StoreContext(bridge, "main", StorePos(pos, pos), cast("Any", service))
+
+
+@functools.cache  # a property makes hundreds of contexts, and pydantic inspects each default anew
+def _defaults() -> Settings:
+    return Settings.model_construct(
+        service=ServiceSettings.model_construct(
+            base_url="", client_id="app", client_secret=SecretStr("secret")
+        ),
+        receiver=ReceiverSettings.model_construct(public_url=""),
+        stores={},
+    )

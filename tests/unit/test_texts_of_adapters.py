@@ -122,6 +122,7 @@ def test_an_adapter_says_nothing_to_people_outside_the_catalogues(path: Path) ->
     assert found == []
 
 
+@pytest.mark.xdist_group("messages")  # every text is read once, not by each worker
 @pytest.mark.parametrize("name", sorted(find_adapters()))
 def test_each_option_has_a_title_and_a_description_in_the_catalogues(name: str) -> None:
     fields = find_adapters()[name].options.model_fields
