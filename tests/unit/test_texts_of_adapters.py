@@ -48,7 +48,7 @@ _FOR_NO_READER = re.compile(
       modifier\ group\ (id|name) | items\ in\ category | item\ sort\ order | default\ tax\ rates
     | tax\ rate\ id | square\ online\ item\ visibility                        # columns of exports
     | .*(_id|_quantity|_price|_key|_select)\b.* | group_id.* | order_number.* # columns of queries
-    | true\ t\ yes.* | false\ f\ no.*                                         # words that tills use
+    | true\ t\ yes.* | false\ f\ no.* | out\ of\ stock | rupture\ de\ stock  # words that tills use
     | .*\b(SELECT|INSERT|PRAGMA|SET\ SESSION|EXECUTE)\b.* | .*<.* | .*\(\?.*   # SQL, XML, patterns
     | Expecting\ .* | unexpected\ end\ of\ data | memory\ allocation.*        # what libraries say
     | import\ pickle.* | .*end\ of\ file.* | names\ of\ values | sequence,\ name,\ id
