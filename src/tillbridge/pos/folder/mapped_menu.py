@@ -55,14 +55,18 @@ _READING_VERSION = 2
 # -- rows of tables, sheets and texts
 
 
-def _column_places(header: Sequence[str], names: Iterable[ColumnName]) -> tuple[int, ...]:
-    """Return where the columns of those names are in a header, of those that are there."""
-    at = {cells.alike(name): place for place, name in reversed(list(enumerate(header)))}
+def _column_places(
+    at: Mapping[str, int], size: int, names: Iterable[ColumnName]
+) -> tuple[int, ...]:
+    """Return where the columns of those names are in a header of that size, if they are.
+
+    `at` is the place of each of its names, as names are compared.
+    """
     places = (
         each - 1 if isinstance(each, int) else at.get(cells.alike(cells.plain(each)), -1)
         for each in names
     )
-    return tuple(place for place in places if 0 <= place < len(header))
+    return tuple(place for place in places if 0 <= place < size)
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +84,8 @@ class Columns:
     @classmethod
     def of(cls, mapping: MenuMapping, header: Sequence[str]) -> "Columns":
         """Find the columns in a header; those that are not there have no place."""
-        places = partial(_column_places, header)
+        at = {cells.alike(name): place for place, name in reversed(list(enumerate(header)))}
+        places = partial(_column_places, at, len(header))
         return cls(
             mapping=mapping,
             header=header,
