@@ -28,7 +28,7 @@ from tillbridge.alerts.channels import (
     NotSent,
     WebhookChannel,
 )
-from tillbridge.alerts.dispatcher import About, AlertDispatcher
+from tillbridge.alerts.dispatcher import AlertDispatcher
 from tillbridge.alerts.episodes import Message, trial
 from tillbridge.config import AlertSettings, AppriseSettings, EmailSettings, WebhookSettings
 from tillbridge.core.clock import Clock
@@ -104,10 +104,10 @@ async def telling(
     ledger = await Ledger.open(folder, clock=clock)
     tracker = await ProblemTracker.start(ledger, clock=clock)
 
-    async def about(store: str) -> About:
+    async def about(store: str) -> tuple[str, str]:
         if not readable:
             raise LedgerError("The ledger cannot be read.")
-        return About("Trattoria" if store else "", "")
+        return "Trattoria" if store else "", ""
 
     dispatcher = AlertDispatcher(
         ways, settings, ledger, tracker, clock=clock, about=about, retry_first_s=0.05

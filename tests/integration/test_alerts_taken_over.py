@@ -9,7 +9,7 @@ from pathlib import Path
 from tests.support.bridge_process import until
 from tests.support.postgresql import new_database, on_postgresql
 from tests.support.problem_reports import report_open, report_over
-from tillbridge.alerts.dispatcher import About, AlertDispatcher
+from tillbridge.alerts.dispatcher import AlertDispatcher
 from tillbridge.alerts.episodes import Message
 from tillbridge.config import AlertSettings
 from tillbridge.core.clock import Clock
@@ -66,8 +66,8 @@ async def bridge(url: str, folder: Path, name: str) -> AsyncIterator[Bridge]:
     row.holder = await ledger.write(leases.join, row, ["main"], 8_000)
     made = Bridge(ledger, tracker, row)
 
-    async def about(_store: str) -> About:
-        return About()
+    async def about(_store: str) -> tuple[str, str]:
+        return "", ""
 
     dispatcher = AlertDispatcher([made], _ONCE, ledger, tracker, clock=clock, about=about)
     running = asyncio.create_task(dispatcher.run())

@@ -3,7 +3,7 @@
 import asyncio
 import contextlib
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime, time
 from functools import partial
 from typing import Any
@@ -40,16 +40,11 @@ _QUIET_LOOK_S = 60.0
 NOT_SENT = "alerts.not_sent"
 
 
-@dataclass(frozen=True, slots=True)
-class About:
-    """What people call a store, and the sentence about its orders that wait; each may be ""."""
-
-    who: str = ""
-    waiting: str = ""
-
-
 class AlertDispatcher:
-    """Sends problems through every channel. Used from the event loop."""
+    """Sends problems through every channel. Used from the event loop.
+
+    `about` returns what people call a store, and the sentence about its orders that wait, or "".
+    """
 
     def __init__(
         self,
@@ -59,7 +54,7 @@ class AlertDispatcher:
         tracker: ProblemTracker,
         *,
         clock: Clock,
-        about: Callable[[str], Awaitable[About]],
+        about: Callable[[str], Awaitable[tuple[str, str]]],
         retry_first_s: float = _RETRY_FIRST_S,
     ) -> None:
         self._channels = channels
@@ -164,14 +159,14 @@ class AlertDispatcher:
 
     async def _message(self, what: Due) -> Message:
         episodes = [self._episodes[key] for key in what.keys]
-        about = About(who=what.keys[0][1])
+        who, waiting = what.keys[0][1], ""
         with contextlib.suppress(LedgerError):  # the failing disk is the news
-            about = await self._about(what.keys[0][1])
+            who, waiting = await self._about(who)
         return compose(
             what,
             episodes,
-            who=about.who,
-            waiting=about.waiting,
+            who=who,
+            waiting=waiting,
             docs_url=self._settings.docs_url,
             now_ms=self._clock.now_ms(),
         )

@@ -8,7 +8,7 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from tillbridge.alerts.channels import Channel, Heartbeat, HeartbeatProbe, channels_of
-from tillbridge.alerts.dispatcher import About, AlertDispatcher
+from tillbridge.alerts.dispatcher import AlertDispatcher
 from tillbridge.config import AlertSettings
 from tillbridge.config.secrets import VaultOfSettings
 from tillbridge.core.formats import waiting
@@ -59,14 +59,14 @@ def probes_of(
     return found
 
 
-async def _about(bridge: Bridge, store: str) -> About:
+async def _about(bridge: Bridge, store: str) -> tuple[str, str]:
     found = bridge.stores.get(store)
     if found is None:
-        return About(who=store.partition("/")[2])
+        return store.partition("/")[2], ""
     snapshot = (await bridge.ledger.read(take_snapshot)).store(store)
     oldest = snapshot.oldest_waiting_at
     oldest_s = None if oldest is None else (bridge.clock.now_ms() - oldest) / 1000
-    return About(await found.title() or store, waiting(snapshot.waiting, oldest_s))
+    return await found.title() or store, waiting(snapshot.waiting, oldest_s)
 
 
 async def _is_well(bridge: Bridge, receiver_url: Callable[[], str]) -> bool:

@@ -454,25 +454,20 @@ def _one(
     problems = tuple(
         f"{each.store}: {each.code}" if each.store else each.code for each in glance.problems
     )
-    todays = [each.orders.today for each in glance.stores.values()]
+    stores = [each.orders for each in glance.stores.values()]
+    todays = [each.today for each in stores if each.today is not None]
     revenue: Counter[str] = Counter()
-    for today in filter(None, todays):
-        revenue.update(today.revenue)
-    counts = (
-        len(glance.stores),
-        sum(each.orders for each in todays if each) if any(todays) else None,
-        sum(each.orders.waiting for each in glance.stores.values()),
-        dict(revenue),
-    )
+    for each in todays:
+        revenue.update(each.revenue)
+    orders = sum(each.orders for each in todays) if todays else None
+    waiting = sum(each.waiting for each in stores)
+    counts = (version, problems, len(stores), orders, waiting, dict(revenue))
     if age_s < -_CLOCKS_DIFFER_S:
-        text = _("Its clock is {n} minutes ahead, so the age of its report is unknown.").format(
-            n=round(-age_s / 60)
-        )
-        return Seen(name, "warning", text, None, version, problems, *counts)
+        text = _("Its clock is {n} minutes ahead, so the age of its report is unknown.")
+        return Seen(name, "warning", text.format(n=round(-age_s / 60)), None, *counts)
     if age_s > silent_after_s:
-        text = _("No report for {n} minutes. Last: {text}").format(
-            n=round(age_s / 60), text=verdict.text
-        )
-        return Seen(name, "silent", text, age_s, version, problems, *counts)
+        text = _("No report for {n} minutes. Last: {text}")
+        text = text.format(n=round(age_s / 60), text=verdict.text)
+        return Seen(name, "silent", text, age_s, *counts)
     known = verdict.level if verdict.level in _RANK else "down"
-    return Seen(name, known, verdict.text, age_s, version, problems, *counts)
+    return Seen(name, known, verdict.text, age_s, *counts)

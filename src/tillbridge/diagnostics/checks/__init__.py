@@ -240,47 +240,23 @@ def examination(subject: Subject) -> Checkup:
     def of(look: Callable[..., Awaitable[Finding]], *more: object) -> Look:
         return partial(look, subject, *more)
 
-    unreachable, public = "service.unreachable", "public_address.unreachable"
+    service = partial(Check, code="service.unreachable")
+    public = partial(Check, code="public_address.unreachable")
+    service_tls, public_tls = of(check_tls, "service"), of(check_tls, "public")
+    reached = ("bridge", "dns.public", "tls.public")
     checks = [
         Check("bridge", _("the bridge"), of(check_bridge)),
-        Check(
-            "dns.service",
-            _("the ordering service's name"),
-            of(check_names, "service"),
-            code=unreachable,
+        service("dns.service", _("the ordering service's name"), of(check_names, "service")),
+        service(
+            "tls.service", _("the ordering service's certificate"), service_tls, after=_WAY[:1]
         ),
-        Check(
-            "tls.service",
-            _("the ordering service's certificate"),
-            of(check_tls, "service"),
-            code=unreachable,
-            after=_WAY[:1],
-        ),
-        Check(
-            "service",
-            _("the ordering service"),
-            of(check_service),
-            limit_s=12,
-            code=unreachable,
-            after=_WAY[:2],
+        service(
+            "service", _("the ordering service"), of(check_service), limit_s=12, after=_WAY[:2]
         ),
         Check("clock", _("the clock"), of(check_clock), limit_s=15, after=_WAY),
-        Check("dns.public", _("the public address's name"), of(check_names, "public"), code=public),
-        Check(
-            "tls.public",
-            _("the public address's certificate"),
-            of(check_tls, "public"),
-            code=public,
-            after=("dns.public",),
-        ),
-        Check(
-            "public",
-            _("the public address"),
-            of(check_public),
-            limit_s=17,
-            code=public,
-            after=("bridge", "dns.public", "tls.public"),
-        ),
+        public("dns.public", _("the public address's name"), of(check_names, "public")),
+        public("tls.public", _("the public address's certificate"), public_tls, after=reached[1:2]),
+        public("public", _("the public address"), of(check_public), limit_s=17, after=reached),
         *(each for store in subject.stores.values() for each in _of_store(subject, store)),
         *_of_channels(subject),
         Check("ledger", _("the database"), of(check_ledger), limit_s=10),
