@@ -6,6 +6,7 @@ from hypothesis import strategies as st
 
 from tillbridge.core.actor import Role
 from tillbridge.web.authenticator import (
+    AccessRules,
     Sessions,
     Throttle,
     Visitor,
@@ -17,6 +18,7 @@ from tillbridge.web.authenticator import (
 )
 
 HOST = {"Host": "till.lan:8089"}
+TIMES = AccessRules(session_idle_s=100, session_longest_s=250)
 
 
 @pytest.mark.parametrize(
@@ -154,7 +156,7 @@ def test_the_throttle_remembers_a_bounded_number_of_names() -> None:
 
 
 def test_a_session_ends_by_idleness_and_by_age() -> None:
-    sessions = Sessions(idle_s=100, longest_s=250)
+    sessions = Sessions(TIMES)
     anna = Visitor(Role.STAFF, "anna")
     secret = sessions.begin(anna, 0)
     assert sessions.visitor(secret, 90) == anna
@@ -167,7 +169,7 @@ def test_a_session_ends_by_idleness_and_by_age() -> None:
 
 
 def test_a_session_ends_by_signing_out() -> None:
-    sessions = Sessions(idle_s=100, longest_s=250)
+    sessions = Sessions(TIMES)
     secret = sessions.begin(Visitor(Role.LOOK, "anna"), 0)
     sessions.end(secret)
     assert sessions.visitor(secret, 1) is None
@@ -175,7 +177,7 @@ def test_a_session_ends_by_signing_out() -> None:
 
 
 def test_sessions_are_bounded_and_keep_no_secret() -> None:
-    sessions = Sessions(idle_s=100, longest_s=250)
+    sessions = Sessions(TIMES)
     secrets = [sessions.begin(Visitor(Role.LOOK, "anna"), 0) for _ in range(300)]
     assert len(sessions._open) == 200
     assert sessions.visitor(secrets[0], 1) is None

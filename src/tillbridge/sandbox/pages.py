@@ -12,6 +12,7 @@ import jinja2
 from aiohttp import web
 from aiohttp.typedefs import Middleware
 
+from tillbridge.model.money import exponent
 from tillbridge.sandbox.middleware import Handler, translated
 from tillbridge.sandbox.validation import ServiceError, error_response
 
@@ -22,11 +23,6 @@ HERE = Path(__file__).parent
 STATIC = HERE / "static"
 
 _SYMBOLS = {"USD": "$", "EUR": "€", "GBP": "£", "JPY": "¥", "INR": "₹"}
-_NO_DECIMALS = frozenset(
-    {"BIF", "CLP", "DJF", "GNF", "JPY", "KMF", "KRW", "PYG", "RWF", "UGX", "VND", "XAF", "XOF"}
-)
-_THREE_DECIMALS = frozenset({"BHD", "IQD", "JOD", "KWD", "LYD", "OMR", "TND"})
-
 # No form-action: the consent page's form ends at the app's redirect_uri, wherever that is.
 _POLICY = (
     "default-src 'none'; style-src 'self'; script-src 'self'; connect-src 'self'; "
@@ -36,7 +32,7 @@ _POLICY = (
 
 def money(amount: int, currency: str) -> str:
     """Minor units as a person reads them: 450, "USD" is $4.50."""
-    places = 0 if currency in _NO_DECIMALS else 3 if currency in _THREE_DECIMALS else 2
+    places = exponent(currency)
     number = f"{Decimal(amount).scaleb(-places):,.{places}f}"
     symbol = _SYMBOLS.get(currency)
     return f"{symbol}{number}" if symbol else f"{number} {currency}"

@@ -141,9 +141,8 @@ class _Session:
 class Sessions:
     """The sessions of a bridge's life. A page that refreshes itself is no sign of a person."""
 
-    def __init__(self, *, idle_s: float, longest_s: float) -> None:
-        self._idle_s = idle_s
-        self._longest_s = longest_s
+    def __init__(self, rules: "AccessRules") -> None:
+        self._rules = rules
         self._open: OrderedDict[bytes, _Session] = OrderedDict()
 
     def begin(self, visitor: Visitor, now: float) -> str:
@@ -163,19 +162,17 @@ class Sessions:
         session = self._open.get(key)
         if session is None:
             return None
-        if now - session.seen > self._idle_s or now - session.began > self._longest_s:
+        idle, longest = self._rules.session_idle_s, self._rules.session_longest_s
+        if now - session.seen > idle or now - session.began > longest:
             del self._open[key]
             return None
         if person:
             session.seen = now
         return session.visitor
 
-    def reconfigure(
-        self, *, idle_s: float, longest_s: float, stays: Callable[[Visitor], bool]
-    ) -> None:
+    def reconfigure(self, rules: "AccessRules", stays: Callable[[Visitor], bool]) -> None:
         """Let other times count, and end the sessions of those who may not stay."""
-        self._idle_s = idle_s
-        self._longest_s = longest_s
+        self._rules = rules
         for key in [key for key, each in self._open.items() if not stays(each.visitor)]:
             del self._open[key]
 
@@ -306,7 +303,7 @@ class Authenticator:
     def __init__(self, rules: AccessRules, clock: Clock) -> None:
         self._rules = rules
         self.clock = clock
-        self._sessions = Sessions(idle_s=rules.session_idle_s, longest_s=rules.session_longest_s)
+        self._sessions = Sessions(rules)
         self._throttle = Throttle()
         self._hashing = asyncio.Lock()  # one at a time: each takes 19 MiB
         self._decoy = ""
@@ -317,11 +314,7 @@ class Authenticator:
         """Let other rules count; who has another password or role now has to sign in again."""
         before, self._rules = self._rules.users, rules
         same = {name for name, user in rules.users.items() if before.get(name) == user}
-        self._sessions.reconfigure(
-            idle_s=rules.session_idle_s,
-            longest_s=rules.session_longest_s,
-            stays=lambda visitor: visitor.name in same,
-        )
+        self._sessions.reconfigure(rules, lambda visitor: visitor.name in same)
         self._machines.clear()
 
     @property

@@ -62,36 +62,26 @@ class Answers:
             return reply
 
 
-@dataclass(frozen=True, slots=True)
-class Replaying:
-    """Recorded addresses, and those that stand for them now."""
-
-    addresses: Mapping[str, str]
-    strange: list[str]
-
-    def options(self, options: Mapping[str, Any]) -> dict[str, Any]:
-        """Return an adapter's options with the addresses of the servers."""
-        return {name: with_addresses(value, self.addresses) for name, value in options.items()}
-
-
 @contextmanager
-def replaying(folder: Path) -> Iterator[Replaying]:
-    """Give the recorded answers of a case folder, if it has any. Raises CaseError."""
+def replaying(folder: Path, strange: list[str]) -> Iterator[Mapping[str, str]]:
+    """Give the recorded answers of a case folder, if it has any. Raises CaseError.
+
+    Yields what stands for each recorded address; `strange` collects what had not been recorded.
+    """
     path = folder / FILE
     if not path.is_file():
-        yield Replaying({}, [])
+        yield {}
         return
     try:
         origins = json.loads(path.read_text("utf-8"))["origins"]
     except (OSError, ValueError, KeyError) as failure:
         raise CaseError(f"{path}: {failure!r} (it holds origins)") from failure
-    strange: list[str] = []
     with ExitStack() as servers:
         addresses = {}
         for origin, exchanges in origins.items():
             answers = Answers(list(exchanges), strange)
             addresses[origin] = servers.enter_context(_serving(answers))
-        yield Replaying(addresses, strange)
+        yield addresses
 
 
 def with_addresses(value: Any, addresses: Mapping[str, str]) -> Any:  # noqa: ANN401 -- an option of any kind
@@ -264,8 +254,9 @@ def copied_case(case: Case) -> Iterator[tuple[Path, dict[str, Any], list[str]]]:
     with tempfile.TemporaryDirectory(prefix="case-", ignore_cleanup_errors=True) as copy:
         home = Path(copy)
         shutil.copytree(case.folder, home, dirs_exist_ok=True)
-        with replaying(home) as replay:
-            yield home, replay.options(case.options), replay.strange
+        strange: list[str] = []
+        with replaying(home, strange) as addresses:
+            yield home, with_addresses(dict(case.options), addresses), strange
 
 
 def run_case(adapter: Adapter, case: Case) -> str:

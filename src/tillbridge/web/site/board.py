@@ -1,6 +1,8 @@
 """The 86 board: what is sold out, at a touch; and how a kitchen's tablet shows it."""
 
 import io
+from collections.abc import Mapping
+from typing import Any
 from urllib.parse import urlsplit
 
 import segno
@@ -64,13 +66,7 @@ async def _stop(visit: Visit) -> Done:
     if chosen not in _ENDS and not _is_instant(chosen):
         return Done(_("Choose until when."), ok=False, to=_board_of(visit))
     answer = await visit.perform("item.86", **visit.params, until=_ENDS.get(chosen, chosen))
-    return Done(
-        str(answer["text"]),
-        to=_board_of(visit),
-        about=visit.params["item"],
-        undo=link("/stores/{store}/items/{item}/restore", **visit.params),
-        undo_fields=_view_fields(visit),
-    )
+    return _tapped(visit, answer, "restore")
 
 
 async def _back_on_sale(visit: Visit) -> Done:
@@ -81,12 +77,17 @@ async def _back_on_sale(visit: Visit) -> Done:
     answer = await visit.perform("item.restore", **visit.params)
     if answer["ok"] is False or before is None:
         return Done.of(answer, to=_board_of(visit))
+    return _tapped(visit, answer, "86", until=before["until"] or "always")
+
+
+def _tapped(visit: Visit, answer: Mapping[str, Any], undo: str, **fields: str) -> Done:
+    """Return what came of a tap, and the action that takes it back."""
     return Done(
         str(answer["text"]),
         to=_board_of(visit),
         about=visit.params["item"],
-        undo=link("/stores/{store}/items/{item}/86", **visit.params),
-        undo_fields={**_view_fields(visit), "until": before["until"] or "always"},
+        undo=link(f"/stores/{{store}}/items/{{item}}/{undo}", **visit.params),
+        undo_fields={**_view_fields(visit), **fields},
     )
 
 
