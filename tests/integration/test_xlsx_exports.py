@@ -198,3 +198,25 @@ def result(path: Path) -> tuple[object, ...]:
         return (XlsxExport(path).read(),)
     except ExportUnreadable as failure:
         return failure.text, failure.fix, failure.place
+
+
+def merging(path: Path, *ranges: str) -> Path:
+    """Merge cells of the sheet."""
+    cells = "".join(f'<mergeCell ref="{each}"/>' for each in ranges)
+    end, merged = b"</sheetData>", f'<mergeCells count="{len(ranges)}">{cells}</mergeCells>'
+    return changed(path, lambda name, part: (name, part.replace(end, end + merged.encode())))
+
+
+def test_a_cell_merged_over_rows_stands_in_each_of_them(tmp_path: Path) -> None:
+    path = tmp_path / "items.xlsx"
+    rows = [["Menu", "", ""], ["group", "id", "name"]]
+    rows += [["Starters", "1", "Soup"], ["", "2", "Salad"], ["", "", ""], ["", "4", "Tea"]]
+    write_workbook(path, {"Items": rows})
+    (sheet,) = XlsxExport(merging(path, "A1:C1", "A3:A5", "ZZ1:ZZ9", "A9:A1048576")).read().values()
+    assert [list(row) for _number, row in sheet.rows] == [
+        ["Menu", "", ""],
+        ["group", "id", "name"],
+        ["Starters", "1", "Soup"],
+        ["Starters", "2", "Salad"],
+        ["", "4", "Tea"],
+    ]

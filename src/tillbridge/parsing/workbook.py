@@ -41,15 +41,22 @@ def parse_sheets(contents: Mapping[str, bytes]) -> list[tuple[str, list[Row]]]:
     _check_archive(name, content)
     try:
         book = python_calamine.CalamineWorkbook.from_filelike(io.BytesIO(content))
-        sheets = [
-            (each, _rows(book.get_sheet_by_name(each).to_python(skip_empty_area=False)))
-            for each in book.sheet_names
-        ]
+        sheets = [(each, _rows(_grid(book.get_sheet_by_name(each)))) for each in book.sheet_names]
     except (python_calamine.CalamineError, ValueError) as failure:
         raise _no_workbook(name, str(failure)) from failure
     if not sheets:
         raise _no_workbook(name, N_("it has no sheet"))
     return sheets
+
+
+def _grid(sheet: python_calamine.CalamineSheet) -> list[list[Any]]:
+    """Return the cells; one that is merged over several rows stands in each that says more."""
+    grid = sheet.to_python(skip_empty_area=False)
+    for (top, left), (bottom, _right) in sheet.merged_cell_ranges or ():
+        for row in grid[top + 1 : bottom + 1]:
+            if left < len(row) and row[left] == "" and any(cell != "" for cell in row):
+                row[left] = grid[top][left]
+    return grid
 
 
 def _check_archive(name: str, content: bytes) -> None:
