@@ -9,7 +9,7 @@ from tests.support.ledger_harness import opened
 from tillbridge.ledger import menu
 from tillbridge.ledger.menu_codec import AcceptedItem, Parts, PushContent
 from tillbridge.ledger.models import StoreOverride
-from tillbridge.ledger.overrides import mark_sent, put_override
+from tillbridge.ledger.pushes import mark_sent, put_override
 from tillbridge.menu.board import BoardView, board_view
 from tillbridge.model.catalogue import Category, Item, Variant
 

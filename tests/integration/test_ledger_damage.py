@@ -23,8 +23,8 @@ from tillbridge.ledger.backup import back_up
 from tillbridge.ledger.database import LEDGER_FILE
 from tillbridge.ledger.models import CommunityOverride, MenuItem, OrderRow
 from tillbridge.ledger.orders import open_deliveries
-from tillbridge.ledger.overrides import get_overrides, put_override
 from tillbridge.ledger.problems import ProblemTracker
+from tillbridge.ledger.pushes import get_overrides, put_override
 
 ORDERS = 400
 

@@ -14,8 +14,8 @@ from tillbridge.ledger import menu
 from tillbridge.ledger.menu import ids_ever, items_then, off_since
 from tillbridge.ledger.menu_codec import AcceptedItem, PushContent
 from tillbridge.ledger.models import StoreOverride
-from tillbridge.ledger.overrides import get_overrides
 from tillbridge.ledger.prune import CutOffs, prune
+from tillbridge.ledger.pushes import get_overrides
 from tillbridge.model.catalogue import Item
 
 pytestmark = pytest.mark.usefixtures("each_database")

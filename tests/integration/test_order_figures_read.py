@@ -12,7 +12,7 @@ from tillbridge.ledger.figures import read_figures, sales_of, take_figures
 from tillbridge.ledger.menu_codec import AcceptedItem, encode_accepted
 from tillbridge.ledger.models import MenuItem, OrderRow, StoreOverride
 from tillbridge.ledger.orders import log_event
-from tillbridge.ledger.overrides import put_override
+from tillbridge.ledger.pushes import put_override
 from tillbridge.menu.views import items_off_sale
 from tillbridge.model.catalogue import Item
 

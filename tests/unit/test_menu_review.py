@@ -9,8 +9,9 @@ from hypothesis import strategies as st
 from tests.support.full_menus import totals_of
 from tillbridge.menu.compare import Comparison
 from tillbridge.menu.diff import diff
-from tillbridge.menu.history import PushView, details_of, push_columns
-from tillbridge.menu.plan import Step
+from tillbridge.menu.history import PushView, push_columns
+from tillbridge.menu.plan import Assessment, Plan, Step
+from tillbridge.menu.push import details_of
 from tillbridge.menu.review import (
     WORST,
     Differing,
@@ -20,6 +21,7 @@ from tillbridge.menu.review import (
     rows_of,
     worst_of,
 )
+from tillbridge.menu.sync import differing_of
 from tillbridge.model.catalogue import AddOn, BadRow, Catalogue, Category, Item, Variant
 
 PRICES = st.integers(0, 20_000)
@@ -188,5 +190,5 @@ def test_a_row_that_cannot_be_read_is_shown_where_nothing_else_differs() -> None
     for after, shown in ((read, (bad,)), (same, None)):
         changes = diff(same, after)
         comparison = Comparison(changes, same, after, totals_of(same, changes), menus=1)
-        found = Differing.of(comparison, (), (), 0)
+        found = differing_of(Assessment(comparison, Plan("nothing")), 0)
         assert (found and found.after.bad_rows) == shown

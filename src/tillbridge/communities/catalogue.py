@@ -19,7 +19,7 @@ from tillbridge.core.log import get_logger
 from tillbridge.ledger.community import mirrored_counts, put_records, record_keys
 from tillbridge.ledger.facts import get_fact, put_fact
 from tillbridge.ledger.models import CommunityOverride
-from tillbridge.ledger.overrides import drop_overrides, get_overrides, put_override, settle_override
+from tillbridge.ledger.pushes import drop_overrides, get_overrides, put_override, settle_override
 from tillbridge.model.community import Catalogue, Record
 from tillbridge.model.instant import to_iso
 

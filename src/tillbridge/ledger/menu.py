@@ -32,7 +32,7 @@ from tillbridge.ledger.menu_codec import (
     part_text,
 )
 from tillbridge.ledger.models import MenuItem, MenuPart, MenuPrice, PastItem, RefusedItem
-from tillbridge.ledger.overrides import ids_off, mark_sent, options_off
+from tillbridge.ledger.pushes import ids_off, mark_sent, options_off
 from tillbridge.model.catalogue import AddOnGroup, Item
 
 # The values of the column `kind` for each kind of `PARTS`.

@@ -13,7 +13,7 @@ from tillbridge.ledger.database import among
 from tillbridge.ledger.menu import groups_of, items_by_id
 from tillbridge.ledger.menu_codec import AcceptedItem, item_from, part_from
 from tillbridge.ledger.models import MenuItem, MenuPart
-from tillbridge.ledger.overrides import options_off
+from tillbridge.ledger.pushes import options_off
 from tillbridge.model.catalogue import AddOn
 
 _LONGEST_ITEM_QUERY = 60

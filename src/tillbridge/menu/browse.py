@@ -9,7 +9,7 @@ from sqlalchemy import Connection
 from tillbridge.ledger.menu import items_by_id, parts, refused_items
 from tillbridge.ledger.menu_codec import AcceptedItem, Parts
 from tillbridge.ledger.models import StoreOverride
-from tillbridge.ledger.overrides import get_overrides
+from tillbridge.ledger.pushes import get_overrides
 from tillbridge.ledger.search import ListedItem, fold, listed_items, rank_of
 from tillbridge.menu.review import NOTHING, Differing, ReviewRow, row_of
 from tillbridge.model.catalogue import AddOn, AddOnGroup, Item

@@ -26,8 +26,7 @@ from tillbridge.ledger.facts import get_fact
 from tillbridge.ledger.menu import Refusal, refused_items
 from tillbridge.ledger.menu_codec import AcceptedItem, Parts, item_text
 from tillbridge.ledger.models import Hold, StoreOverride
-from tillbridge.ledger.overrides import get_overrides
-from tillbridge.ledger.pushes import get_hold
+from tillbridge.ledger.pushes import get_hold, get_overrides
 from tillbridge.menu.diff import AVAILABILITY, Diff, ItemChange, diff
 from tillbridge.menu.guard import FEW, Source, Totals, left_by_category, plain, wanted_counts
 from tillbridge.model.catalogue import (
@@ -79,15 +78,15 @@ class Overlay:
         self, external_id: str, exported: Availability, at_service: Availability
     ) -> Availability:
         """Return what holds now for the item or variant that the export has like this."""
-        state = _ON if exported.at(self.now_ms) else exported
+        now = self.now_ms
+        state = _ON if exported.available or _is_over(exported.until, now) else exported
         read = (self.by_pos or {}).get(external_id)
-        if read is not None and not (read.until is not None and read.until <= self.now_ms):
+        if read is not None and not _is_over(read.until, now):
             state = _ON if read.available else read
-        if external_id in self.overrides:
-            until = self.overrides[external_id]
-            if until is None or until > self.now_ms:
-                state = _longer(state, Availability(available=False, until=until))
-        if self.by_pos is None and not at_service.at(self.now_ms):
+        if external_id in self.overrides and not _is_over(self.overrides[external_id], now):
+            override = Availability(available=False, until=self.overrides[external_id])
+            state = _longer(state, override)
+        if self.by_pos is None and not (at_service.available or _is_over(at_service.until, now)):
             state = _longer(state, at_service)
         return state
 
@@ -141,6 +140,10 @@ def next_change(overlay: Overlay, snoozed: Iterable[int | None]) -> int | None:
     ends += [read.until for read in (overlay.by_pos or {}).values() if not read.available]
     ends += overlay.overrides.values()
     return min((end for end in ends if end is not None and end > overlay.now_ms), default=None)
+
+
+def _is_over(until: int | None, now_ms: int) -> bool:
+    return until is not None and until <= now_ms
 
 
 def _longer(one: Availability, other: Availability) -> Availability:

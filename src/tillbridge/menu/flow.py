@@ -22,7 +22,9 @@ from tillbridge.ledger import menu
 from tillbridge.ledger.facts import get_fact
 from tillbridge.ledger.menu import groups_of, items_by_id, variant_owners
 from tillbridge.ledger.models import Hold, StoreOverride
-from tillbridge.ledger.overrides import (
+from tillbridge.ledger.pushes import (
+    approve_hold,
+    dismiss_hold,
     drop_overrides,
     get_overrides,
     ids_off,
@@ -30,7 +32,6 @@ from tillbridge.ledger.overrides import (
     options_off,
     put_override,
 )
-from tillbridge.ledger.pushes import approve_hold, dismiss_hold
 from tillbridge.menu.compare import (
     Comparison,
     Overlay,
@@ -43,7 +44,7 @@ from tillbridge.menu.lane import MenuContext, PushProgress, SyncLane, SyncReques
 from tillbridge.menu.plan import Assessment, guard_and_plan, portions, snooze_ended
 from tillbridge.menu.push import acknowledge_availability, send_availability
 from tillbridge.menu.review import NOTHING, Differing, ReviewView, review_view
-from tillbridge.menu.sync import WHOLE, MenuSync
+from tillbridge.menu.sync import WHOLE, MenuSync, differing_of
 from tillbridge.menu.tables import ANYWAY, TableSync
 from tillbridge.menu.views import PlanView, plan_view
 from tillbridge.model.catalogue import Availability, Item
@@ -287,13 +288,7 @@ class MenuFlow:
         """
         found = await self.differing()
         if found is None and read:
-            assessment = await self._assess()
-            found = Differing.of(
-                assessment.comparison,
-                assessment.reasons,
-                assessment.suspects,
-                self._ctx.clock.now_ms(),
-            )
+            found = differing_of(await self._assess(), self._ctx.clock.now_ms())
         return await asyncio.to_thread(
             review_view, found or NOTHING, page, self._ctx.rules.currency
         )

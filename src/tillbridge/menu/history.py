@@ -10,10 +10,7 @@ from typing import Any, TypedDict
 from tillbridge.core.formats import money, number, short_span
 from tillbridge.core.i18n import N_, _, joined, ngettext
 from tillbridge.menu.describe import FIELD_LABELS
-from tillbridge.menu.plan import Step
-from tillbridge.model.catalogue import Item
 
-REMEMBERED = 6  # items of a push, by name
 _SHOWN = 3
 
 
@@ -42,34 +39,6 @@ class PushView(TypedDict):
     summary: dict[str, Any]
     message: str
     job_id: str | None
-
-
-def details_of(step: Step, names: Mapping[str, str]) -> list[PushDetail]:
-    """Return the first items of a call; `names` are those of the items that it removes, by id.
-
-    A push of the whole menu has none.
-    """
-    if step.kind == "full":
-        return []
-    if step.kind == "availability":
-        return [
-            {"kind": "on_sale" if each.available else "sold_out", "name": each.name}
-            for each in step.items[:REMEMBERED]
-        ]
-    found = [_detail(each, step.before.get(each.external_id)) for each in step.items[:REMEMBERED]]
-    gone = step.delete[: REMEMBERED - len(found)]
-    found += [{"kind": "removed", "name": names.get(key, key)} for key in gone]
-    return found
-
-
-def _detail(item: Item, before: Item | None) -> PushDetail:
-    if before is None:
-        return {"kind": "added", "name": item.name, "price": item.price}
-    fields = [each for each in FIELD_LABELS if getattr(before, each) != getattr(item, each)]
-    found: PushDetail = {"kind": "changed", "name": item.name, "fields": fields}
-    if "price" in fields:
-        found |= {"was": before.price, "price": item.price}
-    return found
 
 
 _PUSH_ENDS: Mapping[str, str] = {

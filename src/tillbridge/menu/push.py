@@ -30,8 +30,9 @@ from tillbridge.ledger.facts import get_fact, put_fact
 from tillbridge.ledger.menu_codec import AcceptedItem, PushContent
 from tillbridge.ledger.models import Push
 from tillbridge.menu.compare import availability_of
+from tillbridge.menu.describe import FIELD_LABELS
 from tillbridge.menu.diff import ContentDigest
-from tillbridge.menu.history import REMEMBERED, details_of
+from tillbridge.menu.history import PushDetail
 from tillbridge.menu.lane import PORTION, JobLost, MenuContext
 from tillbridge.menu.plan import Assessment, Step, portions
 from tillbridge.menu.verdict import Reply, Sent, accepted_part, divide, judge, named_in, refused_for
@@ -43,6 +44,7 @@ log = get_logger()
 MOST_CALLS = 80  # while narrowing one step down
 JOB_NOT_FOUND = "menu.job_not_found"
 GIVE_UP_S = 2 * 3600.0  # a job that has not ended by then has been forgotten by the service
+REMEMBERED = 6  # items of a call, in its record
 _BASELINE = "menu_job"  # the fact that holds what `last_synced_at` was when the job began
 Targets = Mapping[str, AcceptedItem]
 
@@ -211,8 +213,8 @@ class Pusher:
         ctx = self.ctx
         pending = await asyncio.to_thread(PushContent(ids=step.ids).text)
         targets = self.targets or {}
-        gone = (targets[key] for key in step.delete[:REMEMBERED] if key in targets)
-        names = {each.item.external_id: each.item.name for each in gone}
+        gone = step.delete[:REMEMBERED]
+        names = {key: targets[key].item.name for key in gone if key in targets}
         summary: dict[str, Any] = {**step.summary}
         if details := details_of(step, names):
             summary["details"] = details
@@ -300,6 +302,29 @@ class Pusher:
 
 
 # -- the record of a call: from before it is sent until its end is known
+
+
+def details_of(step: Step, names: Mapping[str, str]) -> list[PushDetail]:
+    """Return the first items of a call; `names` are those of the items that it removes, by id.
+
+    A push of the whole menu has none.
+    """
+    details: list[PushDetail] = []
+    for item in () if step.kind == "full" else step.items[:REMEMBERED]:
+        before = step.before.get(item.external_id)
+        if step.kind == "availability":
+            details.append({"kind": "on_sale" if item.available else "sold_out", "name": item.name})
+        elif before is None:
+            details.append({"kind": "added", "name": item.name, "price": item.price})
+        else:
+            fields = [each for each in FIELD_LABELS if getattr(before, each) != getattr(item, each)]
+            detail: PushDetail = {"kind": "changed", "name": item.name, "fields": fields}
+            if "price" in fields:
+                detail |= {"was": before.price, "price": item.price}
+            details.append(detail)
+    gone = step.delete[: REMEMBERED - len(details)]
+    details += [{"kind": "removed", "name": names.get(key, key)} for key in gone]
+    return details
 
 
 def content_of(step: Step, targets: Targets) -> PushContent:

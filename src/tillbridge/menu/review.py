@@ -6,17 +6,14 @@ the reader's language.
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Literal, TypedDict
+from typing import Any, Literal, TypedDict
 
 from tillbridge.core.formats import money
 from tillbridge.core.i18n import _, joined
 from tillbridge.menu.describe import FIELD_LABELS, BadRowView, bad_row_json
-from tillbridge.menu.diff import AVAILABILITY, PART_KINDS, Diff, ItemChange
+from tillbridge.menu.diff import AVAILABILITY, Diff, ItemChange
 from tillbridge.model.catalogue import Catalogue, Item, ItemTax, Variant
 from tillbridge.model.instant import to_iso
-
-if TYPE_CHECKING:
-    from tillbridge.menu.compare import Comparison
 
 WORST = 8  # rows of each kind that are shown on top
 ROWS = 150  # rows of a page
@@ -94,22 +91,6 @@ class Differing:
     suspects: tuple[str, ...] = ()
     read_at: int = 0  # ms since the epoch
 
-    @classmethod
-    def of(
-        cls, comparison: "Comparison", reasons: Sequence[str], suspects: Sequence[str], read_at: int
-    ) -> "Differing | None":
-        """Return it of a comparison; None if nothing differs and every row could be read."""
-        if not comparison.changes and not comparison.current.bad_rows:
-            return None
-        return cls(
-            comparison.changes,
-            _names(comparison.acknowledged),
-            _names(comparison.current),
-            tuple(reasons),
-            tuple(suspects),
-            read_at,
-        )
-
     def still_open(self, accepted: Mapping[str, Item]) -> "Differing":
         """Return what of it the storefront has not got meanwhile, given what it has now."""
         changes = self.changes
@@ -129,11 +110,6 @@ class Differing:
 
 
 NOTHING = Differing(Diff(), Catalogue(), Catalogue())
-
-
-def _names(catalogue: Catalogue) -> Catalogue:
-    kinds = {kind: getattr(catalogue, kind) for kind in PART_KINDS}
-    return Catalogue(bad_rows=catalogue.bad_rows, **kinds)
 
 
 def rows_of(found: Differing) -> list[ReviewRow]:

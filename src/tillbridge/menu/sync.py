@@ -33,7 +33,7 @@ from tillbridge.menu.lane import (
 from tillbridge.menu.plan import Assessment, Kind, availability_alone, guard_and_plan, plan
 from tillbridge.menu.push import PushResult, push, settle_push
 from tillbridge.menu.review import Differing
-from tillbridge.model.catalogue import Catalogue, CatalogueChanges, MenuSummary
+from tillbridge.model.catalogue import Catalogue, CatalogueChanges, MenuSummary, Source
 from tillbridge.pos.runner import bad_rows_detail
 
 log = get_logger()
@@ -94,9 +94,7 @@ class MenuSync(SyncLane[Assessment]):
         if assessment.needs_whole:
             return await self.round(request | WHOLE)
         await self._record_reading(assessment, connected)
-        self.differing = Differing.of(
-            comparison, assessment.reasons, assessment.suspects, overlay.now_ms
-        )
+        self.differing = differing_of(assessment, overlay.now_ms)
         if connected.store_id is None:
             return assessment
 
@@ -419,6 +417,21 @@ async def settle_storefront(ctx: MenuContext) -> Connected:
 
 
 # -- what is recorded after a round
+
+
+def differing_of(assessment: Assessment, read_at: int) -> Differing | None:
+    """Return what differs, for people; None if nothing does and every row could be read."""
+    comparison = assessment.comparison
+    if not comparison.changes and not comparison.current.bad_rows:
+        return None
+    return Differing(
+        comparison.changes,
+        replace(comparison.acknowledged, items={}),
+        replace(comparison.current, items={}, fingerprints={}, source=Source()),
+        assessment.reasons,
+        assessment.suspects,
+        read_at,
+    )
 
 
 async def digest_of(assessment: Assessment) -> str:

@@ -23,8 +23,7 @@ from tillbridge.ledger.menu import (
 )
 from tillbridge.ledger.menu_codec import AcceptedItem, Parts
 from tillbridge.ledger.models import Hold, Push, StoreOverride
-from tillbridge.ledger.overrides import get_overrides, options_off
-from tillbridge.ledger.pushes import DISMISSED, get_hold, push_page
+from tillbridge.ledger.pushes import DISMISSED, get_hold, get_overrides, options_off, push_page
 from tillbridge.ledger.search import (
     FoundItem,
     FoundItems,

@@ -226,10 +226,6 @@ class Availability:
     available: bool
     until: int | None = None
 
-    def at(self, now_ms: int) -> bool:
-        """Return whether the item is on sale at `now_ms`."""
-        return self.available or (self.until is not None and self.until <= now_ms)
-
 
 @dataclass(frozen=True, slots=True)
 class Priced:

@@ -100,7 +100,7 @@ async def availability(_bridge: "Bridge", community: Community) -> Answer:
     """Return what this bridge has taken off sale, and when that was last sent to the service."""
     from tillbridge.ledger.community import get_records
     from tillbridge.ledger.models import CommunityOverride
-    from tillbridge.ledger.overrides import get_overrides
+    from tillbridge.ledger.pushes import get_overrides
 
     context = community.context
 

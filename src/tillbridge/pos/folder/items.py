@@ -14,7 +14,7 @@ from tillbridge.adapter import BadRow, Catalogue, Category, Item, Menu, Source, 
 from tillbridge.adapter.prices import BadPrice, PriceReader, amount_fault
 from tillbridge.adapter.sale_options import NotForSale, SaleRules
 from tillbridge.adapter.texts import _
-from tillbridge.model.money import DoubtfulAmount, to_minor
+from tillbridge.model.money import MAX_PRICE, DoubtfulAmount, to_minor
 from tillbridge.pos.folder import cells
 from tillbridge.pos.folder.cells import BadCell, DoubtfulCell, DuplicateId
 
@@ -33,6 +33,8 @@ BLANK = dict.fromkeys((*REQUIRED, *OPTIONAL), "")
 
 _MAX_SWALLOWED = 1_000
 _PLAIN_NUMBER = re.compile(r"-?\d{1,20}(\.\d{1,20})?")
+
+_to_minor = lru_cache(maxsize=4096)(to_minor)  # a menu of thousands has a few hundred prices
 
 Row = Mapping[str, str]
 """The fields of a row by our names, all of `BLANK`."""
@@ -118,18 +120,15 @@ class RowValues:
                     fix,
                 ) from None
             return cells.checked_price(column, minor, shown=number)
-        with contextlib.suppress(BadPrice):
-            return _minor(self.prices, line)
-        try:
+        with contextlib.suppress(ValueError):
+            minor = _to_minor(line, self.prices.currency, decimal=self.prices.decimal)
+            if 0 <= minor <= MAX_PRICE:
+                return minor
+        try:  # what is wrong with it
             return self.prices.read(line, column=column, name=cells.plain(name))
         except BadPrice as bad:
             kind = DoubtfulCell if isinstance(bad.__cause__, DoubtfulAmount) else BadCell
             raise kind(bad.column, bad.value, bad.text, bad.fix) from None
-
-
-@lru_cache(maxsize=4096)  # a menu of thousands has a few hundred prices
-def _minor(prices: PriceReader, line: str) -> int:
-    return prices.read(line, column="", name="")
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,11 +150,14 @@ class _Places(Mapping[str, str]):
 
 @dataclass(slots=True)
 class ItemBuilder:
-    """Gathers rows; the first with an id counts, a later one that differs is a bad row."""
+    """Gathers rows; the first with an id counts, a later one that differs is a bad row.
+
+    `rules` is None where the options leave nothing out.
+    """
 
     values: RowValues
     place: Callable[[int], str]
-    rules: SaleRules
+    rules: SaleRules | None
     doubtful: bool = False  # whether a price was refused that can be read in two ways
     _items: dict[str, Item] = field(default_factory=dict)
     _fingerprints: dict[str, int] = field(default_factory=dict)
@@ -233,9 +235,9 @@ class ItemBuilder:
         for item_id, number in self._unpriced.items():
             if item_id in self._items and item_id not in self._variants:
                 self._refuse(item_id, number, cells.empty(price))
-        if self.rules.sells_less:
+        if self.rules is not None:
             for item_id, item in list(self._items.items()):
-                self._offer(item_id, item, price)
+                self._offer(self.rules, item_id, item, price)
         categories = dict.fromkeys(
             name for item in self._items.values() for name in item.categories
         )
@@ -248,11 +250,11 @@ class ItemBuilder:
             source=Source(_Places(self._numbers, self.place), self.values.shown),
         )
 
-    def _offer(self, item_id: str, item: Item, price: str) -> None:
+    def _offer(self, rules: SaleRules, item_id: str, item: Item, price: str) -> None:
         """Leave out or drop what the options say is not sold online."""
         number = self._numbers[item_id]
         try:
-            offered = self.rules.offered(item, self.place(number))
+            offered = rules.offered(item, self.place(number))
         except NotForSale as refused:
             self._refuse(item_id, number, BadCell(price, "", refused.text, refused.fix))
             return

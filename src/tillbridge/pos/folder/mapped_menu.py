@@ -365,7 +365,7 @@ class MappedMenu:
             self._mapping.model_dump_json(),
             rules.meaning() if rules.sells_less else (),
         )
-        builder = ItemBuilder(found.values, found.place, rules)
+        builder = ItemBuilder(found.values, found.place, rules if rules.sells_less else None)
         for unit in found.units:
             fingerprint = records.new(texts_of(unit))
             for number, row, bad in unit:

@@ -49,8 +49,9 @@ class PlainTable:
     ) -> None:
         self._source = options.table(path, REQUIRED, OPTIONAL)
         self._read_add_ons = read_add_ons
-        self._currency = context.currency
+        self._prices = PriceReader.of((), context.currency, options.decimal)
         self._options = options
+        self._sells_less = SaleRules(options).sells_less
 
     def read_changes(self, known: AbstractSet[int]) -> CatalogueChanges:
         """Return the menu's difference from the items whose fingerprints are `known`.
@@ -60,24 +61,19 @@ class PlainTable:
         one as seen, the new one as fresh), and the first counts.
         """
         add_ons = self._read_add_ons()
-        return read_table(self._source, partial(self._read, known=known, add_ons=add_ons))
+        read = partial(self._read, known=known, add_ons=add_ons, prices=self._prices)
+        return read_table(self._source, read)
 
     def _read(
-        self,
-        table: Table,
-        known: AbstractSet[int],
-        add_ons: Catalogue,
-        written: Sequence[str] | None = None,
+        self, table: Table, known: AbstractSet[int], add_ons: Catalogue, prices: PriceReader
     ) -> CatalogueChanges:
-        """Return what differs. `written` are the table's prices, where one of them is in doubt."""
-        unseen = set(known)
+        """Return what differs."""
+        unseen, sells_less, currency = set(known), self._sells_less, prices.currency
         rules = SaleRules(self._options, add_ons.addon_groups, add_ons.add_ons)
-        sells_less = rules.sells_less
-        prices = PriceReader.of(written or (), self._currency, self._options.decimal)
         values = RowValues(prices, table.delimiter, table.shown)
-        builder = ItemBuilder(values, table.place, rules)
+        builder = ItemBuilder(values, table.place, rules if sells_less else None)
         # All that decides, beside a row, which item the row means.
-        meaning: tuple[object, ...] = (_READING_VERSION, self._currency, len(table.header))
+        meaning: tuple[object, ...] = (_READING_VERSION, currency, len(table.header))
         meaning += (tuple(sorted(table.columns.items())), table.delimiter)
         meaning += (prices.decimal,) if prices.decimal else ()
         meaning += rules.meaning() if sells_less else ()
@@ -92,9 +88,10 @@ class PlainTable:
                 builder.add_bad(number, fields, bad, table.swallowed(row))
             else:
                 builder.add(number, fields, fingerprint)
-        if builder.doubtful and written is None:
+        if builder.doubtful and prices is self._prices:
             # Most files have no price that can be read in two ways; if one has, the others decide.
-            return self._read(table, known, add_ons, table.written("price"))
+            prices = PriceReader.of(table.written("price"), currency, self._options.decimal)
+            return self._read(table, known, add_ons, prices)
         read = builder.catalogue(self._options.menu_name)
         name, passed = table.path.name, table.passed
         facts = facts_of(name, passed.encoding())

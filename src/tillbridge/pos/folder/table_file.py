@@ -107,13 +107,11 @@ class _Blocks(io.BufferedReader):
     in the usual blocks of 8 KiB stopped the event loop for a tenth of a second at a time.
     """
 
-    def __init__(self, path: Path, passed: BytesPassed) -> None:
-        super().__init__(open_shared(path).detach())
-        self._passed = passed
+    passed: BytesPassed
 
     def read1(self, size: int = -1, /) -> bytes:
         block = super().read1(max(size, _BLOCK_BYTES))
-        self._passed.feed(block)
+        self.passed.feed(block)
         return block
 
 
@@ -173,8 +171,8 @@ class Table:
         """
         digest, delimiter, longest = xxh3_64_intdigest, self.delimiter, csv.field_size_limit()
         self.passed = BytesPassed(self.decoding)
-        with _Blocks(self.path, self.passed) as blocks:
-            how = self.decoding
+        with _Blocks(open_shared(self.path).detach()) as blocks:
+            blocks.passed, how = self.passed, self.decoding
             file = io.TextIOWrapper(blocks, how.encoding, how.errors, newline="")
             reader, above = csv.reader(file, delimiter=delimiter), 0
             try:
@@ -331,7 +329,15 @@ def _open(source: TableSource, *, in_doubt: bool = False) -> Table:
         delimiter = first[len(_HINT) : len(_HINT) + 1]
     # What finds most of the wanted columns, else what divides most rows as it does the header.
     found = [_find_header(source, head, each) for each in delimiter or _DELIMITERS]
-    header = max(found, key=_Header.likelihood)
+    header = max(
+        found,
+        key=lambda each: (
+            each.fits,
+            len(each.columns),
+            each.as_wide if len(each.names) > 1 else 0,
+            len(each.names),
+        ),
+    )
     if first.startswith("<") and not header.fits:
         raise ExportUnreadable(
             _("{name} is a web page or XML under another name.").format(name=name),
@@ -372,11 +378,6 @@ class _Header:
     fits: bool
     is_last: bool
     as_wide: int
-
-    def likelihood(self) -> tuple[bool, int, int, int]:
-        """Return what is greater for the delimiter that is meant."""
-        width = len(self.names)
-        return self.fits, len(self.columns), self.as_wide if width > 1 else 0, width
 
 
 def _find_header(source: TableSource, head: Sequence[str], delimiter: str) -> _Header:
