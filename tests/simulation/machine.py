@@ -44,7 +44,6 @@ from tillbridge.daemon.reload import RestartController
 from tillbridge.daemon.watchdog import ServiceManager
 from tillbridge.ledger import ledger, sqlite
 from tillbridge.ledger.database import LedgerLock
-from tillbridge.menu import flow as menu_flow
 from tillbridge.operations.bridge import Bridge
 from tillbridge.pos import call_lane, runner
 from tillbridge.pos.watch import FolderEvents
@@ -662,7 +661,7 @@ def installed() -> Iterator[None]:
         patch.object(time, "monotonic_ns", lambda: int(_clocks[-1].loop.now * 1e9)),
         patch.object(time, "perf_counter", lambda: _clocks[-1].loop.now),
     ]
-    dated = (executors, schedulers, cron, interval, scheduler, menu_flow, runner)
+    dated = (executors, schedulers, cron, interval, scheduler, runner)
     patches += [patch.object(module, "datetime", SimDatetime) for module in dated]
     with contextlib.ExitStack() as stack:
         logging.disable(logging.CRITICAL)  # what libraries say of a process that has ended

@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 
 from tests.support.full_menus import totals_of
 from tillbridge.menu.compare import Comparison
+from tillbridge.menu.describe import PushView, push_columns
 from tillbridge.menu.diff import diff
-from tillbridge.menu.history import PushView, push_columns
 from tillbridge.menu.plan import Assessment, Plan, Step
 from tillbridge.menu.push import details_of
 from tillbridge.menu.review import (

@@ -127,7 +127,7 @@ def _marked(mark: str, lines: Iterable[str], *, level: str = "warning") -> Lines
 
 
 def _pushes(answer: "PushesPage", given: Arguments) -> Lines:
-    from tillbridge.menu.history import push_columns
+    from tillbridge.menu.describe import push_columns
 
     currency = answer["currency"]
     return answer_table(

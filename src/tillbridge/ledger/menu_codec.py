@@ -136,17 +136,6 @@ class AcceptedItem:
             variants=variants,
         )
 
-    @property
-    def overlaid(self) -> bool:
-        """Whether its availability has to be checked although the export is unchanged."""
-        return (
-            self.doubtful
-            or self.item.available != self.pos_available
-            or self.item.snooze_until is not None
-            or self.pos_until is not None
-            or bool(self.pos_variants)
-        )
-
 
 @dataclass(frozen=True, slots=True)
 class Parts:
@@ -159,18 +148,28 @@ class Parts:
 
 
 def encode_accepted(accepted: AcceptedItem) -> dict[str, Any]:
-    """Return the columns of an accepted item."""
+    """Return the columns of an accepted item.
+
+    `overlaid`: its availability has to be checked although the export is unchanged.
+    """
+    item, pos_available = accepted.item, accepted.pos_available
     beside = {
         "pos_until": accepted.pos_until,
         "pos_variants": accepted.pos_variants,
         "doubtful": accepted.doubtful,
     }
     return {
-        "external_id": accepted.item.external_id,
-        "body": item_text(accepted.item, beside),
+        "external_id": item.external_id,
+        "body": item_text(item, beside),
         "fingerprint": accepted.fingerprint,
-        "pos_available": accepted.pos_available,
-        "overlaid": accepted.overlaid,
+        "pos_available": pos_available,
+        "overlaid": (
+            accepted.doubtful
+            or item.available != pos_available
+            or item.snooze_until is not None
+            or accepted.pos_until is not None
+            or bool(accepted.pos_variants)
+        ),
     }
 
 

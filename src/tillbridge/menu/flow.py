@@ -9,8 +9,6 @@ import time
 from collections.abc import Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
-from datetime import datetime, timedelta, tzinfo
-from datetime import time as clock_time
 from zoneinfo import ZoneInfo
 
 from sqlalchemy import Connection
@@ -48,6 +46,7 @@ from tillbridge.menu.sync import WHOLE, MenuSync, differing_of
 from tillbridge.menu.tables import ANYWAY, TableSync
 from tillbridge.menu.views import PlanView, plan_view
 from tillbridge.model.catalogue import Availability, Item
+from tillbridge.model.instant import ONE_DAY, day_of, day_starts
 from tillbridge.pos.runner import bad_rows_detail
 
 # -- The availability lane: what is sold out goes out at once, whatever the menu lane is at.
@@ -342,7 +341,8 @@ class MenuFlow:
 
         The POS's next export says what holds from then on; a person may restore it before.
         """
-        until = end_of_day(self._ctx.clock.now_ms(), self._timezone)
+        today = day_of(self._ctx.clock.now_ms(), self._timezone)
+        until = day_starts(today + ONE_DAY, self._timezone)
         await self.take_off_sale(*external_ids, until=until, by="order")
 
     @property
@@ -361,13 +361,6 @@ class MenuFlow:
         async with asyncio.TaskGroup() as group:
             for lane in (self._menu, self._availability, self.tables):
                 group.create_task(lane.worker.run(), name=f"{lane.subject}-{self._store}")
-
-
-def end_of_day(now_ms: int, timezone: tzinfo | None) -> int:
-    """Return the next midnight of that time zone (None: this machine's), in ms since the epoch."""
-    now = datetime.fromtimestamp(now_ms / 1000, tz=timezone or datetime.now().astimezone().tzinfo)
-    midnight = datetime.combine(now.date() + timedelta(days=1), clock_time(), tzinfo=now.tzinfo)
-    return round(midnight.timestamp() * 1000)
 
 
 def _put_overrides(

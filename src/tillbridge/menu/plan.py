@@ -28,7 +28,6 @@ from typing import Any, Literal, TypedDict, TypeVar
 
 from tillbridge.ledger.menu_codec import Parts
 from tillbridge.menu.compare import Comparison, availability_of
-from tillbridge.menu.describe import HoldSummary
 from tillbridge.menu.diff import AVAILABILITY, ContentDigest, Diff, ItemChange, apply
 from tillbridge.menu.guard import Rules, findings
 from tillbridge.model.catalogue import Availability, Catalogue, Item, ItemTax, Menu, MenuSummary
@@ -184,7 +183,6 @@ class Assessment:
     suspects: tuple[str, ...] = ()
     approved: bool = False
     needs_whole: bool = False
-    summary: HoldSummary | None = None
     first: MenuSummary | None = None
 
 
@@ -215,7 +213,6 @@ def guard_and_plan(
             digest,
             tuple(each.text for each in found),
             suspects,
-            summary={"counts": changes.counts},
             first=first,
         )
     kind: Kind = "full"

@@ -30,9 +30,8 @@ from tillbridge.ledger.facts import get_fact, put_fact
 from tillbridge.ledger.menu_codec import AcceptedItem, PushContent
 from tillbridge.ledger.models import Push
 from tillbridge.menu.compare import availability_of
-from tillbridge.menu.describe import FIELD_LABELS
+from tillbridge.menu.describe import FIELD_LABELS, PushDetail
 from tillbridge.menu.diff import ContentDigest
-from tillbridge.menu.history import PushDetail
 from tillbridge.menu.lane import PORTION, JobLost, MenuContext
 from tillbridge.menu.plan import Assessment, Step, portions
 from tillbridge.menu.verdict import Reply, Sent, accepted_part, divide, judge, named_in, refused_for

@@ -6,13 +6,13 @@ the reader's language.
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Literal, TypedDict
+from typing import Literal, TypedDict
 
 from tillbridge.core.formats import money
 from tillbridge.core.i18n import _, joined
-from tillbridge.menu.describe import FIELD_LABELS, BadRowView, bad_row_json
+from tillbridge.menu.describe import FIELD_LABELS, BadRowView, bad_row_json, field_text
 from tillbridge.menu.diff import AVAILABILITY, Diff, ItemChange
-from tillbridge.model.catalogue import Catalogue, Item, ItemTax, Variant
+from tillbridge.model.catalogue import Catalogue, Item, Variant
 from tillbridge.model.instant import to_iso
 
 WORST = 8  # rows of each kind that are shown on top
@@ -115,22 +115,21 @@ NOTHING = Differing(Diff(), Catalogue(), Catalogue())
 def rows_of(found: Differing) -> list[ReviewRow]:
     """Return every row: items, then categories, choices, options and menus."""
     changes = found.changes
-    namer = _Namer(found.before, found.after)
-    rows = [namer.plain("removed", each) for each in changes.removed.values()]
-    rows += [namer.changed(each) for each in changes.content.values()]
-    rows += [namer.plain("added", each) for each in changes.added.values()]
+    rows = [_whole(found, "removed", each) for each in changes.removed.values()]
+    rows += [_changed(found, each) for each in changes.content.values()]
+    rows += [_whole(found, "added", each) for each in changes.added.values()]
     return [*rows, *_parts(changes)]
 
 
 def row_of(found: Differing, external_id: str) -> ReviewRow | None:
     """Return the row of one item; None if nothing of it differs but whether it is on sale."""
-    changes, namer = found.changes, _Namer(found.before, found.after)
+    changes = found.changes
     if external_id in changes.added:
-        return namer.plain("added", changes.added[external_id])
+        return _whole(found, "added", changes.added[external_id])
     if external_id in changes.removed:
-        return namer.plain("removed", changes.removed[external_id])
+        return _whole(found, "removed", changes.removed[external_id])
     change = changes.content.get(external_id)
-    return None if change is None else namer.changed(change)
+    return None if change is None else _changed(found, change)
 
 
 def worst_of(rows: Sequence[ReviewRow], suspects: Sequence[str] = ()) -> list[ReviewRow]:
@@ -242,68 +241,54 @@ def _moved(was: int | None, now: int | None, currency: str) -> str:
 # -- rows
 
 
-@dataclass(frozen=True, slots=True)
-class _Namer:
-    before: Catalogue
-    after: Catalogue
+def _whole(found: Differing, kind: RowKind, item: Item) -> ReviewRow:
+    """Return the row of an item that comes or goes."""
+    there = item.price
+    return {
+        "kind": kind,
+        "part": "item",
+        "external_id": item.external_id,
+        "name": item.name or item.external_id,
+        "category": _category(found, item),
+        "was": there if kind == "removed" else None,
+        "price": there if kind == "added" else None,
+        "percent": 0,
+        "fields": [],
+    }
 
-    def plain(self, kind: RowKind, item: Item) -> ReviewRow:
-        """Return the row of an item that comes or goes."""
-        there = item.price
-        return {
-            "kind": kind,
-            "part": "item",
-            "external_id": item.external_id,
-            "name": item.name or item.external_id,
-            "category": self._category(item),
-            "was": there if kind == "removed" else None,
-            "price": there if kind == "added" else None,
-            "percent": 0,
-            "fields": [],
-        }
 
-    def changed(self, change: ItemChange) -> ReviewRow:
-        """Return the row of an item that stays."""
-        was, now = change.before, change.after
-        fields: list[FieldChange] = []
-        moves = [_percent(was.price, now.price)]
-        for name in sorted(change.fields - AVAILABILITY - {"price", "external_id"}):
-            if getattr(was, name) == getattr(now, name):
-                continue
-            if name == "variants":
-                sizes = list(_sizes(was.variants, now.variants))
-                both = [(each["was"], each["price"]) for each in sizes]
-                moves += [_percent(a, b) for a, b in both if a is not None and b is not None]
-                fields += sizes
-            else:
-                before = self._text(name, getattr(was, name), self.before, self.after)
-                after = self._text(name, getattr(now, name), self.after, self.before)
-                fields.append({"field": name, "before": before, "after": after})
-        return {
-            "kind": "changed",
-            "part": "item",
-            "external_id": now.external_id,
-            "name": now.name or was.name or now.external_id,
-            "category": self._category(now),
-            "was": was.price,
-            "price": now.price,
-            "percent": _most(moves),
-            "fields": fields,
-        }
+def _changed(found: Differing, change: ItemChange) -> ReviewRow:
+    """Return the row of an item that stays."""
+    was, now = change.before, change.after
+    fields: list[FieldChange] = []
+    moves = [_percent(was.price, now.price)]
+    for name in sorted(change.fields - AVAILABILITY - {"price", "external_id"}):
+        if getattr(was, name) == getattr(now, name):
+            continue
+        if name == "variants":
+            sizes = list(_sizes(was.variants, now.variants))
+            both = [(each["was"], each["price"]) for each in sizes]
+            moves += [_percent(a, b) for a, b in both if a is not None and b is not None]
+            fields += sizes
+        else:
+            before = field_text(name, getattr(was, name), found.before, found.after)
+            after = field_text(name, getattr(now, name), found.after, found.before)
+            fields.append({"field": name, "before": before, "after": after})
+    return {
+        "kind": "changed",
+        "part": "item",
+        "external_id": now.external_id,
+        "name": now.name or was.name or now.external_id,
+        "category": _category(found, now),
+        "was": was.price,
+        "price": now.price,
+        "percent": _most(moves),
+        "fields": fields,
+    }
 
-    def _category(self, item: Item) -> str:
-        if not item.categories:
-            return ""
-        return self._text("categories", item.categories[:1], self.after, self.before)
 
-    def _text(self, name: str, value: Any, own: Catalogue, other: Catalogue) -> str:  # noqa: ANN401 -- any field of an item
-        if name in {"categories", "addon_groups", "menus"}:
-            known = {**getattr(other, name), **getattr(own, name)}
-            return ", ".join(known[each].name if each in known else each for each in value)
-        if isinstance(value, ItemTax):
-            rates = " + ".join(f"{each.rate} %" for each in value.components)
-            return f"{value.name} {rates}".strip()
-        return str(value or "")
+def _category(found: Differing, item: Item) -> str:
+    return field_text("categories", item.categories[:1], found.after, found.before)
 
 
 def _sizes(before: Sequence[Variant], after: Sequence[Variant]) -> Iterator[FieldChange]:

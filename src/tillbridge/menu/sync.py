@@ -450,7 +450,7 @@ async def record_hold(ctx: MenuContext, assessment: Assessment) -> None:
         return
     if hold is None or hold.digest != assessment.digest:
         at = ctx.clock.now_ms()
-        summary: Mapping[str, Any] = assessment.summary or {}
+        summary = {"counts": assessment.comparison.changes.counts}
         await ctx.write(pushes.put_hold, assessment.digest, reasons, summary, at=at)
         log.warning("menu.held", store=ctx.store, reasons=list(reasons))
     dismissed = await ctx.read(pushes.is_dismissed, assessment.digest)

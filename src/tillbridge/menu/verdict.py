@@ -27,14 +27,12 @@ _INCOMPLETE = frozenset({"partial", "failed", "error"})
 class Reply:
     """The service's answer in one shape; `count` is how many items it accepted, None: unknown.
 
-    The status of a job with unknown outcome is "lost". `missing` are items that the service
-    does not know.
+    The status of a job with unknown outcome is "lost".
     """
 
     status: str
     message: str = ""
     count: int | None = None
-    missing: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +59,7 @@ class Sent:
 def judge(reply: Reply, step: Step) -> Sent:
     """Return what came of the call."""
     if reply.status not in _INCOMPLETE:
-        return Sent("success", reply.message, missing=reply.missing)
+        return Sent("success", reply.message)
     named = named_in(reply.message, step)
     carried = len(set(step.ids))
     if reply.count is not None and reply.count == carried:

@@ -35,12 +35,12 @@ from tillbridge.ledger.search import (
 from tillbridge.menu.describe import (
     BadRowView,
     ChangesView,
+    PushView,
     bad_row_json,
     changes_json,
     sentences,
     summary_lines,
 )
-from tillbridge.menu.history import PushView
 from tillbridge.menu.plan import Assessment, StepSummary
 from tillbridge.menu.sync import FIRST_IMPORT, PENDING
 from tillbridge.model.catalogue import MenuSummaryView
@@ -291,17 +291,7 @@ def items_page(
         then = _then(connection, store, text, at_ms)
         found = FoundItems(then[offset : offset + _PER_PAGE], len(then), len(then))
     return {
-        "items": [
-            {
-                "external_id": each.external_id,
-                "name": each.name,
-                "variant": each.variant,
-                "price": to_major(each.price, currency),
-                "on_sale": each.on_sale,
-                "pos_on_sale": each.pos_on_sale,
-            }
-            for each in found.items
-        ],
+        "items": [_item(each, currency) for each in found.items],
         "count": found.count,
         "items_count": found.items_count,
         "page": page,
@@ -326,19 +316,25 @@ def items_found(
     return {
         "items": [
             {
-                "external_id": each.external_id,
+                **_item(each, currency),
                 "item_id": each.item_id,
-                "name": each.name,
-                "variant": each.variant,
-                "price": to_major(each.price, currency),
                 "currency": currency,
-                "on_sale": each.on_sale,
-                "pos_on_sale": each.pos_on_sale,
                 "stopped": each.external_id in stopped,
             }
             for each in lines
         ],
         "count": found.count + len(lines) - len(found.items),
+    }
+
+
+def _item(found: FoundItem, currency: str) -> ItemView:
+    return {
+        "external_id": found.external_id,
+        "name": found.name,
+        "variant": found.variant,
+        "price": to_major(found.price, currency),
+        "on_sale": found.on_sale,
+        "pos_on_sale": found.pos_on_sale,
     }
 
 

@@ -159,17 +159,12 @@ class ConsentFlow:
             and pending.until > self._clock.monotonic()
         )
 
-    def _store_of(self, state: str) -> str | None:
-        found = None
+    def _redeem(self, state: str) -> str:
+        """Return the store whose consent has this state, once. Raises ConsentRefused."""
+        now, found = self._clock.monotonic(), None
         for store, pending in self._pending.items():
             if same_state(pending.state, state):  # no early exit: all of them are compared
                 found = store
-        return found
-
-    def _redeem(self, state: str) -> str:
-        """Return the store whose consent has this state, once. Raises ConsentRefused."""
-        now = self._clock.monotonic()
-        found = self._store_of(state)
         if found is None:
             raise ConsentRefused(
                 _("This sign-in was not started here, or is finished already."),

@@ -320,19 +320,20 @@ class TaxMonitor:
 
         return await self._update(update)
 
-    async def _is_old(self) -> bool:
-        at = (await self.known()).checked_at
-        return at is None or self._clock.now_ms() - at > _A_DAY_MS
-
     async def _step(self) -> float | None:
         """Do what is due, and return after how many seconds something is; None for nothing."""
         try:
             if self._arrived:
-                await self._compare_orders()
+                arrived, self._arrived = self._arrived[-_LATEST:], []
+                await self._update(
+                    lambda before: replace(before, orders=(*before.orders, *arrived)[-_LATEST:])
+                )
             if self._perhaps:
                 self._perhaps = False
-                if self._whole_at is None and await self._is_old():
-                    self._whole_at = self._clock.monotonic() + _SETTLED_S
+                if self._whole_at is None:
+                    at = (await self.known()).checked_at
+                    if at is None or self._clock.now_ms() - at > _A_DAY_MS:
+                        self._whole_at = self._clock.monotonic() + _SETTLED_S
             if self._whole_at is None:
                 return None
             left_s = self._whole_at - self._clock.monotonic()
@@ -345,12 +346,6 @@ class TaxMonitor:
             return _AGAIN_S
         self._whole_at = None
         return None
-
-    async def _compare_orders(self) -> None:
-        arrived, self._arrived = self._arrived[-_LATEST:], []
-        await self._update(
-            lambda before: replace(before, orders=(*before.orders, *arrived)[-_LATEST:])
-        )
 
     async def _update(self, update: Callable[[TaxFact], TaxFact]) -> TaxFact:
         """Change the fact, and report differences."""

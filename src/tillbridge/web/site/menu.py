@@ -6,8 +6,7 @@ from urllib.parse import urlsplit
 from tillbridge.core.formats import local_input, money, number
 from tillbridge.core.i18n import _, ngettext, reader
 from tillbridge.menu.browse import MenuPage
-from tillbridge.menu.describe import FIELD_LABELS, counted
-from tillbridge.menu.history import push_columns
+from tillbridge.menu.describe import FIELD_LABELS, counted, push_columns
 from tillbridge.menu.review import ReviewView, row_line
 from tillbridge.menu.views import ItemsPage, MenuState, PushesPage
 from tillbridge.model.instant import from_iso, to_iso
