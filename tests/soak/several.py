@@ -329,7 +329,10 @@ class SeveralSoak(Soak):
 async def opened_several(
     folder: Path, seed: int, *, stores: int, long_s: float, defect: str = ""
 ) -> AsyncIterator[SeveralSoak]:
-    """Open three bridges with so many stores: all connected, all menus on sale."""
+    """Open three bridges with so many stores: all connected, all menus on sale.
+
+    A folder lets nobody write an order twice, so that a defect has only programs as tills.
+    """
     names = [f"shop{number}" for number in range(1, stores)] + ["program"]
     seeds = tuple(StoreSeed(f"st_{name}", name) for name in names)
     async with make_world(
@@ -337,7 +340,8 @@ async def opened_several(
         merchants=(MerchantSeed(stores=seeds),),
         webhook_retry_delays_s=(0.3, 1.0, 3.0, 6.0, 12.0),
     ) as world:
-        tills: list[Store] = [FolderStore(name, world.folder) for name in names[:-1]]
+        others = ProgramStore if defect else FolderStore
+        tills: list[Store] = [others(name, world.folder) for name in names[:-1]]
         tills.append(ProgramStore(names[-1], world.folder))
         soak = SeveralSoak(world, tills, seed, long_s)
         relay = web.Application()

@@ -135,7 +135,7 @@ class ProgramStore(Store):
 
     def __init__(self, name: str, folder: Path) -> None:
         super().__init__(name)
-        self.shop = CornerShop(folder)
+        self.shop = CornerShop(folder / name)
         careful = self.shop.program.read_text("utf-8")
         assert _GUARD in careful
         self.shop.program.write_text(careful.replace(_GUARD, ""), "utf-8")

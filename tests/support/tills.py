@@ -31,10 +31,14 @@ class CornerShop:
         self.made = make_package("corner", folder / "adapter", "process").folder / "corner.py"
         shutil.copy(self.made, self.program)
 
-    settings = (
-        f'adapter = "process"\ncommand = ["{sys.executable}", "corner.py"]\n'
-        'options = { folder = "corner" }\nrestart_cap_s = 0.2\nsteady_s = 1\n'
-    )
+    @property
+    def settings(self) -> str:
+        command = json.dumps([sys.executable, str(self.program)])
+        return (
+            f'adapter = "process"\ncommand = {command}\n'
+            f"options = {{ folder = {json.dumps(str(self.folder))} }}\n"
+            "restart_cap_s = 0.2\nsteady_s = 1\n"
+        )
 
     def sell(self, rows: Iterable[Mapping[str, str]]) -> None:
         """Export a menu: `external_id`, `name` and `price` of each row."""
