@@ -31,6 +31,7 @@ _SERVICE_FAILS = (
     {"action": "error", "percent": 5},
     {"action": "error", "percent": 3, "when": "after", "status": 504},
 )
+_STOPS_WITHIN_S = 20  # then systemd kills it (TimeoutStopSec in systemd/tillbridge.service)
 _CALLS = ("write", "fsync", "rename", "open")
 
 
@@ -171,7 +172,7 @@ class Soak:
         bridge = await self.running()
         await bridge.logged("bridge.ready", within_s=60)
         try:
-            code = await bridge.stop()
+            code = await bridge.stop(within_s=_STOPS_WITHIN_S)
         except TimeoutError:
             self.found("ended", "too late when it was asked to")
             await bridge.kill()
