@@ -66,7 +66,7 @@ PARTS = {
         frozenset({"which_are_new", "insert_order", "has_delivery"}),
     ),
     "record": Part(
-        "tillbridge.ledger.sqlite", ("test_dedupe.py",), frozenset({"record", "_insert_sql"})
+        "tillbridge.ledger.backend", ("test_dedupe.py",), frozenset({"record", "_insert_sql"})
     ),
     "reasons": Part("tillbridge.orders.reasons", ("test_reasons.py",)),
     "plan": Part(

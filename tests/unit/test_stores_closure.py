@@ -3,6 +3,7 @@
 from dataclasses import replace
 from typing import Any
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -130,6 +131,20 @@ def test_what_the_service_was_told_is_no_surprise(
                 reasons.others,
                 reasons.pos_away,
             )
+
+
+@pytest.mark.parametrize("late", ["active", "inactive"])
+def test_a_call_that_arrives_late_is_nobody_elses_act(late: Status) -> None:
+    wanted: Status = "inactive" if late == "active" else "active"
+    pause = Pause(1) if wanted == "inactive" else None
+    reasons = ClosureReasons(
+        person=pause, service_status=wanted, late=late, late_until_ms=NOW + 1000
+    )
+    after = seen(reasons, late, OPEN_HOURS, NOW)
+    assert (after.person, after.others, after.service_status) == (pause, None, late)
+    assert closure_of(after).status == wanted  # and thus it is sent again
+    for somebody in (replace(reasons, late_until_ms=NOW), replace(after, service_status=wanted)):
+        assert seen(somebody, late, OPEN_HOURS, NOW) != after  # too late, and a second time
 
 
 def test_a_store_that_others_closed_stays_closed() -> None:

@@ -18,6 +18,9 @@ class Board:
     def __init__(self) -> None:
         self.problems: dict[tuple[str, str, str], dict[str, object]] = {}
 
+    def is_open(self, code: str, store: str, subject: str = "") -> bool:
+        return (code, store, subject) in self.problems
+
     def report(self, scope: Scope, found: Iterable[Found]) -> None:
         for key in tuple(self.problems):
             if scope.covers(*key):

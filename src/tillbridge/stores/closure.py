@@ -84,7 +84,8 @@ class ClosureReasons:
     `busy` alone closes nothing: `full` does, while as many orders have come as it allows.
     `opened_until_ms`: a person opened the store although the schedule says closed, until then.
     `service_status` is the last status known from the service, `sending` the one being sent if that
-    may have been cut off; None if unknown.
+    may have been cut off; None if unknown. A call that was cut off may arrive late, after its
+    repetition and the next one: until `late_until_ms`, the status `late` is the bridge's own act.
     """
 
     person: Pause | None = None
@@ -97,6 +98,8 @@ class ClosureReasons:
     opened_until_ms: End = None
     service_status: Annotated[Status | None, Field(alias="told")] = None
     sending: Annotated[Status | None, Field(alias="telling")] = None
+    late: Status | None = None
+    late_until_ms: End = None
 
 
 class BusyView(TypedDict):
@@ -250,13 +253,15 @@ def resumed(reasons: ClosureReasons, planned: Planned, now_ms: int) -> ClosureRe
 def seen(reasons: ClosureReasons, status: Status, planned: Planned, now_ms: int) -> ClosureReasons:
     """Take over the store's status at the service: others may have changed it.
 
-    A status whose sending was cut off is no surprise.
+    A status whose sending was cut off is no surprise, now or a while later.
     """
     known = replace(reasons, service_status=status, sending=None)
     if status == reasons.service_status:
         return replace(known, sending=reasons.sending)
     if status == reasons.sending:
         return known
+    if status == reasons.late and now_ms < (reasons.late_until_ms or 0):
+        return replace(known, late=None, late_until_ms=None)
     if status == "inactive":
         return replace(known, others=reasons.others or Pause(now_ms))
     if reasons.service_status is None:
@@ -264,7 +269,7 @@ def seen(reasons: ClosureReasons, status: Status, planned: Planned, now_ms: int)
     return resumed(known, planned, now_ms)
 
 
-_PASSING = {*_PAUSES, "busy"}  # only stored if set
+_PASSING = {*_PAUSES, "busy", "late", "late_until_ms"}  # only stored if set
 _STORED = TypeAdapter(ClosureReasons)
 
 

@@ -38,6 +38,8 @@ from tillbridge.stores.closure import (
 )
 
 _AGAIN_S = 15.0  # between two tries while the service is unreachable
+_LATE_S = 60.0  # so much later than it was sent, a call may still arrive
+_AT_ONCE_S = 5.0  # what took longer may have been sent several times
 _WALL_CLOCK_S = 30.0  # ends given by the wall clock are checked this often, in case it was set
 _PLAN_GOOD_MS = 6 * 3600 * 1000  # a schedule is evaluated again by then, whatever it planned
 
@@ -331,11 +333,16 @@ class StoreStatusReconciler:
         now = closure_of(reasons)
         if reasons.service_status == now.status:
             return reasons
+        if reasons.sending is not None:
+            reasons = self._may_be_late(reasons, reasons.sending)
         await self._save(replace(reasons, sending=now.status))
+        began = self._clock.monotonic()
         try:
             await self._client.set_store_status(store_id, now.status)
         finally:
             self._sent_at = self._clock.monotonic()
+        if self._sent_at - began > _AT_ONCE_S:
+            reasons = self._may_be_late(reasons, now.status)
         reasons = replace(reasons, service_status=now.status, sending=None)
         await self._save(reasons)
         event = "store.resumed" if now.who is None else "store.paused"
@@ -345,6 +352,11 @@ class StoreStatusReconciler:
             action = "store.pause" if now.who else "store.resume"
             await self._on_own_action(action, why, now.reason)
         return reasons
+
+    def _may_be_late(self, reasons: ClosureReasons, status: Status) -> ClosureReasons:
+        """Remember a call that nobody has answered until its effect would have been seen."""
+        until_ms = self._clock.now_ms() + round((_LATE_S + self._look_every_s) * 1000)
+        return replace(reasons, late=status, late_until_ms=until_ms)
 
     async def _seen(self, status: Status, reasons: ClosureReasons) -> ClosureReasons:
         """Return the reasons with the store's status at the service."""
@@ -356,7 +368,7 @@ class StoreStatusReconciler:
         elif (
             reasons.service_status == "inactive"
             and after.service_status == "active"
-            and reasons.sending != "active"
+            and "active" not in {reasons.sending, reasons.late}
         ):
             log.warning("store.resumed_elsewhere", store=self._store)
         await self._save(after)
