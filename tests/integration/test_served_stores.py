@@ -11,6 +11,7 @@ from tillbridge.core.errors import BridgeError, ConfigError, LedgerError
 from tillbridge.daemon.compose import compose
 from tillbridge.daemon.served import Served, ServedStores, keys_of
 from tillbridge.daemon.store_services import StoreServices
+from tillbridge.ledger.ledger import Ledger
 from tillbridge.operations.bridge import Bridge, Mode
 
 _STORE = """
@@ -80,6 +81,19 @@ async def test_a_store_that_is_ended_leaves_nothing_behind_and_can_begin_again(
     await served.close()
     assert counted() == before
     assert not bridge.stores
+
+
+async def test_secrets_that_are_read_while_a_store_opens_reach_the_receiver_too(
+    bridge: Bridge, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Each change is read once: the receiver would refuse what comes for a store of another bridge.
+    monkeypatch.setattr(Ledger, "is_shared", True)
+    monkeypatch.setattr(bridge.ledger.vault, "refresh", lambda: ("bar/webhook_secrets",))
+    served, changed = ServedStores(bridge), list[str]()
+    served.on_secrets = changed.extend
+    await served.start(["main"])
+    assert changed == ["bar/webhook_secrets"]
+    await served.close()
 
 
 async def test_a_store_that_is_not_wanted_any_more_while_others_open_is_ended(

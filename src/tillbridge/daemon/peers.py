@@ -5,7 +5,7 @@ operation as its own dispatcher does, with the same actor, and its answer or fai
 """
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from pydantic_core import to_jsonable_python
@@ -16,7 +16,7 @@ from tillbridge.core.errors import BridgeError, LedgerError, ServedElsewhere
 from tillbridge.core.i18n import _, to_plain
 from tillbridge.core.log import get_logger
 from tillbridge.core.operation import Answer, Dispatcher
-from tillbridge.core.worker import Supervisor, Worker, in_thread
+from tillbridge.core.worker import Supervisor, Worker
 from tillbridge.daemon.leases import Leases
 from tillbridge.daemon.served import ServedStores
 from tillbridge.ledger import leases as rows
@@ -33,10 +33,7 @@ _ALONE_S = 0.2  # between looks of a command that nobody wakes
 
 
 class Peers:
-    """The other bridges, as this one talks to them. Run `workers`; used from the event loop.
-
-    `on_secret` is called with the names of secrets that another bridge has changed.
-    """
+    """The other bridges, as this one talks to them. Run `workers`; used from the event loop."""
 
     def __init__(
         self,
@@ -44,13 +41,11 @@ class Peers:
         leases: Leases,
         served: ServedStores,
         dispatcher: Dispatcher,
-        on_secrets: Callable[[tuple[str, ...]], None],
     ) -> None:
         self._bridge = bridge
         self._leases = leases
         self._served = served
         self._dispatcher = dispatcher
-        self._on_secrets = on_secrets
         self._waiting: dict[str, asyncio.Future[BridgeRequest]] = {}
         self._performing: dict[str, asyncio.Task[None]] = {}
         leases.on_renewed = self._renewed
@@ -136,8 +131,7 @@ class Peers:
                     waiter = self._waiting.get(done.id)
                     if waiter is not None and not waiter.done():
                         waiter.set_result(done)
-            if changed := await in_thread(bridge.ledger.vault.refresh):
-                self._on_secrets(changed)
+            await self._served.read_secrets()
             found = await bridge.ledger.read(open_problems)
         except LedgerError:
             return  # the leases' own failure has been logged

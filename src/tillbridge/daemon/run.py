@@ -240,11 +240,10 @@ class _Daemon:
         self._leases = leases = Leases(bridge, self.served)
         bridge.may_act = leases.may_act
         bridge.ledger.on_lease_lost = leases.worker.wake
-        self._peers = peers = Peers(
-            bridge, leases, self.served, self._dispatcher, self._secrets_changed
-        )
+        self._peers = peers = Peers(bridge, leases, self.served, self._dispatcher)
         bridge.ask = peers.ask
         self.served.on_elsewhere = peers.notify_owner
+        self.served.on_secrets = self._secrets_changed
         supervisor = Supervisor("", bridge.problems)
         notifications = Notifications(url, peers.on_notification, supervisor, bridge.clock)
         self._notifications = notifications.worker

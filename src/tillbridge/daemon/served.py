@@ -55,6 +55,8 @@ class ServedStores:
         self.on_end: Callable[[str], None] = lambda _key: None
         # Called with the key of each inbox that has a delivery and is worked on elsewhere.
         self.on_elsewhere: Callable[[str], None] = lambda _key: None
+        # Called with the names of secrets that another bridge has changed.
+        self.on_secrets: Callable[[Collection[str]], None] = lambda _names: None
         # By key: reports what cannot be opened.
         self._supervisors: dict[str, Supervisor] = {}
 
@@ -75,6 +77,11 @@ class ServedStores:
         if not self.deliveries_arrived(key):
             self.on_elsewhere(key)
 
+    async def read_secrets(self) -> None:
+        """Read the secrets that other bridges have changed, also those of stores they serve."""
+        if changed := await in_thread(self._bridge.ledger.vault.refresh):
+            self.on_secrets(changed)
+
     def is_idle(self, key: str) -> bool:
         """Return whether this does not run, and is not to."""
         return key not in {*self._wanted, *self._served, *self._ending}
@@ -93,7 +100,7 @@ class ServedStores:
         """Open these; return why some could not be."""
         bridge, settings = self._bridge, self._bridge.settings
         if bridge.ledger.is_shared and keys:  # take over what others have left
-            await in_thread(bridge.ledger.vault.refresh)
+            await self.read_secrets()
             await bridge.problems.adopt(keys)
         openings = {
             key: StoreOpening(key, settings.stores[key], bridge.base_dir)
