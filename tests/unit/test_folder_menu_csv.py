@@ -450,13 +450,20 @@ def test_a_file_that_stays_half_written_is_named_with_its_row(tmp_path: Path, en
 
 @pytest.mark.parametrize(
     "word",
-    "Sold out|SOLD-OUT|86|ausverkauft|Nicht verfügbar|Épuisé|Rupture de stock|agotado"
+    "Sold out|SOLD-OUT|ausverkauft|Nicht verfügbar|Épuisé|Rupture de stock|agotado"
     "|No disponible|esaurito|Non disponibile|inaktiv".split("|"),
 )
 def test_sold_out_is_understood_in_the_tills_language(tmp_path: Path, word: str) -> None:
     content = f"external_id,name,price,available\n1,Soup,1,{word}\n2,Tea,2,verfügbar\n"
     found = read(tmp_path, content)
     assert [each.available for each in found.values()] == [False, True]
+
+
+def test_a_stock_of_86_is_no_word_for_sold_out(tmp_path: Path) -> None:
+    content = "external_id,name,price,available\n1,Soup,1,86\n2,Tea,2,85\n3,Pie,3,yes\n"
+    found = menu_till(tmp_path, content).read_catalogue()
+    assert list(found.items) == ["3"]
+    assert [each.external_id for each in found.bad_rows] == ["1", "2"]
 
 
 def test_marks_of_the_direction_of_writing_around_a_text_say_nothing(tmp_path: Path) -> None:

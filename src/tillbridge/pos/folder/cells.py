@@ -26,7 +26,7 @@ _YES = frozenset(
 _NO = frozenset(
     "false f no n 0 0.0 off nein non não nao ne nie нет falsch faux falso "
     "inactive disabled unavailable hidden archived ausverkauft inaktiv épuisé epuisé épuisée "
-    "rupture indisponible agotado agotada esaurito esaurita 86 ✗ ✘".split()
+    "rupture indisponible agotado agotada esaurito esaurita ✗ ✘".split()
 ) | {
     *("sold out", "sold-out", "out of stock", "not available", "nicht verfügbar"),
     *("rupture de stock", "en rupture", "no disponible", "non disponibile", "non disponible"),
