@@ -20,6 +20,7 @@ from tillbridge.adapter import (
 )
 from tillbridge.adapter.conformance import Rig
 from tillbridge.adapter.conformance.subject import Subject, named_items, order_of, plain_items
+from tillbridge.model.instant import is_never
 from tillbridge_sql.adapter import SqlAdapter
 from tillbridge_sql.rig import MariadbRig, PostgresqlRig, SqlRig
 from tillbridge_sql.rig_marks import on_servers
@@ -93,6 +94,30 @@ def _no_triggers(till: SqlRig) -> Iterator[None]:
     with till.engine.begin() as connection:
         on = " ON order_lines CASCADE" if till.is_postgresql else ""
         connection.execute(text(f"DROP TRIGGER IF EXISTS gives_way{on}"))
+
+
+@postgresql_only
+@pytest.mark.parametrize("kind", ["timestamp", "timestamptz", "date"])
+def test_an_end_that_no_calendar_has_ends_never_or_has_passed(till: SqlRig, kind: str) -> None:
+    ends = ("infinity", "20000-01-01", "-infinity", "0044-03-15 BC")
+    till.sell(plain_items(len(ends)), "EUR")
+    till.run(f"ALTER TABLE items ALTER sold_out_until TYPE {kind}")
+    try:
+        for number, end in enumerate(ends, 1):
+            till.run(
+                f"UPDATE items SET sold_out = 1, sold_out_until = '{end}' WHERE id = :id",
+                id=f"sku-{number}",
+            )
+        reading = opened(till).read_availability()
+    finally:
+        till.run(
+            "UPDATE items SET sold_out_until = NULL",
+            "ALTER TABLE items ALTER sold_out_until TYPE timestamp",
+        )
+    assert not reading.bad_rows
+    until = [reading.items[f"sku-{number}"].until for number in range(1, 5)]
+    assert [end is not None and is_never(end) for end in until[:2]] == [True, True]
+    assert until[2:] == [0, 0]
 
 
 @both

@@ -5,6 +5,7 @@ import sqlite3
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -32,6 +33,7 @@ _DRIVERS = {
 }
 # What a pooled connection may have died of unnoticed shows at once; then a fresh one is tried.
 _STALE_S = 1.0
+_PAST, _NEVER = datetime(1970, 1, 1, tzinfo=UTC), datetime.max.replace(tzinfo=UTC)
 
 
 class OfflineError(Exception):
@@ -222,6 +224,8 @@ class Database:
             statements = ("PRAGMA query_only = ON",)
 
         def connected(raw: Any, _record: Any) -> None:  # noqa: ANN401 -- a driver's connection
+            if self.name == "postgresql":
+                _read_all_times(raw)
             if self.place.dump is not None:
                 _load(raw, self.place.dump)
             elif self.name == "sqlite":
@@ -233,6 +237,29 @@ class Database:
             cursor.close()
 
         return connected
+
+
+def _read_all_times(raw: Any) -> None:  # noqa: ANN401 -- a driver's connection
+    """Read `infinity`, and years that Python does not have, as its last time, or as a past one.
+
+    The driver refuses such a value, and with it the rest of the reading.
+    """
+    from psycopg import DataError  # noqa: PLC0415 -- installed where a till is on PostgreSQL
+    from psycopg.types import datetime as types  # noqa: PLC0415 -- (as above)
+
+    def reading(kind: type[Any]) -> type[Any]:
+        def load(self: Any, data: bytes) -> object:  # noqa: ANN401 -- a loader of this kind
+            try:
+                return kind.load(self, data)
+            except DataError:
+                text = bytes(data)
+                return _PAST if text.startswith(b"-") or text.endswith(b"BC") else _NEVER
+
+        return type(kind.__name__, (kind,), {"load": load})
+
+    for name in ("Date", "Timestamp", "Timestamptz"):
+        loader = reading(getattr(types, f"{name}Loader"))
+        raw.adapters.register_loader(name.lower(), loader)
 
 
 def _load(raw: sqlite3.Connection, dump: Path) -> None:
