@@ -1,5 +1,7 @@
 """Leases, and the fence of each table, on a real PostgreSQL: what a stale bridge is refused."""
 
+import asyncio
+import threading
 from base64 import urlsafe_b64encode
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager
@@ -10,9 +12,10 @@ import psycopg
 import pytest
 from sqlalchemy import Connection, create_engine, insert, inspect, text
 
+from tests.support.bridge_process import until
 from tests.support.postgresql import new_database, on_postgresql
 from tillbridge.core.clock import Clock
-from tillbridge.core.errors import LeaseLost
+from tillbridge.core.errors import LeaseLost, LedgerUnwritable
 from tillbridge.core.problems import Found, Scope
 from tillbridge.daemon.leases import DEAD_AFTER_MS
 from tillbridge.ledger import leases
@@ -20,6 +23,7 @@ from tillbridge.ledger.facts import get_fact, put_fact
 from tillbridge.ledger.leases import Cluster, NameTaken
 from tillbridge.ledger.ledger import Ledger
 from tillbridge.ledger.models import BridgeRow, NewDelivery, metadata
+from tillbridge.ledger.postgresql import driver_of
 from tillbridge.ledger.problems import open_problems, report
 from tillbridge.ledger.prune import CutOffs, prune
 
@@ -213,6 +217,51 @@ async def test_a_write_under_way_keeps_others_from_taking_its_store(
                 put_fact(frozen, "main", "one", 1, at=1)
             assert isinstance(refused.value.__cause__, psycopg.Error)
             assert refused.value.__cause__.sqlstate == "TB001"
+
+
+async def test_the_sessions_of_a_bridge_that_was_declared_dead_are_ended(
+    url: str, tmp_path: Path
+) -> None:
+    """Frozen in a pipeline, it is not idle for the server, and would keep its store for ever."""
+    go_on = threading.Event()
+
+    def freeze(connection: Connection) -> None:
+        driver = driver_of(connection)
+        with driver.pipeline():
+            change = b"INSERT INTO facts (store, name, value, at) VALUES ('main', 'one', '1', 1)"
+            driver.pgconn.send_query_params(change, [])
+            driver.pgconn.send_flush_request()
+            driver.pgconn.flush()
+            go_on.wait(600)
+
+    async with opened(url, tmp_path, "a") as of_a, opened(url, tmp_path, "b") as of_b:
+        a, b = await joined(of_a, "a"), await joined(of_b, "b", nothing)
+        frozen = of_a.write(freeze)
+        try:
+            await until("the lease is locked", lambda: of_b.read(_somebody_waits_in_a_pipeline))
+            await was_not_seen(of_b, "a")
+
+            async def has_both() -> bool:
+                seen = await of_b.write(leases.beat, b, everything, dead_ms=DEAD_AFTER_MS)
+                return seen is not None and seen.held == set(KEYS)
+
+            await until("its stores are taken over", has_both)
+        finally:
+            go_on.set()
+        with pytest.raises(LedgerUnwritable):
+            await frozen
+        await until("it connects again", lambda: asyncio.sleep(0, of_a.writable))
+        assert await of_a.write(leases.beat, a, nothing, dead_ms=None) is None, "it is told"
+        assert await of_b.get_fact("main", "one") is None
+
+
+def _somebody_waits_in_a_pipeline(connection: Connection) -> bool:
+    """Return whether a session has changed something, and waits for what follows."""
+    waits = (
+        "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database()"
+        " AND state = 'active' AND wait_event = 'ClientRead' AND query LIKE 'INSERT INTO facts%'"
+    )
+    return bool(connection.scalar(text(waits)))
 
 
 async def test_a_command_may_write_for_a_store_that_nobody_serves(url: str, tmp_path: Path) -> None:

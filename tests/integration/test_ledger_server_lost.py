@@ -29,7 +29,7 @@ pytestmark = on_postgresql()
 SOON_S = 60.0
 END_ALL = (
     "SELECT pg_terminate_backend(pid, 20000) FROM pg_stat_activity"
-    " WHERE application_name = 'tillbridge' AND datname = '{name}'"
+    " WHERE starts_with(application_name, 'tillbridge') AND datname = '{name}'"
 )
 END_THIS = text("SELECT pg_terminate_backend(pg_backend_pid())")
 

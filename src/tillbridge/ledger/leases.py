@@ -19,6 +19,11 @@ from tillbridge.ledger.models import BridgeRequest, BridgeRow, Delivery, Fact, L
 
 CHANNEL = "tillbridge"
 SESSION = "tillbridge.holder"  # whose session it is, for the fence
+DECLARE = (
+    f"SELECT set_config('{SESSION}', %(holder)s, false),"
+    " set_config('application_name', 'tillbridge ' || %(holder)s, false)"
+)
+"""Says in a session whose it is: for the fence, and for whoever has to end it."""
 
 _STORE_IDS = select(col(Fact.store), col(Fact.value)).where(col(Fact.name) == "service_store_id")
 _FORGET_MS = 7 * 86_400_000  # a bridge that has not been seen for so long
@@ -124,8 +129,9 @@ def beat(
 ) -> Cluster | None:
     """Renew this run's leases, take what `decide` returns of what nobody has, and return the state.
 
-    Bridges that were not seen for `dead_ms` are declared dead (None: not now). None: others have
-    declared this one dead: it holds nothing, and has to join again. `begins` is called first.
+    Bridges that were not seen for `dead_ms` are declared dead (None: not now), and their sessions
+    ended. None: others have declared this one dead: it holds nothing, and has to join again.
+    `begins` is called first.
     """
     begins()
     now = _now(connection)
@@ -143,10 +149,14 @@ def beat(
     if dead_ms is not None:
         # Its row is locked: either it has renewed before, or it will see that it was declared dead.
         late = text(
-            "UPDATE bridges SET holder = '' WHERE name IN (SELECT name FROM bridges"
-            " WHERE holder <> '' AND seen_at < :limit FOR UPDATE SKIP LOCKED) RETURNING name"
+            "UPDATE bridges SET holder = '' FROM (SELECT name, holder FROM bridges"
+            " WHERE holder <> '' AND seen_at < :limit FOR UPDATE SKIP LOCKED) AS late"
+            " WHERE bridges.name = late.name RETURNING late.name, late.holder"
         )
-        died = tuple(connection.scalars(late, {"limit": now - dead_ms}))
+        buried = connection.execute(late, {"limit": now - dead_ms}).all()
+        died = tuple(row.name for row in buried)
+        if buried:
+            _end_sessions(connection, [row.holder for row in buried])
     cluster = replace(_read(connection, me.holder, now), died=died)
     if wanted := sorted(decide(cluster)):
         taken = connection.execute(
@@ -235,7 +245,17 @@ def _now(connection: Connection) -> int:
 def _declare(connection: Connection, holder: str) -> None:
     # After a lost connection, the next one of the writer declares the same.
     connection.engine.update_execution_options(holder=holder)
-    connection.execute(text(f"SELECT set_config('{SESSION}', :holder, false)"), {"holder": holder})
+    connection.exec_driver_sql(DECLARE, {"holder": holder})
+
+
+def _end_sessions(connection: Connection, holders: Iterable[str]) -> None:
+    # A bridge that was frozen between two statements of a pipeline (executemany) is not idle for
+    # the server, however long that lasts, and its transaction would keep its stores from everybody.
+    ending = text(
+        "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename = current_user"
+        " AND datname = current_database() AND application_name = ANY(:names)"
+    )
+    connection.execute(ending, {"names": [f"tillbridge {each}" for each in holders]})
 
 
 # -- what one bridge asks of another

@@ -19,7 +19,7 @@ from tillbridge.core.errors import LeaseLost, LedgerError, LedgerLocked, LedgerU
 from tillbridge.core.i18n import _
 from tillbridge.core.log import get_logger
 from tillbridge.ledger import schema
-from tillbridge.ledger.leases import SESSION
+from tillbridge.ledger.leases import DECLARE, SESSION
 from tillbridge.ledger.models import Delivery, NewDelivery, metadata
 from tillbridge.ledger.orders import which_are_new
 from tillbridge.ledger.server import (
@@ -131,8 +131,7 @@ class PostgreSQL:
         try:
             connection = self._writers.connect()
             if holder := self._writers.get_execution_options().get("holder"):
-                declared = "SELECT set_config(%s, %s, false)"
-                driver_of(connection).execute(declared, [SESSION, holder])
+                driver_of(connection).execute(DECLARE, {"holder": holder})
         except (DBAPIError, psycopg.Error) as failure:
             self._refusal, self._refused_until = failure, time.monotonic() + _REFUSED_S
             raise
