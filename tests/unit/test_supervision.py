@@ -8,7 +8,7 @@ import pytest
 
 from tillbridge.core import worker
 from tillbridge.core.problems import Found, Scope
-from tillbridge.core.worker import LONGEST_PAUSE_S, Supervisor, crash_backoff_s, describe
+from tillbridge.core.worker import LONGEST_PAUSE_S, Supervisor, describe
 from tillbridge.ledger.problems import ProblemTracker
 
 
@@ -107,20 +107,23 @@ async def test_an_order_at_which_a_step_fails_is_named_and_the_step_counts_as_we
     async def works() -> None:
         return
 
-    assert not await supervisor.attempt("writer", fails, order="ord_1")
-    assert not await supervisor.attempt("notifier", fails, order="ord_1")
+    assert await supervisor.attempt("writer", fails, order="ord_1") == 1
+    assert await supervisor.attempt("notifier", fails, order="ord_1") == 1
     assert list(board.problems) == [("order.set_aside", "main", "ord_1")]
-    assert await supervisor.attempt("writer", works, order="ord_1")
+    assert await supervisor.attempt("writer", works, order="ord_1") is None
     assert board.problems  # the other step still fails at it
-    assert await supervisor.attempt("notifier", works, order="ord_1")
+    assert await supervisor.attempt("notifier", works, order="ord_1") is None
     assert not board.problems
 
 
 def test_pauses_grow_from_a_second_to_five_minutes() -> None:
-    pauses = [crash_backoff_s(failures) for failures in range(1, 40)]
+    supervisor, failure = supervising(Board()), ValueError("x")
+    pauses = [supervisor.failed("tax", failure) for _failure in range(1, 40)]
     assert pauses[:4] == [1, 2, 4, 8]
     assert pauses == sorted(pauses)
     assert pauses[-1] == LONGEST_PAUSE_S == 300
+    supervisor.works("tax")
+    assert supervisor.failed("tax", failure) == 1
 
 
 class Unspeakable(Exception):

@@ -152,7 +152,7 @@ async def test_who_wakes_it_does_not_make_a_step_that_raises_spin() -> None:
             worker.wake()
             await asyncio.sleep(0.005)
             assert steps.taken == crashes
-            clock.ahead_s += min(core_worker.crash_backoff_s(crashes), 15.0)
+            clock.ahead_s += min(2.0 ** (crashes - 1), 15.0)
 
 
 def test_expected_failures_wait_longer_each_time_and_begin_anew() -> None:

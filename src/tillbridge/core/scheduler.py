@@ -11,7 +11,7 @@ from apscheduler.triggers.cron import CronTrigger
 from apscheduler.triggers.interval import IntervalTrigger
 
 from tillbridge.core.clock import Clock
-from tillbridge.core.worker import Job, Supervisor, crash_backoff_s
+from tillbridge.core.worker import Job, Supervisor
 
 _LATE = timedelta(seconds=1)
 # The loop's timers count by a clock that stands while the machine sleeps and is never set right.
@@ -34,7 +34,6 @@ class Scheduler:
         self._late_since: float | None = None
         self._begun: dict[str, tuple[float, asyncio.Task[Any] | None]] = {}  # by job, under way
         self._intervals: dict[str, float] = {}  # by job, in seconds
-        self._failures: dict[str, int] = {}  # by job, in a row
         self._jobs = AsyncIOScheduler(
             job_defaults={"coalesce": True, "misfire_grace_time": None, "max_instances": 1},
             timezone=UTC,
@@ -94,7 +93,6 @@ class Scheduler:
             if job.id.startswith(prefix):
                 job.remove()
                 self._intervals.pop(job.id, None)
-                self._failures.pop(job.id, None)
         for name, (_at, task) in self._begun.items():
             if name.startswith(prefix) and task is not None:
                 task.cancel()
@@ -150,14 +148,10 @@ class Scheduler:
         except asyncio.CancelledError:
             return  # only `stop` and `remove` do this; APScheduler would log it as a failure
         except Exception as failure:  # noqa: BLE001 -- whatever it is, it is this job's alone
-            supervisor.failed(name, failure)
-            failures = self._failures[job] = self._failures.get(job, 0) + 1
-            again_s = min(
-                crash_backoff_s(failures), self._intervals.get(job, crash_backoff_s(failures))
-            )
+            pause_s = supervisor.failed(name, failure)
+            again_s = min(pause_s, self._intervals.get(job, pause_s))
         else:
             supervisor.works(name)
-            self._failures.pop(job, None)
         finally:
             del self._begun[job]
         if again_s is not None and self._jobs.get_job(job) is not None:

@@ -51,18 +51,14 @@ def backoff_s(failures: int, first_s: float, cap_s: float) -> float:
     return min(cap_s, first_s * 2.0 ** min(max(failures - 1, 0), 30))
 
 
-def crash_backoff_s(failures: int) -> float:
-    """Return how long to wait after so many unexpected failures in a row."""
-    return backoff_s(failures, FIRST_PAUSE_S, LONGEST_PAUSE_S)
-
-
 class Supervisor:
     """Runs the steps of one store (`store` "" for the bridge's own), and reports what fails."""
 
     def __init__(self, store: str, tracker: "ProblemTracker") -> None:
         self.store = store
         self._tracker = tracker
-        self._failing: dict[tuple[str, str], str] = {}  # by step and order
+        # How often in a row, and with what: by step and order.
+        self._failing: dict[tuple[str, str], tuple[int, str]] = {}
         self._working: set[str] = set()  # steps whose problem is over, if it ever was open
 
     def tasks(self, steps: Mapping[str, Step]) -> dict[str, Coroutine[Any, Any, object]]:
@@ -74,7 +70,7 @@ class Supervisor:
 
         Its problem closes once it has run for twice as long as it ran before it failed.
         """
-        failures, steady_s = 0, _STEADY_S
+        steady_s = _STEADY_S
         loop = asyncio.get_running_loop()
         while True:
             began = time.monotonic()
@@ -83,30 +79,34 @@ class Supervisor:
                 await work()
                 raise _EndedError(step)  # noqa: TRY301 -- an end is reported as a failure is
             except Exception as failure:  # noqa: BLE001 -- whatever it is, it is this step's alone
-                self.failed(step, failure)
+                pause_s = self.failed(step, failure)
             finally:
                 steady.cancel()
-            ran_s = time.monotonic() - began
-            failures = 1 if ran_s > steady_s else failures + 1
-            steady_s = min(_LONGEST_STEADY_S, max(_STEADY_S, 2 * ran_s))
-            await asyncio.sleep(crash_backoff_s(failures))
+            steady_s = min(_LONGEST_STEADY_S, max(_STEADY_S, 2 * (time.monotonic() - began)))
+            await asyncio.sleep(pause_s)
 
-    async def attempt(self, step: str, work: Step, *, order: str = "") -> bool:
-        """Do `work` once; return whether it came to its end. `order` names whose work it is."""
+    async def attempt(self, step: str, work: Step, *, order: str = "") -> float | None:
+        """Do `work` once; return how long to wait where it failed, None where it came to its end.
+
+        `order` names whose work it is.
+        """
         try:
             await work()
         except Exception as failure:  # noqa: BLE001 -- whatever it is, it is this step's alone
-            self.failed(step, failure, order=order)
-            return False
+            return self.failed(step, failure, order=order)
         self.works(step, order=order)
-        return True
+        return None
 
-    def failed(self, step: str, failure: BaseException, *, order: str = "") -> None:
-        """Report that a step failed, or (`order`) that it failed at one order and continues."""
+    def failed(self, step: str, failure: BaseException, *, order: str = "") -> float:
+        """Report that a step failed, or (`order`) that it failed at one order and continues.
+
+        Returns how many seconds to wait before it is tried again: longer each time in a row.
+        """
         detail = describe(failure)
         self._working.discard(step)
-        if self._failing.get((step, order)) != detail:
-            self._failing[step, order] = detail
+        failures, before = self._failing.get((step, order), (0, ""))
+        self._failing[step, order] = failures + 1, detail
+        if detail != before:
             log.error("step.failed", store=self.store, step=step, order=order, exc_info=failure)
         fields = {"step": step, "detail": detail}
         if order:
@@ -114,6 +114,7 @@ class Supervisor:
         else:
             found = Found(_CODES.get(step, STEP_FAILED), step, fields)
         self._tracker.report(Scope.of_one(found.code, self.store, found.subject), [found])
+        return backoff_s(failures + 1, FIRST_PAUSE_S, LONGEST_PAUSE_S)
 
     def works(self, step: str, *, order: str = "") -> None:
         """Report that a step works (again); nothing where it never failed."""
@@ -184,7 +185,6 @@ class Worker:
         self._due = _NEVER  # monotonic
         self._due_at_ms: int | None = None  # wall clock
         self._not_before = -_NEVER  # monotonic
-        self._crashes = 0
         self._failures = 0
         # Since when (monotonic, s) a step has been running; None: it waits.
         self.busy_since: float | None = None
@@ -229,13 +229,10 @@ class Worker:
             try:
                 again_s = await self._step()
             except Exception as failure:  # noqa: BLE001 -- whatever it is, it is this step's alone
-                self._supervisor.failed(self.name, failure)
-                self._crashes += 1
-                again_s = crash_backoff_s(self._crashes)
+                again_s = self._supervisor.failed(self.name, failure)
                 self._not_before = self._clock.monotonic() + min(again_s, _CRASH_PAUSE_S)
             else:
                 self._supervisor.works(self.name)
-                self._crashes = 0
             finally:
                 self.busy_since = None
                 if self._draining is not None:

@@ -30,10 +30,10 @@ from tillbridge.diagnostics.known import (
     secrets_here,
 )
 from tillbridge.diagnostics.log_lines import LogFilter, latest
-from tillbridge.ledger import audit
+from tillbridge.ledger import audit, schema
 from tillbridge.ledger.backend import connected
 from tillbridge.ledger.problems import past_problems
-from tillbridge.ledger.prune import payloads, row_counts, schema_version, table_codes
+from tillbridge.ledger.prune import payloads, row_counts, table_codes
 from tillbridge.ledger.reading import place_in
 from tillbridge.model.instant import to_iso
 
@@ -219,7 +219,8 @@ def _read(connection: Connection, found: _Ledger, now_ms: int) -> None:
     for payload in payloads(connection):
         found.personal |= _personal(payload)
     found.codes = set(table_codes(connection))
-    found.facts = {"schema_version": schema_version(connection), "rows": row_counts(connection)}
+    version, _tables = schema.state(connection)
+    found.facts = {"schema_version": version, "rows": row_counts(connection)}
     past = past_problems(connection, ended_after=now_ms - _PAST_MS)[-_PAST_PROBLEMS:]
     found.past = [each.model_dump(exclude={"id"}) for each in past]
     checked = audit.check(connection)

@@ -128,13 +128,6 @@ def _some(table: type[Row], where: ColumnElement[bool], limit: int) -> ColumnEle
 # -- for the support bundle: row counts, and what must not leave the machine
 
 
-def schema_version(connection: Connection) -> str:
-    """Return the version of the schema, "" if there is none."""
-    if not inspect(connection).has_table("alembic_version"):
-        return ""
-    return str(connection.execute(text("SELECT version_num FROM alembic_version")).scalar() or "")
-
-
 def row_counts(connection: Connection) -> dict[str, int]:
     """Return the number of rows of each table; an older ledger has fewer tables."""
     there = set(inspect(connection).get_table_names())

@@ -38,7 +38,7 @@ from tillbridge.orders.repository import (
     publish,
 )
 from tillbridge.orders.ticket_writer import TicketWriter
-from tillbridge.orders.views import no_such_order
+from tillbridge.orders.views import no_such_order, possible_actions
 
 if TYPE_CHECKING:
     from tillbridge.daemon.store_services import StoreServices
@@ -211,11 +211,10 @@ class OrdersFlow:
         till has the ticket that was "typed".
         """
         row = await self._known(order_id)
-        on_paper = is_on_paper(row)
-        if row.closed_at is not None and not on_paper and not row.unseen:
+        may = possible_actions(row)
+        if not may["settled"]:
             raise _refusal(row, _("Order {order} is already closed."), _LOOK)
-        waits = (row.ticket in UNWRITTEN and row.closed_at is None) or on_paper
-        if how == "typed" and (not waits or row.desired_state is OrderState.CANCELLED):
+        if not may[how]:
             raise _refusal(row, _("Order {order} is not waiting for the till."), _LOOK)
         await self._orders.commit(order_id, events.Handled(how, by))
         if how == "typed":

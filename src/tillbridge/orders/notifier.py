@@ -18,7 +18,7 @@ from tillbridge.core.errors import Conflict, OutcomeUnknown, RateLimited, Refuse
 from tillbridge.core.i18n import _
 from tillbridge.core.log import get_logger
 from tillbridge.core.problems import Found
-from tillbridge.core.worker import Worker, backoff_s, crash_backoff_s
+from tillbridge.core.worker import Worker, backoff_s
 from tillbridge.ledger import orders
 from tillbridge.ledger.models import OrderRow
 from tillbridge.model.order import OrderState, ReasonCode
@@ -147,7 +147,6 @@ class _Report:
     estimate: StateEstimate
     due: float = math.inf  # infinity: there is no call to make
     busy: bool = False
-    crashes: int = 0  # how often in a row reporting it failed unexpectedly
     waiting_since: float | None = None  # since when its call cannot be made
     failures: int = 0  # how often in a row since then
     answer: str = ""  # the last one that is in the order's log
@@ -224,11 +223,9 @@ class ServiceNotifier:
         report.busy = True
         try:
             work = partial(self._report, report)
-            if await self._orders.supervisor.attempt("notifier", work, order=order_id):
-                report.crashes = 0
-            else:
-                report.crashes += 1
-                report.due = self._clock.monotonic() + crash_backoff_s(report.crashes)
+            pause_s = await self._orders.supervisor.attempt("notifier", work, order=order_id)
+            if pause_s is not None:
+                report.due = self._clock.monotonic() + pause_s
         finally:
             report.busy = False
             if report.row.closed_at is not None:

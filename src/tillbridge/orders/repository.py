@@ -22,7 +22,6 @@ from tillbridge.core.formats import clock_time, money
 from tillbridge.core.i18n import _, joined
 from tillbridge.core.log import get_logger
 from tillbridge.core.problems import PROBLEMS, Ends, Found, OpenProblem, Scope
-from tillbridge.core.worker import crash_backoff_s
 from tillbridge.ledger import orders
 from tillbridge.ledger.ledger import published
 from tillbridge.ledger.models import OrderRow
@@ -368,13 +367,12 @@ class SetAside:
         self._step = step
         self._supervisor = repository.supervisor
         self._clock = repository.clock
-        self._waiting: dict[Any, tuple[str, int, float]] = {}  # order, failures, next try
+        self._waiting: dict[Any, tuple[str, float]] = {}  # its order, and when to try it again
 
     def failed(self, key: object, failure: BaseException, *, order: str) -> None:
         """Let it wait, each time longer, and report it; `order` names whose work it is."""
-        failures = self._waiting[key][1] + 1 if key in self._waiting else 1
-        self._waiting[key] = order, failures, self._clock.monotonic() + crash_backoff_s(failures)
-        self._supervisor.failed(self._step, failure, order=order)
+        pause_s = self._supervisor.failed(self._step, failure, order=order)
+        self._waiting[key] = order, self._clock.monotonic() + pause_s
 
     def works(self, key: object) -> None:
         """Record that it has worked, where it had failed before."""
@@ -388,9 +386,9 @@ class SetAside:
     def not_due(self) -> frozenset[Any]:
         """Return the keys whose next try is still to come."""
         now = self._clock.monotonic()
-        return frozenset(key for key, (_o, _f, at) in self._waiting.items() if at > now)
+        return frozenset(key for key, (_order, at) in self._waiting.items() if at > now)
 
     def due_in(self) -> float | None:
         """Return in how many seconds the first of them is due; None if there is none."""
-        first = min((at for _order, _failures, at in self._waiting.values()), default=None)
+        first = min((at for _order, at in self._waiting.values()), default=None)
         return None if first is None else max(0.0, first - self._clock.monotonic())

@@ -32,7 +32,7 @@ from tillbridge.adapter import (
 from tillbridge.core.context import StoreContext
 from tillbridge.core.i18n import _
 from tillbridge.core.log import get_logger
-from tillbridge.core.worker import Worker, backoff_s, crash_backoff_s
+from tillbridge.core.worker import Worker, backoff_s
 from tillbridge.ledger import orders
 from tillbridge.ledger.models import OrderRow, TicketState
 from tillbridge.ledger.orders import ON_PAPER, PERHAPS_ON_PAPER_ONLY
@@ -88,8 +88,8 @@ class QueuedOrder:
     paper_at: float = math.inf  # when it goes to the printer that is in
     paper_failures: int = 0
     maybe_on_paper: bool = False  # ... which may have it, from before or from a try that broke off
-    crashes: int = 0  # how often in a row working on it failed unexpectedly
-    set_aside_until: float = -math.inf  # because of that, even past its deadline
+    # Working on it failed unexpectedly: nothing is done before then, even past its deadline.
+    set_aside_until: float = -math.inf
 
     def outcome_unknown(self, now: float, late_write_s: float) -> None:
         """Note that a write may yet take effect; twice as long as after the one before."""
@@ -250,12 +250,10 @@ class TicketWriter:
         if entry is None:
             return None if math.isinf(next_at) else max(0.0, next_at - now)
         work = partial(self._work, entry)
-        if await self._orders.supervisor.attempt("writer", work, order=entry.row.order_id):
-            entry.crashes = 0
-        else:
-            entry.crashes += 1
-            pause = crash_backoff_s(entry.crashes)
-            entry.set_aside_until = self._clock.monotonic() + pause
+        order_id = entry.row.order_id
+        pause_s = await self._orders.supervisor.attempt("writer", work, order=order_id)
+        if pause_s is not None:
+            entry.set_aside_until = self._clock.monotonic() + pause_s
         return 0.0
 
     # -- one order
