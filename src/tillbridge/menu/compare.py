@@ -183,16 +183,6 @@ class Comparison:
     whole: bool = False
     hold: Hold | None = None
 
-    @property
-    def is_all_on_sale(self) -> bool:
-        """Whether availability does not follow from it: the compared items stay on sale."""
-        if self.whole or self.changes.added or self.changes.removed or self.next_change is not None:
-            return False
-        return all(
-            availability_of(item) == _ON and all(each.available for each in item.variants)
-            for item in (*self.acknowledged.items.values(), *self.current.items.values())
-        )
-
 
 def compare(
     connection: Connection, store: str, reading: Catalogue | CatalogueChanges, overlay: Overlay

@@ -73,6 +73,26 @@ class AvailabilitySync(SyncLane[None]):
         self._unread = self.ctx.pos.reads_availability
         self.changed()
 
+    def follow(self, assessment: Assessment | None) -> None:
+        """Ask for a round after one of the menu, unless every item compared there stays on sale."""
+        found = None if assessment is None else assessment.comparison
+        if (
+            found is None
+            or found.whole
+            or found.changes.added
+            or found.changes.removed
+            or found.next_change is not None
+            or self.ctx.calls.may_clash
+            or self.ctx.by_pos is None
+            or not all(
+                item.available
+                and item.snooze_until is None
+                and all(each.available for each in item.variants)
+                for item in (*found.acknowledged.items.values(), *found.current.items.values())
+            )
+        ):
+            self.request()
+
     async def round(self, request: SyncRequest) -> None:
         """Send the service what is sold out, and what is back."""
         await self.read()
@@ -234,7 +254,7 @@ class MenuFlow:
         self._timezone = ZoneInfo(settings.timezone) if settings.timezone else None
         self._menu = MenuSync(self._ctx)
         self._availability = AvailabilitySync(self._ctx, self._menu)
-        self._menu.on_end = self._availability.request
+        self._menu.on_end = self._availability.follow
         self.tables = TableSync(self._ctx)
         # What has changed: the menu's export, what the POS says of availability, the floor plan.
         self.export_changed = self._menu.changed

@@ -280,6 +280,8 @@ class SyncLane(ABC, Generic[T]):
         self.ctx = ctx
         self.subject = subject
         self.worker = Worker(subject, self.step, ctx.supervisor, ctx.clock)
+        # Called after each round with what it came to; None: it failed, or could not read.
+        self.on_end: Callable[[T | None], None] = lambda _result: None
         self.refused_digest = ""  # of a plan that the service refuses as a whole
         self._requested = USUAL  # of the next round, also what this one could not do
         self._one_at_a_time = asyncio.Lock()
@@ -316,13 +318,17 @@ class SyncLane(ABC, Generic[T]):
         """
         async with self._one_at_a_time:
             request, self._requested = request | self._requested, USUAL
+            result: T | None = None
             try:
-                return await self.round(request)
+                result = await self.round(request)
             except Exception as failure:
                 self._requested |= request
                 if isinstance(failure, ServiceError | JobLost | LedgerError):
                     self._failed(failure)
                 raise
+            finally:
+                self.on_end(result)
+            return result
 
     def succeeded(self) -> None:
         """Close what a failure opened; the next one is a first one again."""

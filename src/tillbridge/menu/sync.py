@@ -2,7 +2,7 @@
 
 import asyncio
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from collections.abc import Set as AbstractSet
 from contextlib import nullcontext
 from dataclasses import replace
@@ -23,7 +23,6 @@ from tillbridge.menu.describe import summary_lines
 from tillbridge.menu.diff import ContentDigest, Diff
 from tillbridge.menu.lane import (
     PUSH_NOT_ALLOWED,
-    USUAL,
     MenuContext,
     SyncLane,
     SyncRequest,
@@ -52,8 +51,6 @@ class MenuSync(SyncLane[Assessment]):
 
     def __init__(self, ctx: MenuContext) -> None:
         super().__init__(ctx, "menu")
-        # Called after a round that availability depends on.
-        self.on_end: Callable[[], None] = lambda: None
         self._known: AbstractSet[int] | None = None  # fingerprints of what the service has
         self._counts: tuple[int, int, int] | None = None  # of an export, as last logged
         self._doubted_digest = ""  # of a refused plan after which everything was pushed
@@ -61,8 +58,13 @@ class MenuSync(SyncLane[Assessment]):
         self._drift = DriftPauses()
 
     async def round(self, request: SyncRequest) -> Assessment | None:
-        """Bring the service's menu in line with the POS; None if the POS cannot be read now."""
+        """Bring the service's menu in line with the POS; None if it cannot be read now, or is none.
+
+        Raises ServiceError, JobLost or LedgerError.
+        """
         ctx = self.ctx
+        if not ctx.pos.reads_catalogue:
+            return None
 
         # settle: which store's menu the ledger has, and how interrupted pushes ended
         connected = await settle_storefront(ctx)
@@ -118,29 +120,14 @@ class MenuSync(SyncLane[Assessment]):
             await self._push_variants(connected)
         return assessment
 
-    async def now(self, request: SyncRequest = USUAL) -> Assessment | None:
-        """Make a round now; None if the export cannot be read, or the POS has no menu.
-
-        Raises ServiceError, JobLost or LedgerError.
-        """
-        if not self.ctx.pos.reads_catalogue:
-            return None
-        stays_on_sale = False
-        try:
-            assessment = await super().now(request)
-            stays_on_sale = assessment is not None and assessment.comparison.is_all_on_sale
-        except Exception:
-            self._known = None
-            raise
-        finally:
-            if not stays_on_sale or self.ctx.calls.may_clash or self.ctx.by_pos is None:
-                self.on_end()
-        return assessment
-
     # -- reading the menu: what differs from the service, or everything
 
     async def _fingerprints(self) -> AbstractSet[int]:
-        """Return the fingerprints of what the service has; cached until that changes."""
+        """Return the fingerprints of what the service has.
+
+        They are cached until that changes: the cache is dropped before the change is made, so that
+        one which fails leaves nothing behind.
+        """
         if self._known is None:
             self._known = await self.ctx.read(menu.known_fingerprints)
         return self._known
@@ -212,16 +199,16 @@ class MenuSync(SyncLane[Assessment]):
     async def _settle(self, connected: Connected, request: SyncRequest) -> SyncRequest:
         """Settle what the ledger has left open; return what the round has to do."""
         if connected.store_id is not None and connected.open_pushes:
+            self._known = None
             for each in connected.open_pushes:
                 await settle_push(self.ctx, connected.store_id, each)
-            self._known = None
         if request.retry_refused:
             # Only here, between two readings: a refused record counts as known, so reading with it
             # and comparing without it would make its item look removed.
+            self._known = None
             refused = await self.ctx.read(menu.refused_items)
             await self.ctx.write(menu.clear_refusals, refused.keys())
             self.refused_digest = ""
-            self._known = None
         if connected.store_id is None or not connected.whole_due:
             return request
         self._known = None
@@ -243,8 +230,8 @@ class MenuSync(SyncLane[Assessment]):
             kind: Kind = "patch" if len(variants) == 1 and not groups else "batch"
             changes = Diff(changed=variants, addon_groups=groups)
             steps = plan(kind, changes, Catalogue(), ctx.rules)
-            await push(ctx, connected.store_id, Assessment(comparison, steps))
             self._known = None
+            await push(ctx, connected.store_id, Assessment(comparison, steps))
 
     async def _sendable(self, assessment: Assessment) -> Assessment:
         """Return what may be sent: only availability, if the service has refused this very plan."""
@@ -286,6 +273,8 @@ class MenuSync(SyncLane[Assessment]):
             put_fact(connection, store, PENDING, pending, at=at)
             return menu.refused_items(connection, store) if comparison.no_longer_refused else {}
 
+        if comparison.refreshed or comparison.no_longer_refused:
+            self._known = None
         refused = await ctx.write(record)
         if comparison.no_longer_refused:
             report_refusals(ctx, refused)
@@ -293,8 +282,6 @@ class MenuSync(SyncLane[Assessment]):
             await record_first_import(ctx, assessment.first)
         if comparison.refreshed:
             await ctx.write_portions(menu.refresh_items, comparison.refreshed)
-        if comparison.refreshed or comparison.no_longer_refused:
-            self._known = None
 
     async def _push(self, store_id: str, assessment: Assessment, since: float | None) -> bool:
         """Push the plan for an export that changed at `since`, and report the result.
@@ -303,8 +290,8 @@ class MenuSync(SyncLane[Assessment]):
         """
         ctx, started = self.ctx, time.perf_counter()
         finish = partial(record_end, assessment=assessment, clock=ctx.clock)
-        result = await push(ctx, store_id, assessment, finish)
         self._known = None
+        result = await push(ctx, store_id, assessment, finish)
         if result.is_complete:
             if result.reservation:
                 ctx.report("menu.taken_in_part", {"detail": result.reservation})
