@@ -18,7 +18,7 @@ from aiohttp import web
 from sqlalchemy.dialects import sqlite
 from sqlalchemy.schema import CreateIndex, CreateTable
 
-from tillbridge.config import ReceiverSettings
+from tillbridge.config.bridge import ReceiverSettings
 from tillbridge.core import log
 from tillbridge.core.clock import Clock
 from tillbridge.ledger.ledger import Ledger

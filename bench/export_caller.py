@@ -18,7 +18,7 @@ from aiohttp import web
 
 from bench.export_store import CHANGED, STORE, open_pos, write_menu
 from tests.support.store_context import store_context
-from tillbridge.config import StoreSettings
+from tillbridge.config.store import StoreSettings
 from tillbridge.core.clock import Clock
 from tillbridge.ledger.ledger import Ledger
 from tillbridge.ledger.problems import ProblemTracker

@@ -15,7 +15,8 @@ from contextlib import suppress
 from pathlib import Path
 
 from bench.export_store import CHANGED, STORE, open_pos, write_menu
-from tillbridge.config import AssumptionSettings, MenuSettings
+from tillbridge.config.bridge import AssumptionSettings
+from tillbridge.config.store import MenuSettings
 from tillbridge.core.clock import Clock
 from tillbridge.ledger import menu
 from tillbridge.ledger.ledger import Ledger

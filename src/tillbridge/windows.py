@@ -19,8 +19,7 @@ from io import TextIOBase
 from pathlib import Path
 from typing import Any, TextIO, cast
 
-from tillbridge.config import LoadedSettings
-from tillbridge.config.loading import load_to_run
+from tillbridge.config.loading import LoadedSettings, load_to_run
 from tillbridge.core.errors import BridgeError
 from tillbridge.core.log import LOG_FOLDER, LogFiles, configure, get_logger
 

@@ -17,7 +17,7 @@ from tests.support.bridge_process import free_port, until
 from tests.support.fresh_machine import Wizard, fresh_machine
 from tests.support.page_harness import PASSWORD
 from tests.support.world import SECRET
-from tillbridge.config import load
+from tillbridge.config.loading import load
 from tillbridge.sandbox import SandboxSettings, start
 from tillbridge.sandbox.settings import MerchantSeed, StoreSeed
 from tillbridge.web.passwords import password_hash

@@ -11,7 +11,7 @@ from playwright.async_api import Browser, Page, expect
 
 from tests.support.fresh_machine import Fresh, fresh_machine, practice_service
 from tests.support.world import SECRET
-from tillbridge.config import load
+from tillbridge.config.loading import load
 
 pytestmark = [pytest.mark.browser, pytest.mark.timeout(180)]
 

@@ -31,7 +31,9 @@ from tests.support.page_harness import PageHarness, page_harness
 from tests.support.receiver_harness import ReceiverHarness, event, receiving, sign
 from tillbridge.adapter.conformance.cases import reading_json
 from tillbridge.adapter.values import AvailabilityReading, TablesReading
-from tillbridge.config import AssumptionSettings, MenuSettings, StoreSettings, load
+from tillbridge.config.bridge import AssumptionSettings
+from tillbridge.config.loading import load
+from tillbridge.config.store import MenuSettings, StoreSettings
 from tillbridge.core.errors import BridgeError
 from tillbridge.ledger.ledger import published
 from tillbridge.ledger.models import Delivery, NewDelivery, metadata

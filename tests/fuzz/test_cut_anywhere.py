@@ -12,7 +12,8 @@ import pytest
 from tests.fuzz.exports import Export, exports, read
 from tests.fuzz.targets import work_folder
 from tests.support.full_menus import totals_of
-from tillbridge.config import AssumptionSettings, MenuSettings
+from tillbridge.config.bridge import AssumptionSettings
+from tillbridge.config.store import MenuSettings
 from tillbridge.menu.diff import Diff, diff
 from tillbridge.menu.guard import Rules, Source, findings
 from tillbridge.model.catalogue import Catalogue

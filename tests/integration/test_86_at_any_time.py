@@ -17,7 +17,7 @@ from tests.support.catalogue_harness import ShelfPos, Tracker, WallClock, store_
 from tests.support.catalogues import dishes
 from tests.support.held_service import HeldService
 from tests.support.store_context import store_context
-from tillbridge.config import AssumptionSettings
+from tillbridge.config.bridge import AssumptionSettings
 from tillbridge.ledger.facts import put_fact
 from tillbridge.ledger.ledger import Ledger
 from tillbridge.menu.flow import MenuFlow

@@ -10,7 +10,7 @@ from tests.integration.test_alerts_sent import email_way, webhook_way
 from tests.support.bridge_process import free_port
 from tests.support.mail_harness import Hook, mail_server, web_hook
 from tillbridge.alerts.channels import AppriseChannel, HeartbeatProbe, NotSent, reach
-from tillbridge.config import AppriseSettings
+from tillbridge.config.bridge import AppriseSettings
 from tillbridge.core.errors import ConfigError
 from tillbridge.diagnostics.check import Level
 from tillbridge.diagnostics.checks.bridge import check_channel

@@ -30,7 +30,7 @@ from tillbridge.alerts.channels import (
 )
 from tillbridge.alerts.dispatcher import AlertDispatcher
 from tillbridge.alerts.episodes import Message, trial
-from tillbridge.config import AlertSettings, AppriseSettings, EmailSettings, WebhookSettings
+from tillbridge.config.bridge import AlertSettings, AppriseSettings, EmailSettings, WebhookSettings
 from tillbridge.core.clock import Clock
 from tillbridge.core.errors import ConfigError, LedgerError
 from tillbridge.core.scheduler import Scheduler

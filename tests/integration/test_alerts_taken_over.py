@@ -11,7 +11,7 @@ from tests.support.postgresql import new_database, on_postgresql
 from tests.support.problem_reports import report_open, report_over
 from tillbridge.alerts.dispatcher import AlertDispatcher
 from tillbridge.alerts.episodes import Message
-from tillbridge.config import AlertSettings
+from tillbridge.config.bridge import AlertSettings
 from tillbridge.core.clock import Clock
 from tillbridge.ledger import leases
 from tillbridge.ledger.ledger import Ledger

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from tests.integration.test_stores_standing import Bench, standing
-from tillbridge.config import AssumptionSettings
+from tillbridge.config.bridge import AssumptionSettings
 from tillbridge.core.errors import BridgeError, ServiceDown
 from tillbridge.sandbox import SandboxSettings
 from tillbridge.service.client import ServiceClient

@@ -12,7 +12,7 @@ from sqlalchemy import Connection, func, insert, select
 from sqlmodel import col
 
 from tests.support.ledger_harness import StoppedClock, delivery, opened
-from tillbridge.config import BridgeSettings
+from tillbridge.config.bridge import BridgeSettings
 from tillbridge.core.errors import ConfigError, LedgerError, LedgerLocked
 from tillbridge.daemon.checks import enforce_budget
 from tillbridge.ledger import audit, facts

@@ -17,7 +17,8 @@ import pytest
 from tests.support.bridge_process import free_port
 from tests.support.certificates import authority, make_pair
 from tests.support.receiver_harness import receiving
-from tillbridge.config import LoadedSettings, Settings
+from tillbridge.config.bridge import Settings
+from tillbridge.config.loading import LoadedSettings
 from tillbridge.core.clock import Clock
 from tillbridge.diagnostics.check import Check, Finding, Level, Subject
 from tillbridge.diagnostics.checks import Checkup

@@ -17,7 +17,7 @@ from tests.support.page_harness import PageHarness, page_harness
 from tillbridge.adapter import AdapterContext
 from tillbridge.cli.orders import _show_order
 from tillbridge.cli.say import document, lines
-from tillbridge.config import StoreSettings
+from tillbridge.config.store import StoreSettings
 from tillbridge.ledger.backend import SQLite
 from tillbridge.ledger.models import NewDelivery, OrderRow, metadata
 from tillbridge.ledger.orders import find_called, open_deliveries

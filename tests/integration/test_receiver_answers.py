@@ -9,7 +9,7 @@ from sqlalchemy import select
 from structlog.testing import capture_logs
 
 from tests.support.receiver_harness import SECRET, answer, event, head, receiving
-from tillbridge.config import ReceiverSettings
+from tillbridge.config.bridge import ReceiverSettings
 from tillbridge.core.errors import ConfigError, LedgerUnwritable
 from tillbridge.ledger.ledger import Storage
 from tillbridge.ledger.models import Delivery, NewDelivery

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.bridge_process import until
-from tillbridge.config import load
+from tillbridge.config.loading import load
 from tillbridge.core.errors import BridgeError, ConfigError, LedgerError
 from tillbridge.daemon.compose import compose
 from tillbridge.daemon.served import Served, ServedStores, keys_of

@@ -16,7 +16,7 @@ from sqlalchemy import insert
 
 from tests.support.ledger_harness import opened
 from tests.support.page_harness import FakeTrail
-from tillbridge.config import load
+from tillbridge.config.loading import load
 from tillbridge.core.actor import Actor, Role
 from tillbridge.core.clock import Clock
 from tillbridge.core.errors import BridgeError, ConfigError

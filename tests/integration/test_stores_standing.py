@@ -12,7 +12,8 @@ import pytest
 
 from tests.support.service_link import Linked, linked
 from tests.support.store_context import store_context
-from tillbridge.config import AssumptionSettings, StoreSettings
+from tillbridge.config.bridge import AssumptionSettings
+from tillbridge.config.store import StoreSettings
 from tillbridge.core.clock import Clock
 from tillbridge.core.context import BridgeContext, StoreContext
 from tillbridge.core.errors import (

@@ -21,7 +21,7 @@ import pytest
 from sqlalchemy import Connection, insert
 
 from tests.support.ledger_harness import delivery, opened
-from tillbridge.config import load
+from tillbridge.config.loading import load
 from tillbridge.core.log import LOG_FOLDER, LogFiles
 from tillbridge.diagnostics.bundle import Bundle, gather
 from tillbridge.ledger import audit

@@ -36,8 +36,7 @@ from yarl import URL
 from tests.simulation import invariants
 from tests.simulation import loop as virtual
 from tests.simulation.loop import Process, SimQueue, SimThread, VirtualLoop
-from tillbridge.config import LoadedSettings
-from tillbridge.config.loading import load
+from tillbridge.config.loading import LoadedSettings, load
 from tillbridge.core import scheduler
 from tillbridge.daemon.compose import dispatcher_of
 from tillbridge.daemon.reload import RestartController

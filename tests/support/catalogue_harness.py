@@ -12,7 +12,8 @@ from sqlalchemy import Connection
 from tests.support.service_link import Linked, linked
 from tests.support.store_context import store_context
 from tillbridge.adapter import AvailabilityReading, TablesReading
-from tillbridge.config import AssumptionSettings, StoreSettings
+from tillbridge.config.bridge import AssumptionSettings
+from tillbridge.config.store import StoreSettings
 from tillbridge.core.clock import Clock
 from tillbridge.core.problems import Found, Scope
 from tillbridge.ledger.facts import put_fact

@@ -13,14 +13,8 @@ from tests.support.catalogue_harness import WallClock
 from tests.support.sandbox_hall import HALL, SEEDS, Hall, hall_of
 from tillbridge.communities import CommunityContext
 from tillbridge.communities.flow import CommunityFlow
-from tillbridge.config import (
-    AssumptionSettings,
-    CommunitySettings,
-    ReceiverSettings,
-    ServiceSettings,
-    Settings,
-    StoreSettings,
-)
+from tillbridge.config.bridge import AssumptionSettings, ReceiverSettings, ServiceSettings, Settings
+from tillbridge.config.store import CommunitySettings, StoreSettings
 from tillbridge.core.context import BridgeContext
 from tillbridge.core.metrics import Metrics
 from tillbridge.core.scheduler import Scheduler

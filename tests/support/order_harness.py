@@ -22,7 +22,7 @@ from tillbridge.adapter import (
     TicketStatus,
     TicketUpdate,
 )
-from tillbridge.config import StoreSettings
+from tillbridge.config.store import StoreSettings
 from tillbridge.core.clock import Clock
 from tillbridge.core.errors import Conflict, Refused
 from tillbridge.ledger import orders

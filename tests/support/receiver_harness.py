@@ -13,7 +13,7 @@ from sqlalchemy import select
 from sqlmodel import col
 
 from tests.support.ledger_harness import StoppedClock, opened
-from tillbridge.config import ReceiverSettings
+from tillbridge.config.bridge import ReceiverSettings
 from tillbridge.ledger.facts import put_fact
 from tillbridge.ledger.ledger import Ledger
 from tillbridge.ledger.models import Delivery

@@ -6,13 +6,8 @@ from typing import Any, cast
 
 from pydantic import SecretStr
 
-from tillbridge.config import (
-    AssumptionSettings,
-    ReceiverSettings,
-    ServiceSettings,
-    Settings,
-    StoreSettings,
-)
+from tillbridge.config.bridge import AssumptionSettings, ReceiverSettings, ServiceSettings, Settings
+from tillbridge.config.store import StoreSettings
 from tillbridge.core.clock import Clock
 from tillbridge.core.context import BridgeContext, StoreContext
 from tillbridge.core.metrics import Metrics

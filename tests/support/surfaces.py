@@ -11,7 +11,7 @@ from tests.support.page_harness import TOKEN, PageHarness
 from tillbridge.alerts.episodes import due, follow, is_alerted
 from tillbridge.cli.say import lines
 from tillbridge.cli.status import LEVELS, show_status
-from tillbridge.config import AlertSettings
+from tillbridge.config.bridge import AlertSettings
 from tillbridge.core.clock import Clock
 from tillbridge.core.problems import OpenProblem
 from tillbridge.diagnostics.check import Check

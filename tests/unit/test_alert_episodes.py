@@ -23,7 +23,7 @@ from tillbridge.alerts.episodes import (
     record_sent,
     record_unsent,
 )
-from tillbridge.config import AlertSettings
+from tillbridge.config.bridge import AlertSettings
 from tillbridge.core.problems import OpenProblem
 
 RULES = AlertSettings(repeat_min=[0, 5, 10], settle_s=60)

@@ -3,7 +3,8 @@
 from hypothesis import given
 
 from tests.support.catalogues import catalogues, dishes, without
-from tillbridge.config import AssumptionSettings, MenuSettings
+from tillbridge.config.bridge import AssumptionSettings
+from tillbridge.config.store import MenuSettings
 from tillbridge.menu.diff import diff
 from tillbridge.menu.guard import FEW, SLIP_FACTOR, Rules, Totals, findings
 from tillbridge.model.catalogue import Catalogue

@@ -8,7 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.support.catalogues import catalogues, dishes, without
-from tillbridge.config import AssumptionSettings, MenuSettings
+from tillbridge.config.bridge import AssumptionSettings
+from tillbridge.config.store import MenuSettings
 from tillbridge.ledger.menu_codec import Parts
 from tillbridge.menu.diff import apply, diff
 from tillbridge.menu.guard import Rules

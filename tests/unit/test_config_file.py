@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from tillbridge.config import ConfigFaults, load
-from tillbridge.config.toml import data_dir_of
+from tillbridge.config.loading import load
+from tillbridge.config.toml import ConfigFaults, data_dir_of
 from tillbridge.core.errors import ConfigError
 
 GOOD = """\

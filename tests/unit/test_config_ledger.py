@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from sqlalchemy import make_url
 
 from tests.unit.test_config_file import GOOD, faults, written
-from tillbridge.config import load
+from tillbridge.config.loading import load
 from tillbridge.config.secrets import database_url, database_url_fault, ledger_url_of
 from tillbridge.config.toml import read_file
 from tillbridge.core.errors import ConfigError

@@ -6,8 +6,7 @@ import pytest
 from pydantic import SecretStr
 
 from tillbridge.cli.commands import load_file
-from tillbridge.config import SecretSource
-from tillbridge.config.secrets import resolve_secret
+from tillbridge.config.secrets import SecretSource, resolve_secret
 from tillbridge.core.errors import ConfigError
 
 

@@ -8,7 +8,8 @@ import pytest
 from tests.support.folder_till import menu_till
 from tests.support.full_menus import totals_of
 from tillbridge.adapter import ExportUnreadable
-from tillbridge.config import AssumptionSettings, MenuSettings
+from tillbridge.config.bridge import AssumptionSettings
+from tillbridge.config.store import MenuSettings
 from tillbridge.menu.diff import diff
 from tillbridge.menu.guard import FEW, Rules, Source, findings
 from tillbridge.model.catalogue import Catalogue

@@ -10,7 +10,7 @@ from types import ModuleType
 
 import pytest
 
-from tillbridge.config import load
+from tillbridge.config.loading import load
 
 ROOT = Path(__file__).resolve().parents[2]
 DEB = ROOT / "packaging" / "deb"

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import yaml
 
-from tillbridge.config import load
+from tillbridge.config.loading import load
 
 DEPLOY = Path(__file__).parents[2] / "deploy"
 HAPROXY = (DEPLOY / "haproxy.cfg").read_text("utf-8")

@@ -15,8 +15,8 @@ from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
 from tillbridge.cli.app import app
-from tillbridge.config import AssumptionSettings, Settings, load
-from tillbridge.config.bridge import json_schema
+from tillbridge.config.bridge import AssumptionSettings, Settings, json_schema
+from tillbridge.config.loading import load
 from tillbridge.config.translate import TABLES, toml_value
 from tillbridge.core.problems import PROBLEMS
 

@@ -7,7 +7,8 @@ import pytest
 
 from tests.support.catalogues import dishes, without
 from tests.support.full_menus import full_menu, mutated, tax, totals_of
-from tillbridge.config import AssumptionSettings, MenuSettings
+from tillbridge.config.bridge import AssumptionSettings
+from tillbridge.config.store import MenuSettings
 from tillbridge.menu import guard
 from tillbridge.menu.diff import diff
 from tillbridge.menu.guard import Rules, Source, must_be_chosen, plain, wanted_counts

@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 
 from tests.support.catalogues import catalogues
 from tests.support.full_menus import LOSSES, doubled, full_menu, mutated, tax, totals_of
-from tillbridge.config import AssumptionSettings, MenuSettings
+from tillbridge.config.bridge import AssumptionSettings
+from tillbridge.config.store import MenuSettings
 from tillbridge.menu.diff import diff
 from tillbridge.menu.guard import (
     ALL,

@@ -6,7 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.support.catalogues import IDS, catalogues
-from tillbridge.config import AssumptionSettings, MenuSettings
+from tillbridge.config.bridge import AssumptionSettings
+from tillbridge.config.store import MenuSettings
 from tillbridge.menu.diff import diff
 from tillbridge.menu.guard import Rules
 from tillbridge.menu.plan import Kind, plan

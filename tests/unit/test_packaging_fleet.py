@@ -15,7 +15,7 @@ import yaml
 
 from tests.unit.test_metrics import full
 from tillbridge.cli.app import app
-from tillbridge.config import load
+from tillbridge.config.loading import load
 from tillbridge.core.problems import PROBLEMS
 
 ROOT = Path(__file__).resolve().parents[2]

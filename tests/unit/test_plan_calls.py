@@ -8,7 +8,8 @@ import pytest
 
 from tests.support.catalogues import dishes, without
 from tests.support.full_menus import totals_of
-from tillbridge.config import AssumptionSettings, MenuSettings
+from tillbridge.config.bridge import AssumptionSettings
+from tillbridge.config.store import MenuSettings
 from tillbridge.ledger.menu_codec import Parts
 from tillbridge.ledger.models import Hold
 from tillbridge.menu.compare import Comparison

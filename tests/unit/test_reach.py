@@ -13,7 +13,7 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tillbridge.config import load
+from tillbridge.config.loading import load
 from tillbridge.diagnostics.reach import (
     WAYS,
     Place,

@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 
 from tests.support.ledger_harness import StoppedClock, opened
-from tillbridge.config import LoadedSettings, Settings, load
+from tillbridge.config.bridge import Settings
+from tillbridge.config.loading import LoadedSettings, load
 from tillbridge.config.writing import LIVE, Change, compare
 from tillbridge.core.errors import ConfigError
 from tillbridge.daemon import reload

@@ -10,8 +10,7 @@ from pydantic import Field
 
 from tillbridge.adapter import AdapterContext, AdapterOptions
 from tillbridge.adapter.secrets import Secret
-from tillbridge.config import SecretSource
-from tillbridge.config.secrets import resolve_secret
+from tillbridge.config.secrets import SecretSource, resolve_secret
 from tillbridge.config.toml import read_file
 from tillbridge.core.errors import ConfigError
 from tillbridge.core.files import claim_folder

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from tillbridge.config import ConfigFaults
 from tillbridge.config.hours import HoursFile, read_hours_file
 from tillbridge.config.restaurant import StoreFiles, read_store_files
+from tillbridge.config.toml import ConfigFaults
 from tillbridge.core.errors import ConfigError
 from tillbridge.model.restaurant import DatedHours, Span
 

@@ -5,7 +5,7 @@ from typing import Literal
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tillbridge.config import OrderSettings
+from tillbridge.config.store import OrderSettings
 from tillbridge.stores.closure import STEADY_S, decide_pause
 
 RULES = OrderSettings(pause_after_s=30, resume_after_s=5, max_pauses_per_hour=2)

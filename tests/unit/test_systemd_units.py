@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tillbridge.config import BridgeSettings
+from tillbridge.config.bridge import BridgeSettings
 
 UNITS = Path(__file__).resolve().parents[2] / "systemd"
 SERVICES = ["tillbridge.service", "tillbridge@.service"]

@@ -17,7 +17,7 @@ import structlog
 
 from tests.support.bridge_process import free_port
 from tillbridge.adapter.sharing import SHARE_ALL, open_shared, read_shared, sharing_opener
-from tillbridge.config import load
+from tillbridge.config.loading import load
 from tillbridge.ledger.key import Sealing, machine_sealing, seal, unseal
 from tillbridge.windows import EventLogStream, Kind, ServiceBody
 

@@ -6,8 +6,7 @@ In `bridge.toml`: `{ file = "..." }`, `{ env = "..." }`, `{ credential = "..." }
 from pydantic import SecretStr
 
 from tillbridge.adapter.registration import AdapterContext
-from tillbridge.config import Secret, SecretSource
-from tillbridge.config.secrets import resolve_secret
+from tillbridge.config.secrets import Secret, SecretSource, resolve_secret
 from tillbridge.core.errors import ConfigError
 from tillbridge.core.redaction import learn_secret
 

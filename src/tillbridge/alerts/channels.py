@@ -23,14 +23,8 @@ import aiohttp
 from pydantic import SecretStr
 
 from tillbridge.alerts.episodes import Message
-from tillbridge.config import (
-    AlertSettings,
-    AppriseSettings,
-    EmailSettings,
-    SecretSource,
-    WebhookSettings,
-)
-from tillbridge.config.secrets import VaultOfSettings, resolve_secret
+from tillbridge.config.bridge import AlertSettings, AppriseSettings, EmailSettings, WebhookSettings
+from tillbridge.config.secrets import SecretSource, VaultOfSettings, resolve_secret
 from tillbridge.core.errors import BridgeError, ConfigError
 from tillbridge.core.i18n import _
 from tillbridge.core.log import get_logger, learn_secret

@@ -21,7 +21,7 @@ from tillbridge.alerts.episodes import (
     record_sent,
     record_unsent,
 )
-from tillbridge.config import AlertSettings
+from tillbridge.config.bridge import AlertSettings
 from tillbridge.core.clock import Clock
 from tillbridge.core.errors import BridgeError, LedgerError
 from tillbridge.core.log import get_logger

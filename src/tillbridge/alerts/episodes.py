@@ -11,7 +11,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
-from tillbridge.config import AlertSettings
+from tillbridge.config.bridge import AlertSettings
 from tillbridge.core.formats import clock_time
 from tillbridge.core.i18n import _, ngettext
 from tillbridge.core.problems import OpenProblem, Severity, anchor

@@ -24,7 +24,7 @@ from tillbridge.core.operation import Answer, Argument
 
 if TYPE_CHECKING:
     from tillbridge.adapter.conformance.witness import Witness
-    from tillbridge.config import LoadedSettings
+    from tillbridge.config.loading import LoadedSettings
 
 
 # -- modifiers

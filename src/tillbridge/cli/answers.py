@@ -11,7 +11,7 @@ from tillbridge.core.operation import Answer
 from tillbridge.operations import items
 
 if TYPE_CHECKING:
-    from tillbridge.config import LoadedSettings
+    from tillbridge.config.loading import LoadedSettings
     from tillbridge.menu.tables import TablesPlanView
     from tillbridge.menu.views import ItemsPage, PlanView, PushesPage
     from tillbridge.operations.integration import IntegrationView

@@ -25,7 +25,7 @@ from tillbridge.core.operation import Answer, Argument, Operation, Parameter, pa
 from tillbridge.operations import OPERATIONS
 
 if TYPE_CHECKING:
-    from tillbridge.config import LoadedSettings
+    from tillbridge.config.loading import LoadedSettings
 
 Function = TypeVar("Function", bound=Callable[..., object])
 T = TypeVar("T")
@@ -268,7 +268,7 @@ def load_settings(context: typer.Context, *, is_for_setup: bool = False) -> "Loa
 
 def load_file(path: Path | None) -> "LoadedSettings":
     """Load the configuration from this file, or from the first of the usual ones."""
-    from tillbridge.config import load
+    from tillbridge.config.loading import load
 
     loaded = load(path)
     # A command beside the service reads the credentials where its unit takes them from.

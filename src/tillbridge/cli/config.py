@@ -20,7 +20,7 @@ from tillbridge.core.i18n import _, ngettext
 from tillbridge.core.operation import Answer, Argument
 
 if TYPE_CHECKING:
-    from tillbridge.config import LoadedSettings
+    from tillbridge.config.loading import LoadedSettings
 
 
 def _show_checked(answer: Answer, _given: Arguments) -> Lines:

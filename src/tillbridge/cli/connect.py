@@ -17,7 +17,7 @@ from tillbridge.core.operation import Answer, Argument
 from tillbridge.operations.arguments import StoreName
 
 if TYPE_CHECKING:
-    from tillbridge.config import LoadedSettings
+    from tillbridge.config.loading import LoadedSettings
 
 _POLL_S = 0.5
 _CONSENT_S = 600.0

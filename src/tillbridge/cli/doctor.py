@@ -25,7 +25,7 @@ from tillbridge.core.i18n import N_, _
 from tillbridge.core.operation import Answer, Argument
 
 if TYPE_CHECKING:
-    from tillbridge.config import LoadedSettings
+    from tillbridge.config.loading import LoadedSettings
 
 
 _ANSWER_S = 5.0

@@ -14,7 +14,7 @@ from tillbridge.core.i18n import _, ngettext
 from tillbridge.core.operation import Answer, Argument
 
 if TYPE_CHECKING:
-    from tillbridge.config import LoadedSettings
+    from tillbridge.config.loading import LoadedSettings
     from tillbridge.ledger.copying import Side
 
 

@@ -14,7 +14,7 @@ from tillbridge.operations.orders import OrderId, day_of_orders, span_of_day
 if TYPE_CHECKING:
     from sqlalchemy import Connection
 
-    from tillbridge.config import LoadedSettings
+    from tillbridge.config.loading import LoadedSettings
     from tillbridge.ledger.figures import FiguresView
     from tillbridge.orders.views import BriefOrder, OrderDetails, Ordered, OrderView
 

@@ -24,7 +24,7 @@ from tillbridge.core.i18n import _
 from tillbridge.core.operation import Answer, Argument
 
 if TYPE_CHECKING:
-    from tillbridge.config import LoadedSettings
+    from tillbridge.config.loading import LoadedSettings
 
 MARK = "# Written by tillbridge service install.\n"
 USER = "tillbridge"

@@ -21,7 +21,7 @@ from tillbridge.core.operation import Answer, Argument
 from tillbridge.operations.communities import CommunityName
 
 if TYPE_CHECKING:
-    from tillbridge.config import LoadedSettings
+    from tillbridge.config.loading import LoadedSettings
     from tillbridge.status.views import (
         CommunityView,
         MemberView,

@@ -13,7 +13,7 @@ from tillbridge.core.operation import Answer, Argument
 from tillbridge.operations.arguments import StoreName
 
 if TYPE_CHECKING:
-    from tillbridge.config import LoadedSettings
+    from tillbridge.config.loading import LoadedSettings
     from tillbridge.operations.tables import TableView
 
 

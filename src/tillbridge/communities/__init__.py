@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from tillbridge.config import CommunitySettings
+from tillbridge.config.store import CommunitySettings
 from tillbridge.core.context import BridgeContext
 from tillbridge.core.problems import Found, Scope
 from tillbridge.ledger.community import key_of

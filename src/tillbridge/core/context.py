@@ -15,7 +15,8 @@ from tillbridge.core.metrics import Metrics
 from tillbridge.core.worker import Supervisor
 
 if TYPE_CHECKING:
-    from tillbridge.config import Settings, StoreSettings
+    from tillbridge.config.bridge import Settings
+    from tillbridge.config.store import StoreSettings
     from tillbridge.core.scheduler import Scheduler
     from tillbridge.ledger.ledger import Ledger
     from tillbridge.ledger.problems import ProblemTracker

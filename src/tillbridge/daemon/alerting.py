@@ -9,7 +9,7 @@ from urllib.parse import urlsplit
 
 from tillbridge.alerts.channels import Channel, Heartbeat, HeartbeatProbe, channels_of
 from tillbridge.alerts.dispatcher import AlertDispatcher
-from tillbridge.config import AlertSettings
+from tillbridge.config.bridge import AlertSettings
 from tillbridge.config.secrets import VaultOfSettings
 from tillbridge.core.formats import waiting
 from tillbridge.core.log import learn_secret

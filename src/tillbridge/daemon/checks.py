@@ -23,7 +23,8 @@ from sqlalchemy import Connection
 
 import tillbridge
 from tillbridge.adapter.folders import trouble_of, try_writing
-from tillbridge.config import BridgeSettings, is_loopback
+from tillbridge.config.bridge import BridgeSettings
+from tillbridge.config.values import is_loopback
 from tillbridge.core.clock import Clock
 from tillbridge.core.context import BridgeContext
 from tillbridge.core.errors import LedgerError

@@ -15,7 +15,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tillbridge.adapter import AdapterContext
-from tillbridge.config import LoadedSettings, StoreSettings
+from tillbridge.config.loading import LoadedSettings
+from tillbridge.config.store import StoreSettings
 from tillbridge.config.toml import read_file
 from tillbridge.core.actor import Actor, Role
 from tillbridge.core.clock import Clock

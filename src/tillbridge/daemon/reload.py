@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from pydantic import BaseModel
 
-from tillbridge.config import LoadedSettings, load
+from tillbridge.config.loading import LoadedSettings, load
 from tillbridge.config.writing import Change, compare
 from tillbridge.core.errors import BridgeError, ConfigError
 from tillbridge.core.log import get_logger

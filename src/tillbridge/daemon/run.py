@@ -16,8 +16,9 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import tillbridge
-from tillbridge.config import BridgeSettings, LoadedSettings, host_and_port
-from tillbridge.config.loading import load_to_run
+from tillbridge.config.bridge import BridgeSettings
+from tillbridge.config.loading import LoadedSettings, load_to_run
+from tillbridge.config.values import host_and_port
 from tillbridge.config.writing import Change
 from tillbridge.core.clock import Clock
 from tillbridge.core.errors import BridgeError, ConfigError, LedgerError, reason_of

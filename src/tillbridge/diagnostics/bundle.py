@@ -16,7 +16,7 @@ from typing import Any
 from sqlalchemy import Connection
 from sqlalchemy.exc import SQLAlchemyError
 
-from tillbridge.config import LoadedSettings
+from tillbridge.config.loading import LoadedSettings
 from tillbridge.core.errors import BridgeError
 from tillbridge.core.i18n import ADAPTERS, _
 from tillbridge.core.log import LOG_FOLDER

@@ -7,7 +7,8 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, Any, Literal
 from urllib.parse import SplitResult, urlsplit
 
-from tillbridge.config import LoadedSettings, StoreSettings
+from tillbridge.config.loading import LoadedSettings
+from tillbridge.config.store import StoreSettings
 from tillbridge.core.clock import Clock
 from tillbridge.core.network import system_trust
 from tillbridge.core.problems import Found, OpenProblem, Severity

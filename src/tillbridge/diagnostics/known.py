@@ -12,8 +12,9 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from tillbridge.config import AdapterSection, LoadedSettings, SecretSource, StoreSettings, load
-from tillbridge.config.secrets import resolve_secret
+from tillbridge.config.loading import LoadedSettings, load
+from tillbridge.config.secrets import SecretSource, resolve_secret
+from tillbridge.config.store import AdapterSection, StoreSettings
 from tillbridge.core.errors import ConfigError, LedgerError
 from tillbridge.core.redaction import (
     EMAIL,

@@ -14,7 +14,8 @@ from dataclasses import dataclass, field
 from typing import Literal
 from urllib.parse import SplitResult, urlsplit
 
-from tillbridge import __version__, config
+from tillbridge import __version__
+from tillbridge.config import values
 from tillbridge.core.network import system_trust
 
 Resolve = Callable[[str], list[str]]
@@ -206,7 +207,7 @@ def is_literal(host: str) -> bool:
 def is_loopback(host: str) -> bool:
     """Whether a host or address is this machine's own."""
     plain = host.lower().rstrip(".")
-    return plain.endswith(".localhost") or config.is_loopback(plain)
+    return plain.endswith(".localhost") or values.is_loopback(plain)
 
 
 def is_public(address: str) -> bool:

@@ -11,7 +11,8 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-from tillbridge.config import Settings, host_and_port
+from tillbridge.config.bridge import Settings
+from tillbridge.config.values import host_and_port
 from tillbridge.core.i18n import _
 from tillbridge.diagnostics.network import is_local_name
 

@@ -25,7 +25,7 @@ from tillbridge.ledger.sqlite import find_damage, writer_engine
 from tillbridge.model.instant import to_iso
 
 if TYPE_CHECKING:
-    from tillbridge.config import Settings
+    from tillbridge.config.bridge import Settings
 
 BACKUPS_FOLDER = "backups"
 BACKUPS_STORED = 7

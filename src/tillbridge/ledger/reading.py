@@ -15,7 +15,7 @@ from tillbridge.core.errors import LedgerError
 from tillbridge.core.i18n import _
 
 if TYPE_CHECKING:
-    from tillbridge.config import LoadedSettings  # only for a type
+    from tillbridge.config.loading import LoadedSettings  # only for a type
 
 BRIDGES = "bridges/"  # prefix of where each of several bridges has its own rows
 

@@ -17,7 +17,7 @@ from cryptography.fernet import InvalidToken
 from sqlalchemy import Connection, Engine, text
 from sqlalchemy.exc import DBAPIError
 
-from tillbridge.config import origin_of
+from tillbridge.config.values import origin_of
 from tillbridge.core.errors import ConfigError, LedgerError, LedgerUnwritable
 from tillbridge.core.i18n import _
 from tillbridge.ledger.database import VAULT_FILE

@@ -12,7 +12,8 @@ from dataclasses import dataclass, field, replace
 from decimal import Decimal, InvalidOperation
 from typing import Any
 
-from tillbridge.config import AssumptionSettings, MenuSettings
+from tillbridge.config.bridge import AssumptionSettings
+from tillbridge.config.store import MenuSettings
 from tillbridge.core.i18n import _, ngettext
 from tillbridge.menu.describe import listed
 from tillbridge.menu.diff import Diff

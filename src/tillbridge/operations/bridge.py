@@ -15,7 +15,8 @@ if TYPE_CHECKING:
     from typing import Any
 
     from tillbridge.communities.flow import CommunityFlow
-    from tillbridge.config import LoadedSettings, Settings
+    from tillbridge.config.bridge import Settings
+    from tillbridge.config.loading import LoadedSettings
     from tillbridge.config.secrets import VaultOfSettings
     from tillbridge.core.actor import Actor
     from tillbridge.core.clock import Clock

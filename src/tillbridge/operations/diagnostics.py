@@ -22,7 +22,7 @@ from tillbridge.operations.status import status
 from tillbridge.setup.proposal import ways
 
 if TYPE_CHECKING:
-    from tillbridge.config import LoadedSettings
+    from tillbridge.config.loading import LoadedSettings
     from tillbridge.diagnostics.check import Subject
     from tillbridge.diagnostics.checks import Checkup
     from tillbridge.operations.bridge import Bridge

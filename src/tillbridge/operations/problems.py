@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from tillbridge.alerts.channels import Channel
     from tillbridge.alerts.episodes import Message
-    from tillbridge.config import AlertSettings
+    from tillbridge.config.bridge import AlertSettings
     from tillbridge.core.problems import ProblemKind
     from tillbridge.operations.bridge import Bridge
 
@@ -241,7 +241,7 @@ async def _saved_alerts(bridge: "Bridge") -> "AlertSettings":
     """Return the alerts as they are in the file: what was just saved there is what one tests."""
     import asyncio
 
-    from tillbridge.config import load
+    from tillbridge.config.loading import load
 
     try:
         return (await asyncio.to_thread(load, bridge.loaded.path)).settings.alerts

@@ -11,8 +11,9 @@ from sqlalchemy import func, select
 from sqlmodel import col
 
 from tillbridge import __version__
-from tillbridge.config import host_and_port, is_loopback, load
+from tillbridge.config.loading import load
 from tillbridge.config.toml import read_file, value_at
+from tillbridge.config.values import host_and_port, is_loopback
 from tillbridge.config.writing import compare, may_be_replaced
 from tillbridge.core.actor import Role, current_actor
 from tillbridge.core.errors import BridgeError, ConfigError

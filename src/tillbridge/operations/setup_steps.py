@@ -4,7 +4,7 @@ import asyncio
 from functools import partial
 from typing import TYPE_CHECKING
 
-from tillbridge.config import load
+from tillbridge.config.loading import load
 from tillbridge.config.writing import replace_file
 from tillbridge.core.errors import BridgeError, ConfigError
 from tillbridge.core.i18n import _, joined

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, TypedDict
 from urllib.parse import urlsplit
 
 import tillbridge
-from tillbridge.config import is_loopback
+from tillbridge.config.values import is_loopback
 from tillbridge.core.actor import Role
 from tillbridge.core.operation import operation
 from tillbridge.ledger.database import LEDGER_FILE

@@ -17,7 +17,7 @@ from typing import Literal
 
 from sqlalchemy import Connection
 
-from tillbridge.config import StoreSettings
+from tillbridge.config.store import StoreSettings
 from tillbridge.core.i18n import _
 from tillbridge.core.log import get_logger
 from tillbridge.core.problems import Found, Scope

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import NoReturn
 
 from tillbridge.adapter import AdapterContext, Closes, Health, PosOffline
-from tillbridge.config import StoreSettings
+from tillbridge.config.store import StoreSettings
 from tillbridge.core.errors import ConfigError
 from tillbridge.core.i18n import _
 from tillbridge.core.log import get_logger

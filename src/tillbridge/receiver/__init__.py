@@ -21,7 +21,8 @@ from typing import TYPE_CHECKING, Any
 
 from aiohttp import web
 
-from tillbridge.config import LoadedSettings, ReceiverSettings
+from tillbridge.config.bridge import ReceiverSettings
+from tillbridge.config.loading import LoadedSettings
 from tillbridge.core.clock import Clock
 from tillbridge.core.errors import ConfigError, reason_of
 from tillbridge.core.i18n import _

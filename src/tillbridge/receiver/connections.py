@@ -19,7 +19,7 @@ from aiohttp.http import HttpVersion11
 from aiohttp.http_parser import RawRequestMessage
 from aiohttp.streams import StreamReader
 
-from tillbridge.config import ReceiverSettings
+from tillbridge.config.bridge import ReceiverSettings
 from tillbridge.core.clock import Clock
 from tillbridge.core.errors import ConfigError
 from tillbridge.core.i18n import _

@@ -19,7 +19,7 @@ from aiohttp import web
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 from pydantic_core import from_json
 
-from tillbridge.config import ReceiverSettings
+from tillbridge.config.bridge import ReceiverSettings
 from tillbridge.core.clock import Clock
 from tillbridge.core.errors import LedgerError
 from tillbridge.core.log import get_logger

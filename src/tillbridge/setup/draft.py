@@ -11,7 +11,7 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from tillbridge.config import OrderSettings, PosSettings
+from tillbridge.config.store import OrderSettings, PosSettings
 from tillbridge.config.toml import KeyPath, value_at
 from tillbridge.core.i18n import _, ngettext
 

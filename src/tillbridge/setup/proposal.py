@@ -14,11 +14,12 @@ from typing import TYPE_CHECKING, Any
 
 from tillbridge.adapter import AdapterContext, MarksTickets, WritesTickets
 from tillbridge.adapter.registration import closing
-from tillbridge.config import LoadedSettings, Settings, host_and_port
-from tillbridge.config.loading import loaded_from
+from tillbridge.config.bridge import Settings
+from tillbridge.config.loading import LoadedSettings, loaded_from
 from tillbridge.config.restaurant import StoreFiles, read_store_files
 from tillbridge.config.secrets import VaultOfSettings, database_url, resolve_secret
 from tillbridge.config.toml import read_file
+from tillbridge.config.values import host_and_port
 from tillbridge.config.writing import difference, edited, put_back
 from tillbridge.core.clock import Clock
 from tillbridge.core.errors import BridgeError, ConfigError, LedgerError

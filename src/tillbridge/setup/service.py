@@ -13,9 +13,9 @@ from urllib.parse import quote, urlsplit
 import aiohttp
 from pydantic import SecretStr, TypeAdapter, ValidationError
 
-from tillbridge.config import AssumptionSettings, Secret, SecretSource, is_loopback, origin_of
-from tillbridge.config.secrets import resolve_secret
-from tillbridge.config.values import HttpUrl, currency_fix
+from tillbridge.config.bridge import AssumptionSettings
+from tillbridge.config.secrets import Secret, SecretSource, resolve_secret
+from tillbridge.config.values import HttpUrl, currency_fix, is_loopback, origin_of
 from tillbridge.core.clock import Clock
 from tillbridge.core.errors import BridgeError, ConfigError, Refused
 from tillbridge.core.files import is_own

@@ -15,7 +15,7 @@ from typing import Annotated, Any, Literal, TypedDict
 
 from pydantic import AfterValidator, Field, TypeAdapter, ValidationError
 
-from tillbridge.config import OrderSettings
+from tillbridge.config.store import OrderSettings
 from tillbridge.core.i18n import _
 from tillbridge.model.instant import end_or_never, to_iso
 from tillbridge.model.restaurant import (

@@ -14,7 +14,7 @@ from urllib.parse import urlsplit
 
 from pydantic import TypeAdapter, ValidationError
 
-from tillbridge.config import origin_of
+from tillbridge.config.values import origin_of
 from tillbridge.core.clock import Clock
 from tillbridge.core.errors import BridgeError, ConfigError, LedgerError, Refused
 from tillbridge.core.i18n import _

@@ -16,8 +16,9 @@ from urllib.parse import urlsplit
 
 from aiohttp import web
 
-from tillbridge.config import StatusPageSettings, is_loopback
+from tillbridge.config.bridge import StatusPageSettings
 from tillbridge.config.secrets import resolve_secret
+from tillbridge.config.values import is_loopback
 from tillbridge.core.actor import Actor, Role
 from tillbridge.core.clock import Clock
 from tillbridge.core.errors import ConfigError

@@ -19,7 +19,7 @@ from zoneinfo import ZoneInfo
 
 from aiohttp import web
 
-from tillbridge.config import host_and_port, is_loopback
+from tillbridge.config.values import host_and_port, is_loopback
 from tillbridge.core.actor import Actor, Role
 from tillbridge.core.errors import BridgeError, ConfigError, reason_of
 from tillbridge.core.files import create_new

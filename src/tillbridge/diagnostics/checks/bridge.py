@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 from pydantic import SecretStr
 
 import tillbridge
-from tillbridge.config import host_and_port
+from tillbridge.config.values import host_and_port
 from tillbridge.core.errors import BridgeError, LedgerError
 from tillbridge.core.i18n import _
 from tillbridge.core.network import port_taken

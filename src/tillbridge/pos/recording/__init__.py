@@ -33,8 +33,7 @@ from tillbridge.adapter.conformance.cases import (
     written,
 )
 from tillbridge.adapter.registration import closing as closing_pos
-from tillbridge.config import SecretSource
-from tillbridge.config.secrets import resolve_secret
+from tillbridge.config.secrets import SecretSource, resolve_secret
 from tillbridge.core.errors import BridgeError, ConfigError
 from tillbridge.core.i18n import _
 from tillbridge.core.redaction import MASK, masked_field

@@ -8,7 +8,7 @@ from urllib.parse import urlsplit
 import segno
 from aiohttp import web
 
-from tillbridge.config import is_loopback
+from tillbridge.config.values import is_loopback
 from tillbridge.core.formats import clock_time
 from tillbridge.core.i18n import N_, _
 from tillbridge.model.instant import from_iso, to_iso
