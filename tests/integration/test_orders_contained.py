@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from tests.support.order_harness import STORE, Harness, Life
+from tillbridge.adapter import Health
 from tillbridge.core import worker
 from tillbridge.core.errors import Unreachable
 from tillbridge.core.problems import OpenProblem
@@ -240,3 +241,48 @@ async def test_a_restart_makes_up_for_what_follows_from_a_policys_cancel(
     async with harness.life() as life:
         await life.until(lambda: harness.effects.presence[-1:] == ["online"])
         assert harness.effects.resyncs == 1, "what the service knows is over"
+
+
+async def test_after_a_restart_what_follows_from_a_policys_cancel_is_tried_until_it_is_done(
+    harness: Harness, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    harness.order_settings["price_differs"] = "cancel"
+    harness.service.fails = Unreachable("no line")
+    failures = [RuntimeError("not now"), RuntimeError("not yet")]
+
+    def resync() -> None:
+        if failures:
+            raise failures.pop()
+        harness.effects.resyncs += 1
+
+    with monkeypatch.context() as patch:
+        patch.setattr(harness.effects, "resync", lambda: None)
+        async with harness.life() as life:
+            await life.order("ord_1", currency="EUR")
+            await life.until(lambda: life.row("ord_1"))
+    harness.service.fails = None
+    monkeypatch.setattr(harness.effects, "resync", resync)
+    async with harness.life() as life:
+        await life.order("ord_2")
+        await life.until_told("ord_2", "accepted")
+        await life.until(lambda: harness.effects.resyncs == 1)
+        await life.until(lambda: "store.step_failed" not in life.problems())
+
+
+async def test_the_inbox_waits_for_no_till_that_is_slow_at_a_start(
+    harness: Harness, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    answers = asyncio.Event()
+    health = harness.till.health
+
+    async def slow() -> Health:
+        await answers.wait()
+        return await health()
+
+    monkeypatch.setattr(harness.till, "health", slow)
+    async with harness.life() as life:
+        await life.order("ord_1")
+        await life.until(lambda: life.row("ord_1"))
+        assert harness.till.written == []
+        answers.set()
+        await life.until_told("ord_1", "accepted")

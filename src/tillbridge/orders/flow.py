@@ -22,7 +22,7 @@ from tillbridge.ledger.models import OrderRow, TicketState
 from tillbridge.ledger.orders import UNWRITTEN, is_on_paper, was_never_written
 from tillbridge.model.order import OrderState, ReasonCode
 from tillbridge.orders import events, state
-from tillbridge.orders.intake import Intake
+from tillbridge.orders.intake import Intake, IntakeResult
 from tillbridge.orders.notifier import ServiceNotifier
 from tillbridge.orders.presence import PosPresence
 from tillbridge.orders.reasons import ByPerson, cancellation
@@ -87,23 +87,25 @@ class OrdersFlow:
 
     async def run(self) -> None:
         """Resume what is open, then work until cancelled. One step that fails stops no other."""
-        supervisor = self._orders.supervisor
-        await supervisor.attempt("presence", self.presence.probe)
-        if self._reads_updates:
-            await supervisor.attempt("updates", self._updates.read)
         await self._resume()
-        workers = [self.intake.worker, self._writer.worker, *self._notifier.workers]
-        workers += [self.presence.worker, self._reconciler.worker]
-        workers += [self._effecting, self._tidying, self._redispatching]
-        if self._reads_updates:
-            workers.append(self._updates.worker)
-        if self._paper is not None:
-            check = partial(self._check_fallback, self._paper)
-            workers.append(Worker("fallback", check, supervisor, self._orders.clock))
+        supervisor = self._orders.supervisor
         async with asyncio.TaskGroup() as group:
-            for worker in workers:
-                worker.wake()
-                group.create_task(worker.run(), name=worker.name)
+
+            def start(*workers: Worker) -> None:
+                for worker in workers:
+                    worker.wake()
+                    group.create_task(worker.run(), name=worker.name)
+
+            start(self.intake.worker, self._effecting)  # the inbox waits for no till that is slow
+            await supervisor.attempt("presence", self.presence.probe)
+            if self._reads_updates:
+                await supervisor.attempt("updates", self._updates.read)
+                start(self._updates.worker)
+            start(self._writer.worker, *self._notifier.workers, self.presence.worker)
+            start(self._reconciler.worker, self._tidying, self._redispatching)
+            if self._paper is not None:
+                check = partial(self._check_fallback, self._paper)
+                start(Worker("fallback", check, supervisor, self._orders.clock))
 
     async def drain(self) -> None:
         """Begin nothing more; return once no call to the POS or the service is under way.
@@ -140,9 +142,13 @@ class OrdersFlow:
         rows = await self._orders.write(publish)
         if self._paper is None:  # there may have been one, perhaps in trouble
             self._orders.report(_FALLBACK_OFFLINE)
-        if any(_is_cancelled_for_prices(row) for row in rows):
+        if (row := next(filter(_is_cancelled_for_prices, rows), None)) is not None:
             # The process may have ended before the menu was synchronised: rather twice than never.
-            self._effects.menu.resync()
+            again = events.CancelRequested(
+                ReasonCode.PRICE_MISMATCH, row.message, price_mismatch=True
+            )
+            change = state.Change(row, row, event=again)
+            self.intake.results.append(IntakeResult("resumed", "order.created", change))
         if rows:
             log.info("orders.resumed", store=self._orders.store, count=len(rows))
 

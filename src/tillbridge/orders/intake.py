@@ -276,8 +276,8 @@ class IntakeResult:
     """What came of a delivery; `change` is what it made of an order, None for nothing.
 
     `outcome` is that of the inbox: order, duplicate (the first payload counts), delivered,
-    delivered_before (completed before it came: it is not cooked again), kept, unreadable. `logged`
-    is what no change logs.
+    delivered_before (completed before it came: it is not cooked again), kept, unreadable; or that
+    an order was resumed after a restart. `logged` is what no change logs.
     """
 
     outcome: str
