@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from tests.support.folder_till import menu_till
 from tillbridge.adapter import Catalogue, CatalogueChanges, ExportUnreadable
 from tillbridge.adapter.conformance.changes import Told
-from tillbridge.pos.folder import plain_table, table_file
+from tillbridge.pos.folder import items, table_file
 
 HEADER = "external_id,name,price,parent_id\n"
 FINGERPRINT_OF_DISH_0 = 1398223495098931088
@@ -138,7 +138,7 @@ def test_the_difference_and_the_old_menu_give_the_new_one(
 ) -> None:
     folder = tmp_path_factory.mktemp("till")
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(plain_table, "_FEW_ROWS", few_rows)
+        patch.setattr(items, "_FEW_ROWS", few_rows)
         before, told = changes(folder, menu_of(old), menu_of(new))
     after = menu_till(folder, menu_of(new)).read_catalogue()
     kept = {

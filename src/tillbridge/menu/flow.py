@@ -38,7 +38,7 @@ from tillbridge.menu.compare import (
     compare_availability,
 )
 from tillbridge.menu.guard import FEW
-from tillbridge.menu.lane import MenuContext, PushProgress, SyncLane, SyncRequest, read_now
+from tillbridge.menu.lane import MenuContext, ProgressView, SyncLane, SyncRequest, read_now
 from tillbridge.menu.plan import Assessment, guard_and_plan, portions, snooze_ended
 from tillbridge.menu.push import acknowledge_availability, send_availability
 from tillbridge.menu.review import NOTHING, Differing, ReviewView, review_view
@@ -366,8 +366,8 @@ class MenuFlow:
         await self.take_off_sale(*external_ids, until=until, by="order")
 
     @property
-    def progress(self) -> PushProgress | None:
-        """How far the menu's way to the storefront is; None while nothing is on its way."""
+    def progress(self) -> ProgressView:
+        """How far the menu's way to the storefront is."""
         return self._ctx.progress
 
     # -- running

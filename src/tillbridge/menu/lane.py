@@ -16,7 +16,7 @@ import gc
 from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import (
     TYPE_CHECKING,
     ClassVar,
@@ -126,42 +126,20 @@ def _unlike(carried: AvailabilityById, others: AvailabilityById) -> Iterator[str
             yield external_id
 
 
-Phase = Literal["reading", "sending", "importing"]
+Phase = Literal["", "reading", "sending", "importing"]
 
 
-@dataclass(frozen=True, slots=True)
-class PushProgress:
-    """How far a menu is on its way: `done` of `total` items, since then (ms).
+class ProgressView(TypedDict):
+    """How far a menu is on its way: `done` of `total` items; `phase` is "" while none is.
 
     It is read from the till (then nobody knows the total), sent and acknowledged, or imported by
     the service, which does not say how far that is.
     """
 
     phase: Phase
-    since: int
-    done: int = 0
-    total: int = 0
-
-
-class ProgressView(TypedDict):
-    """The same as JSON; `phase` is "" while nothing is on its way."""
-
-    phase: str
     since: str | None
     done: int
     total: int
-
-
-def progress_view(progress: PushProgress | None) -> ProgressView:
-    """Return it as pages and commands show it."""
-    if progress is None:
-        return {"phase": "", "since": None, "done": 0, "total": 0}
-    return {
-        "phase": progress.phase,
-        "since": to_iso(progress.since),
-        "done": progress.done,
-        "total": progress.total,
-    }
 
 
 class MenuContext:
@@ -185,14 +163,15 @@ class MenuContext:
         self.by_pos: Mapping[str, Availability] | None = None
         if not self.pos.reads_availability:
             self.by_pos = {}
-        self.progress: PushProgress | None = None
+        self.progress: ProgressView = {"phase": "", "since": None, "done": 0, "total": 0}
         self._problems = bridge.problems
 
     @contextmanager
     def underway(self, phase: Phase, total: int = 0) -> Iterator[None]:
         """Show meanwhile that a menu is on its way; what was shown before is shown again after."""
         before = self.progress
-        self.progress = PushProgress(phase, self.clock.now_ms(), total=total)
+        since = to_iso(self.clock.now_ms())
+        self.progress = {"phase": phase, "since": since, "done": 0, "total": total}
         try:
             yield
         finally:
@@ -200,9 +179,8 @@ class MenuContext:
 
     def advance(self, items: int) -> None:
         """Count items of what is on its way."""
-        if self.progress is not None:
-            done = min(self.progress.total, self.progress.done + items)
-            self.progress = replace(self.progress, done=done)
+        done = min(self.progress["total"], self.progress["done"] + items)
+        self.progress = {**self.progress, "done": done}
 
     async def read(
         self,

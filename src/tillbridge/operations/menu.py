@@ -69,9 +69,7 @@ async def review(
 @operation("menu.progress", role=Role.LOOK, reads=True)
 async def progress(_bridge: "Bridge", store: Store) -> "ProgressView":
     """Return how far the menu's way to the storefront is."""
-    from tillbridge.menu.lane import progress_view
-
-    return progress_view(store.menu.progress)
+    return store.menu.progress
 
 
 @operation("menu.plan", role=Role.LOOK, reads=True, command="menu plan")

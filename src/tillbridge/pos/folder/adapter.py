@@ -22,11 +22,11 @@ from tillbridge.adapter import (
 )
 from tillbridge.adapter.folders import make_own_folder, refusal, trouble_of, try_writing
 from tillbridge.adapter.texts import _
+from tillbridge.pos.folder.items import PlainTable
 from tillbridge.pos.folder.mapped_menu import MappedMenu
 from tillbridge.pos.folder.options import FolderOptions
 from tillbridge.pos.folder.orders import OrderFiles
 from tillbridge.pos.folder.plain_json import PlainJson
-from tillbridge.pos.folder.plain_table import PlainTable
 from tillbridge.pos.folder.side_tables import SideTables
 from tillbridge.pos.folder.updates import UpdateFiles
 

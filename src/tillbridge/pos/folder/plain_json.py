@@ -49,7 +49,7 @@ from tillbridge.pos.folder.options import FolderOptions
 FLAT_MENU_ID = "menu"
 """Of the menu of the flat shape, which names it and gives it no id."""
 
-_READING_VERSION = 2  # part of every fingerprint, as in plain_table
+_READING_VERSION = 2  # part of every fingerprint, as in items
 _TO_SIGNED = 1 << 63
 _MAX_RATE_DIGITS = 20
 

@@ -92,12 +92,6 @@ class TableSource:
                 columns[ours] = found[0]
         return columns
 
-    def missing(self, columns: Mapping[str, int]) -> list[str]:
-        """Return the columns that there must be, and that are not among those found."""
-        promised = {*self.required, *(self.renamed if self.must_rename else ())}
-        wanted = (*self.required, *self.optional)
-        return [each for each in wanted if each in promised and each not in columns]
-
 
 class _Blocks(io.BufferedReader):
     """A file that is read in large blocks, so that a long reading lets other threads have a turn.
@@ -344,11 +338,11 @@ def _open(source: TableSource, *, in_doubt: bool = False) -> Table:
             place=name,
             fix=_("Export the menu again, or correct the option menu."),
         )
-    if missing := source.missing(header.columns):
+    if header.missing:
         # A file of one unfinished line: the till has only begun.
         if header.is_last and not head[-1].endswith(("\n", "\r")):
             raise still_being_written(name, _("ends inside its header"))
-        raise _missing(source, header, missing)
+        raise _missing(source, header)
     return Table(
         path=source.path,
         header=tuple(header.names),
@@ -367,14 +361,16 @@ def _open(source: TableSource, *, in_doubt: bool = False) -> Table:
 class _Header:
     """What a delimiter makes of the first lines: the row that is the header, and its columns.
 
-    `fits` says whether it names all that there must be; `is_last` whether nothing is below it.
-    `as_wide` is how many of the first rows have as many fields, it among them.
+    `missing` are the columns that there must be and that it does not name; `fits` says whether it
+    is the header; `is_last` whether nothing is below it. `as_wide` is how many of the first rows
+    have as many fields, it among them.
     """
 
     number: int
     names: list[str]
     columns: Mapping[str, int]
     delimiter: str
+    missing: Sequence[str]
     fits: bool
     is_last: bool
     as_wide: int
@@ -394,16 +390,20 @@ def _find_header(source: TableSource, head: Sequence[str], delimiter: str) -> _H
     if not source.has_header:
         number, names = rows[0] if rows else (1, [])
         rows = [(number, positions(len(names)))]
+    promised = {*source.required, *(source.renamed if source.must_rename else ())}
+    needed = [each for each in (*source.required, *source.optional) if each in promised]
     most = max((sum(map(bool, names)) for _number, names in rows), default=0)
     likely: _Header | None = None
     for number, names in rows:
         columns = source.columns(names)
-        fits = source.is_header(names) if source.is_header else not source.missing(columns)
+        missing = [each for each in needed if each not in columns]
+        fits = source.is_header(names) if source.is_header else not missing
         made = _Header(
             number,
             names,
             columns,
             delimiter,
+            missing,
             fits,
             is_last=number == rows[-1][0],
             as_wide=sum(len(other) == len(names) for _number, other in rows),
@@ -412,7 +412,7 @@ def _find_header(source: TableSource, head: Sequence[str], delimiter: str) -> _H
             return made
         if likely is None and 2 * sum(map(bool, names)) >= most:
             likely = made
-    return likely or _Header(1, [], {}, delimiter, fits=False, is_last=True, as_wide=0)
+    return likely or _Header(1, [], {}, delimiter, needed, fits=False, is_last=True, as_wide=0)
 
 
 def _cells(data: bytes, delimiter: str) -> list[list[str]]:
@@ -424,8 +424,8 @@ def positions(width: int) -> list[str]:
     return [_("column {number}").format(number=number) for number in range(1, width + 1)]
 
 
-def _missing(source: TableSource, header: _Header, missing: list[str]) -> ExportUnreadable:
-    renamed = source.renamed
+def _missing(source: TableSource, header: _Header) -> ExportUnreadable:
+    renamed, missing = source.renamed, header.missing
     wanted = [
         _('{ours} (as "{theirs}")').format(ours=ours, theirs=renamed[ours])
         if ours in renamed
