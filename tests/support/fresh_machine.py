@@ -156,12 +156,13 @@ class Wizard:
     async def release(self) -> None:
         """Release the first menu, which waits for a person after setting up."""
 
-        async def waits() -> bool:
-            async with self.http.get(f"{self.fresh.page}/menu") as answer:
-                return "Review change" in await answer.text()
+        url = f"{self.fresh.page}/stores/main/menu/approve"
+
+        async def waits() -> bool:  # that something differs is known before it is on hold
+            async with self.http.get(f"{self.fresh.page}/stores/main/menu/difference") as answer:
+                return "/stores/main/menu/approve" in await answer.text()
 
         await until("the first menu waits", waits)
-        url = f"{self.fresh.page}/stores/main/menu/approve"
         async with self.http.post(url, headers={"Origin": self.fresh.page}) as answer:
             assert answer.status == 200
             assert "Publishing" in await answer.text()
