@@ -42,11 +42,13 @@ async def test_a_pause_from_the_page_says_who_why_and_until_when() -> None:
     async with page_harness() as harness:
         question = await harness.get("/stores/main/pause")
         assert "2 hours" in question.text
-        done = await harness.post("/stores/main/pause", {"until": "2h", "reason": " too  busy "})
+        form = {"until": "2h", "reason": " too  busy ", "by": "somebody else"}
+        done = await harness.post("/stores/main/pause", form)
         assert done.status == 303
         (asked,) = [each for each in harness.control.asked if each[0] == "pause"]
         assert asked[1] == "main"
-        assert asked[3] == "too busy"
+        assert asked[2] != "somebody else"
+        assert asked[3].split() == ["too", "busy"]
         assert asked[4] == "2h"
         await harness.post("/stores/main/resume", {})
         assert any(each[0] == "resume" for each in harness.control.asked)

@@ -28,7 +28,8 @@ from tillbridge.stores.taxes import TaxMonitor
 
 
 async def paused(keeper: StoreStatusReconciler, until_ms: int | None = None) -> None:
-    await keeper.pause(by="anna", reason="busy", until_ms=until_ms)
+    closed = await keeper.pause(by="anna", reason=" too\n busy ", until_ms=until_ms)
+    assert closed.reason == "too busy"
 
 
 async def test_a_persons_pause_is_not_undone_by_the_till_that_comes_back(tmp_path: Path) -> None:

@@ -37,6 +37,7 @@ from tillbridge.stores.closure import (
     is_unsteady,
 )
 
+_LONGEST_REASON = 200
 _AGAIN_S = 15.0  # between two tries while the service is unreachable
 _LATE_S = 60.0  # so much later than it was sent, a call may still arrive
 _AT_ONCE_S = 5.0  # what took longer may have been sent several times
@@ -114,9 +115,13 @@ class StoreStatusReconciler:
     # -- reports from others; each raises LedgerError if it cannot be stored
 
     async def pause(self, *, by: str, reason: str, until_ms: int | None) -> StoreClosure:
-        """Close the store for a person. Raises ServiceError if that could not be sent."""
+        """Close the store for a person. Raises ServiceError if that could not be sent.
+
+        Of the `reason` one line is stored.
+        """
+        line = " ".join(reason.split())[:_LONGEST_REASON]
         async with self._lock:
-            pause = Pause(self._clock.now_ms(), until_ms, by, reason)
+            pause = Pause(self._clock.now_ms(), until_ms, by, line)
             log.info("store.paused_by_staff", store=self._store, by=by, until_ms=until_ms)
             return await self._change_by_hand(closure.paused_by(await self._known(), pause))
 

@@ -33,7 +33,6 @@ from tillbridge.status.sentences import CAUSES, store_names
 from tillbridge.web.rendering import Cell, csv_file
 from tillbridge.web.site.book import (
     TEXTS,
-    Done,
     Field,
     File,
     Filled,
@@ -278,15 +277,6 @@ async def _fill_payload(visit: Visit) -> Filled:
     return {"order": order, "payload": text}
 
 
-async def _cancel(visit: Visit) -> Done:
-    code = visit.form.get("reason_code", "")
-    if code not in {each.value for each in ReasonCode}:
-        return Done(_("Choose a reason."), ok=False)
-    return Done.of(
-        await visit.perform("order.cancel", order=visit.params["order"], reason_code=code)
-    )
-
-
 async def _ask_cancel(visit: Visit) -> Question:
     order: OrderDetails = await visit.perform("orders.show", order=visit.params["order"])
     points = [_("The guest gets the money back and is told the reason.")]
@@ -347,13 +337,6 @@ def _what_done_does(order: OrderDetails) -> str:
             "no longer reported to the ordering service."
         )
     return _("Order {order} is left to you: the bridge reports nothing more about it.")
-
-
-async def _done(visit: Visit) -> Done:
-    how = visit.form.get("how", "settled")  # not asked where only that makes sense
-    if how not in {"typed", "settled"}:
-        return Done(_("Choose what you did."), ok=False)
-    return Done.of(await visit.perform("order.done", order=visit.params["order"], how=how))
 
 
 def worded(order: OrderView) -> Filled:
@@ -423,7 +406,6 @@ SUBJECT = subject(
         "/orders/{order}/cancel",
         N_("Cancel order"),
         "order.cancel",
-        do=_cancel,
         ask=_ask_cancel,
         back="/orders/{order}",
     ),
@@ -431,7 +413,6 @@ SUBJECT = subject(
         "/orders/{order}/done",
         N_("Mark as handled"),
         "order.done",
-        do=_done,
         ask=_ask_done,
         back="/orders/{order}",
     ),

@@ -10,7 +10,6 @@ from tillbridge.stores.integration_plan import Kind, costs_of
 from tillbridge.web.site.book import Done, Field, Filled, Page, Question, Visit, performs, subject
 
 _MOST_LINES = 40
-_DIGITS = 4
 _PAUSES = (
     ("15m", N_("15 minutes")),
     ("30m", N_("30 minutes")),
@@ -43,16 +42,6 @@ async def _fill(visit: Visit) -> Filled:
             for name, part in status["stores"].items()
         ]
     }
-
-
-async def _pause(visit: Visit) -> Done:
-    answer = await visit.perform(
-        "store.pause",
-        store=visit.params["store"],
-        reason=" ".join(visit.form.get("reason", "").split())[:200],
-        until=visit.form.get("until") or None,
-    )
-    return Done.of(answer)
 
 
 async def _ask_pause(visit: Visit) -> Question:
@@ -107,19 +96,6 @@ async def _ask_busy(visit: Visit) -> Question:
     )
 
 
-async def _busy(visit: Visit) -> Done:
-    orders = visit.form.get("orders", "")
-    if not (orders.isascii() and orders.isdecimal() and len(orders) <= _DIGITS):
-        return Done(_("Choose how many orders."), ok=False)
-    answer = await visit.perform(
-        "store.busy",
-        store=visit.params["store"],
-        orders=int(orders),
-        until=visit.form.get("until") or None,
-    )
-    return Done.of(answer)
-
-
 async def _ask_settings(visit: Visit) -> Question:
     plan = await visit.perform("store.plan", store=visit.params["store"])
     return Question(
@@ -144,11 +120,9 @@ async def _tax(visit: Visit) -> Done:
 
 SUBJECT = subject(
     Page("/store", _("Store"), "store.html", _fill),
-    performs(
-        "/stores/{store}/pause", N_("Pause the store"), "store.pause", do=_pause, ask=_ask_pause
-    ),
+    performs("/stores/{store}/pause", N_("Pause the store"), "store.pause", ask=_ask_pause),
     performs("/stores/{store}/resume", N_("Reopen now"), "store.resume"),
-    performs("/stores/{store}/busy", N_("Busy mode"), "store.busy", do=_busy, ask=_ask_busy),
+    performs("/stores/{store}/busy", N_("Busy mode"), "store.busy", ask=_ask_busy),
     performs("/stores/{store}/busy-off", N_("Turn off busy mode"), "store.busy_off"),
     performs(
         "/stores/{store}/settings",
