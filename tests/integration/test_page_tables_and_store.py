@@ -48,7 +48,7 @@ async def test_a_pause_from_the_page_says_who_why_and_until_when() -> None:
         (asked,) = [each for each in harness.control.asked if each[0] == "pause"]
         assert asked[1] == "main"
         assert asked[2] != "somebody else"
-        assert asked[3].split() == ["too", "busy"]
+        assert str(asked[3]).split() == ["too", "busy"]
         assert asked[4] == "2h"
         await harness.post("/stores/main/resume", {})
         assert any(each[0] == "resume" for each in harness.control.asked)

@@ -236,7 +236,7 @@ class _Daemon:
         # Whoever is alone on a ledger needs none of it.
         from tillbridge.daemon.leases import Leases  # noqa: PLC0415 -- (as above)
         from tillbridge.daemon.peers import Peers  # noqa: PLC0415 -- (as above)
-        from tillbridge.ledger.notifications import Notifications  # noqa: PLC0415 -- (as above)
+        from tillbridge.ledger.leases import Notifications  # noqa: PLC0415 -- (as above)
 
         self._leases = leases = Leases(bridge, self.served)
         bridge.may_act = leases.may_act

@@ -1,21 +1,30 @@
 """Several bridges on one ledger: who they are, who serves what, and what one asks of another.
 
-Only for a ledger on PostgreSQL. Instants are the database's (ms), so that all bridges mean the same
-ones. A bridge is identified by its run (`holder`), which a bridge that was declared dead never is
-again: whatever it still believes, it holds nothing.
+Imported only for a ledger on PostgreSQL. Instants are the database's (ms), so that all bridges mean
+the same ones. A bridge is identified by its run (`holder`), which a bridge that was declared dead
+never is again: whatever it still believes, it holds nothing.
 """
 
+import asyncio
 import json
 import secrets
 from collections.abc import Callable, Collection, Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any
 
+import psycopg
 from sqlalchemy import Connection, delete, insert, select, text
 from sqlmodel import col
 
+from tillbridge.core.clock import Clock
+from tillbridge.core.log import get_logger
+from tillbridge.core.worker import Supervisor, Worker, in_thread
 from tillbridge.ledger.database import all_rows, among, first_row, json_text
 from tillbridge.ledger.models import BridgeRequest, BridgeRow, Delivery, Fact, Lease
+from tillbridge.ledger.server import connect
+
+log = get_logger()
 
 CHANNEL = "tillbridge"
 SESSION = "tillbridge.holder"  # whose session it is, for the fence
@@ -312,3 +321,77 @@ def take_answers(connection: Connection, ids: Collection[str]) -> list[BridgeReq
 def withdraw(connection: Connection, request_id: str) -> None:
     """Remove a request that nobody waits for any more."""
     connection.execute(delete(BridgeRequest).filter_by(id=request_id))
+
+
+# -- notifications (NOTIFY) of other bridges, over a connection for them alone
+#
+# One may be lost with the connection, so nothing depends on it: who listens looks for itself every
+# few seconds, too.
+
+_LISTEN_AGAIN_S = 2.0
+
+
+class Notifications:
+    """Calls `on_notification` with the text of each, in the event loop, and with "" at its start.
+
+    That is each time it listens again: some may have been lost. Run `worker`; then `close`.
+    """
+
+    def __init__(
+        self, url: str, on_notification: Callable[[str], None], supervisor: Supervisor, clock: Clock
+    ) -> None:
+        self._url = url
+        self._on_notification = on_notification
+        self._connection: psycopg.Connection[Any] | None = None
+        self._failing = False
+        self.worker = Worker("notifications", self._listen, supervisor, clock)
+        self.worker.wake()
+
+    def close(self) -> None:
+        """Listen no more."""
+        connection, self._connection = self._connection, None
+        if connection is not None:
+            asyncio.get_running_loop().remove_reader(connection.fileno())
+            connection.close()
+
+    async def _listen(self) -> float | None:
+        """Connect and listen; where that fails, return in how many seconds to try again."""
+        try:
+            connection = await in_thread(lambda: _listening(self._url))
+        except psycopg.Error as failure:
+            if not self._failing:
+                log.warning("notifications.none", detail=" ".join(str(failure).split()))
+            self._failing = True
+            return _LISTEN_AGAIN_S
+        try:
+            asyncio.get_running_loop().add_reader(connection.fileno(), self._read)
+        except NotImplementedError:  # Windows: whoever listens looks by itself
+            connection.close()
+            return None
+        if self._failing:
+            log.info("notifications.listening")
+        self._failing = False
+        self._connection = connection
+        self._on_notification("")
+        return None
+
+    def _read(self) -> None:
+        """Pass on what has come; without blocking."""
+        if self._connection is None:
+            return
+        try:
+            self._connection.pgconn.consume_input()
+        except psycopg.OperationalError:
+            log.warning("notifications.lost")
+            with suppress(psycopg.Error):
+                self.close()
+            self.worker.wake()
+            return
+        while (notice := self._connection.pgconn.notifies()) is not None:
+            self._on_notification(notice.extra.decode("utf-8", "replace"))
+
+
+def _listening(url: str) -> psycopg.Connection[Any]:
+    connection = connect(url)
+    connection.execute(f"LISTEN {CHANNEL}")
+    return connection

@@ -32,7 +32,6 @@ from tillbridge.orders.repository import (
     OF_SEVERAL,
     PROBLEM_STAYS_MS,
     OrderRepository,
-    SetAside,
     display_name,
     end_what_is_over,
     publish,
@@ -63,7 +62,7 @@ class OrdersFlow:
         self._effects = effects
         self._orders = OrderRepository(context)
         self._orders.on_change = self._dispatch
-        self._aside = SetAside("dispatch", self._orders)  # by the order's id
+        self._undispatched: set[str] = set()  # orders with a change that no worker knows of
         supervisor, clock = context.supervisor, context.bridge.clock
         self._effecting = Worker("effects", self._apply_effects, supervisor, clock)
         self._tidying = Worker("tidy", self.tidy, supervisor, clock)
@@ -127,15 +126,16 @@ class OrdersFlow:
             if was_never_written(change.after):  # a ticket may come late
                 self._reconciler.worker.wake()
         except Exception as failure:  # noqa: BLE001 -- it is committed, whatever this is
-            self._aside.failed(order_id, failure, order=order_id)
-            self._redispatching.wake()
+            pause_s = self._orders.supervisor.failed("dispatch", failure, order=order_id)
+            self._undispatched.add(order_id)
+            self._redispatching.wake_in(pause_s)
         else:
-            self._aside.works(order_id)
+            self._undispatched.discard(order_id)
+            self._orders.supervisor.works("dispatch", order=order_id)
 
-    async def _dispatch_again(self) -> float | None:
-        if order_ids := self._aside.due():
-            await self._orders.write(publish, *order_ids)
-        return self._aside.due_in()
+    async def _dispatch_again(self) -> None:
+        if self._undispatched:
+            await self._orders.write(publish, *self._undispatched)
 
     async def _resume(self) -> None:
         """Resume every open order where the process before this one left it."""

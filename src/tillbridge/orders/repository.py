@@ -379,10 +379,6 @@ class SetAside:
         if key in self._waiting:
             self._supervisor.works(self._step, order=self._waiting.pop(key)[0])
 
-    def due(self) -> list[Any]:
-        """Return the keys that are to be tried again now."""
-        return [key for key in self._waiting if key not in self.not_due()]
-
     def not_due(self) -> frozenset[Any]:
         """Return the keys whose next try is still to come."""
         now = self._clock.monotonic()

@@ -47,17 +47,15 @@ async def check_consent(subject: Subject, store: StoreSubject) -> Finding:
         failure = refusal
     left_ms = tokens.consent_expires_at_ms - subject.clock.now_ms()
     warn_days = subject.loaded.settings.service.consent_warn_days
-    return consent_verdict(store.name, failure, left_ms / _DAY_MS, warn_days)
+    days = left_ms / _DAY_MS
+    found = consent_verdict(store.name, failure, days, warn_days)
+    return detailed(found, days_left=round(days, 1))
 
 
 def consent_verdict(
     store: str, failure: ServiceError | None, days: float, warn_days: float
 ) -> Finding:
     """Return what is known of the consent; `days` are left by the calendar."""
-    return detailed(_consent(store, failure, days, warn_days), days_left=round(days, 1))
-
-
-def _consent(store: str, failure: ServiceError | None, days: float, warn_days: float) -> Finding:
     again = _("Sign in again: tillbridge connect {store}").format(store=store)
     if isinstance(failure, ConsentLost):
         lost = problem_of(failure) or "consent.expired"
@@ -113,21 +111,15 @@ async def check_integration(subject: Subject, store: StoreSubject) -> Finding:
             code=failure.code,
         )
     url = f"{subject.loaded.settings.receiver.public_url}/webhooks/{store.name}"
-    return integration_verdict(
+    found = integration_verdict(
         store.name,
         now,
         webhook_url=url,
         direction=store.settings.menu_sync_direction,
         location_id=store.settings.location_id,
     )
-
-
-def integration_verdict(
-    store: str, now: Integration, *, webhook_url: str, direction: str, location_id: str
-) -> Finding:
-    """Return what the integration means, given what the configuration wants."""
     return detailed(
-        _integration(store, now, webhook_url, direction, location_id),
+        found,
         integration_id=now.integration_id,
         status=now.status,
         webhook_url=now.webhook_url,
@@ -136,9 +128,10 @@ def integration_verdict(
     )
 
 
-def _integration(
-    store: str, now: Integration, webhook_url: str, direction: str, location_id: str
+def integration_verdict(
+    store: str, now: Integration, *, webhook_url: str, direction: str, location_id: str
 ) -> Finding:
+    """Return what the integration means, given what the configuration wants."""
     fix = _("Run: tillbridge connect {store}").format(store=store)
     if now.status not in {None, "active"}:
         text = _("The store's connection is {status}: no orders arrive.")
