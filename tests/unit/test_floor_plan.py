@@ -56,9 +56,9 @@ def test_the_changes_lead_from_one_plan_to_the_other(
     result = {each.external_id: each for each in before}
     for gone in changes.removed:
         assert result.pop(gone.external_id) == gone
-    for change in changes.changed:
-        assert result[change.before.external_id] == change.before != change.after
-        result[change.after.external_id] = change.after
+    for was, is_now in changes.changed:
+        assert result[was.external_id] == was != is_now
+        result[is_now.external_id] = is_now
     for new in changes.added:
         assert new.external_id not in result
         result[new.external_id] = new

@@ -198,11 +198,6 @@ def _plain(value: Any) -> Any:  # noqa: ANN401 -- a value of the model, or a par
         return {
             field.name: map_leaves(part, _plain)
             for field in dataclasses.fields(value)
-            if _differs(field, part := getattr(value, field.name))
+            if (part := getattr(value, field.name)) != field.default
         }
     return value
-
-
-def _differs(field: "dataclasses.Field[Any]", value: object) -> bool:
-    """Return whether a field says more than its default."""
-    return field.default is dataclasses.MISSING or value != field.default

@@ -177,11 +177,6 @@ class MenuContext:
         finally:
             self.progress = before
 
-    def advance(self, items: int) -> None:
-        """Count items of what is on its way."""
-        done = min(self.progress["total"], self.progress["done"] + items)
-        self.progress = {**self.progress, "done": done}
-
     async def read(
         self,
         query: Callable[Concatenate[Connection, str, P], T],

@@ -145,7 +145,8 @@ class Pusher:
             if sent.reserved:
                 result.reservation = sent.message or _("it does not say why.")
             if sent.state == "success" or sent.missing:
-                ctx.advance(len(part.ids))
+                done = min(ctx.progress["total"], ctx.progress["done"] + len(part.ids))
+                ctx.progress = {**ctx.progress, "done": done}
                 result.accepted += len(set(part.ids) - sent.missing)
                 continue
             if sent.again and not repeated:

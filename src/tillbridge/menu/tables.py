@@ -53,19 +53,11 @@ ANYWAY = SyncRequest(full=True)  # push although nothing differs
 
 
 @dataclass(frozen=True, slots=True)
-class TableChange:
-    """A table that stays and is described otherwise."""
-
-    before: Table
-    after: Table
-
-
-@dataclass(frozen=True, slots=True)
 class TableChanges:
-    """What differs between two floor plans, each part by external id."""
+    """What differs between two floor plans, by external id; `changed` are (before, after)."""
 
     added: tuple[Table, ...] = ()
-    changed: tuple[TableChange, ...] = ()
+    changed: tuple[tuple[Table, Table], ...] = ()
     removed: tuple[Table, ...] = ()
 
     def __bool__(self) -> bool:
@@ -122,7 +114,7 @@ class TablePlan:
             "tables": len(self.wanted),
             "changes": {
                 "added": [_fields(each) for each in self.changes.added],
-                "changed": [_fields(each.after) for each in self.changes.changed],
+                "changed": [_fields(after) for _before, after in self.changes.changed],
                 "removed": [_fields(each) for each in self.changes.removed],
             },
             "lines": list(sentences(self.changes)),
@@ -198,9 +190,7 @@ def table_changes(before: Sequence[Table], after: Sequence[Table]) -> TableChang
     return TableChanges(
         added=tuple(now[key] for key in sorted(now.keys() - was.keys())),
         changed=tuple(
-            TableChange(was[key], now[key])
-            for key in sorted(now.keys() & was.keys())
-            if was[key] != now[key]
+            (was[key], now[key]) for key in sorted(now.keys() & was.keys()) if was[key] != now[key]
         ),
         removed=tuple(was[key] for key in sorted(was.keys() - now.keys())),
     )
@@ -225,9 +215,8 @@ def sentences(changes: TableChanges) -> Iterator[str]:
     """Yield each change as a line that a person reads."""
     for table in changes.added:
         yield f"+ {table.external_id} {_described(table)}"
-    for change in changes.changed:
-        was, is_now = _described(change.before), _described(change.after)
-        yield f"~ {change.after.external_id} {was} -> {is_now}"
+    for before, after in changes.changed:
+        yield f"~ {after.external_id} {_described(before)} -> {_described(after)}"
     for table in changes.removed:
         yield f"- {table.external_id} {_described(table)}"
 

@@ -158,19 +158,15 @@ def _entry_point(folder: Path) -> str:
 def _rig(package: str, adapter: Adapter) -> type[Rig] | None:
     try:
         module = importlib.import_module(f"{package}.rig")
-    except ModuleNotFoundError as missing:
-        if missing.name == f"{package}.rig":
-            return None
-        raise ConfigError(
-            _("The test rig of {name} cannot be loaded: {detail}").format(
-                name=adapter.name, detail=missing
-            ),
-            fix=_("Install the packages it needs."),
-        ) from missing
     except Exception as failure:  # whatever the import of somebody else's code raises
+        detail = f"{type(failure).__name__}: {failure}"
+        if isinstance(failure, ModuleNotFoundError):
+            if failure.name == f"{package}.rig":
+                return None
+            detail = str(failure)
         raise ConfigError(
             _("The test rig of {name} cannot be loaded: {detail}").format(
-                name=adapter.name, detail=f"{type(failure).__name__}: {failure}"
+                name=adapter.name, detail=detail
             ),
             fix=import_remedy(failure, package) or _("Install the packages it needs."),
         ) from failure

@@ -4,7 +4,7 @@ import asyncio
 import errno
 import socket
 import tomllib
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import AbstractAsyncContextManager, nullcontext
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
@@ -18,7 +18,7 @@ from tillbridge.config.bridge import Settings
 from tillbridge.config.loading import LoadedSettings, loaded_from
 from tillbridge.config.restaurant import StoreFiles, read_store_files
 from tillbridge.config.secrets import VaultOfSettings, database_url, resolve_secret
-from tillbridge.config.toml import read_file
+from tillbridge.config.toml import read_file, value_at
 from tillbridge.config.values import host_and_port
 from tillbridge.config.writing import difference, edited, put_back
 from tillbridge.core.clock import Clock
@@ -155,7 +155,7 @@ def _proposed(place: SetupContext, draft: Draft) -> Proposal:
     changes = changes_of(draft, document)
     if not changes:
         return Proposal(old, old)
-    if _names_no_folder(document):
+    if value_at(document, ("bridge", "data_dir")) is None:
         changes = {("bridge", "data_dir"): _data_dir(place), **changes}
     try:
         new = edited(old, changes)
@@ -169,11 +169,6 @@ def _proposed(place: SetupContext, draft: Draft) -> Proposal:
     except ConfigError as fault:
         found = [fault]
     return replace(proposal, faults=tuple(map(str, found)))
-
-
-def _names_no_folder(document: Mapping[str, Any]) -> bool:
-    bridge = document.get("bridge")
-    return not isinstance(bridge, Mapping) or "data_dir" not in bridge
 
 
 def _data_dir(place: SetupContext) -> str:

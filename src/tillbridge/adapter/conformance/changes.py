@@ -54,7 +54,9 @@ class ChangesFollower:
                     f"The changes do not tell what {missing[0]} of the {kind} is now.",
                     fix="Tell with each item what it names, and what has another name now.",
                 )
-        twice = self._twice(changes) | _in_dispute(whole.bad_rows)
+        twice = self._twice(changes)
+        # Of an id that stands twice with different contents, only the whole says which counts.
+        twice |= {row.value for row in whole.bad_rows if row.field == "external_id" and row.value}
         if _but(twice, fresh.bad_rows) != _but(twice, whole.bad_rows):
             raise Violation(
                 "The changes tell other bad rows than the menu does.",
@@ -115,11 +117,6 @@ def _nothing_is_new(pos: object, follower: ChangesFollower) -> None:
             "The same export, read again, differs from itself.",
             fix="Make fingerprints of what the export says alone: no clock, no random numbers.",
         )
-
-
-def _in_dispute(rows: Iterable[BadRow]) -> set[str]:
-    """Return the ids that stand twice with different contents: only the whole says which counts."""
-    return {row.value for row in rows if row.field == "external_id" and row.value}
 
 
 def _but(external_ids: set[str], rows: Iterable[BadRow]) -> set[BadRow]:

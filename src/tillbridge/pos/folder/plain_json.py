@@ -306,7 +306,7 @@ class _KnownItems:
     def __init__(self, fingerprints: AbstractSet[int], text: str) -> None:
         self._fingerprints = fingerprints
         self._text = text
-        self._skipped: dict[int, int] = {}  # digest of an item -> where its text begins
+        self.skipped: dict[int, int] = {}  # digest of an item -> where its text begins
         self.unseen = set(fingerprints)
 
     def on_menu(self, members: Mapping[str, Any] | None) -> IsKnown | None:
@@ -315,7 +315,7 @@ class _KnownItems:
         if not menu_id:
             return None
         seed, known = _seed((menu_id,), odd=False), self._fingerprints
-        see, skip = self.unseen.discard, self._skipped.setdefault
+        see, skip = self.unseen.discard, self.skipped.setdefault
 
         def is_known(digest: int, begin: int) -> bool:
             fingerprint = (digest ^ seed) - _TO_SIGNED
@@ -327,15 +327,11 @@ class _KnownItems:
 
         return is_known
 
-    def has_skipped(self, digest: int) -> bool:
-        """Return whether an item of this text was skipped."""
-        return digest in self._skipped
-
     @cached_property
     def begins(self) -> Mapping[str, int]:
         """Where skipped items begin, by id. It takes its time, and few exports need it."""
         begins: dict[str, int] = {}
-        for begin in self._skipped.values():
+        for begin in self.skipped.values():
             begins.setdefault(_id_if_any(value_at(self._text, begin)), begin)
         return begins
 
@@ -460,7 +456,7 @@ class _Body:
                     self._bad_rows.append(bad.at(place))
 
     def _add_item(self, each: object, begin: int, digest: int, place: str, menu_id: str) -> None:
-        if self.known.has_skipped(digest):
+        if digest in self.known.skipped:
             raise NeedsFullRead  # it is on another menu, too
         try:
             thing = _object("item", each)
