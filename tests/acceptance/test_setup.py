@@ -192,12 +192,8 @@ async def test_a_bridge_that_runs_is_changed_on_the_same_page(wizard: Wizard) ->
     await wizard.write()
     await wizard.fresh.bridge.logged("setup.connected", ok=True)
 
-    async def menu_is_there() -> bool:
-        return (await wizard.state())["adapter"] == "done"
-
     assert (await wizard.state())["adapter"] == "open"
     await wizard.release()
-    await until("the menu is on sale", menu_is_there)
     other = wizard.fresh.till.export / "other.csv"
     other.write_text("external_id,name,price\nx1,Only this,9.50\n", "utf-8")
     told = await wizard.send("till", adapter="folder", option__menu="export/other.csv")

@@ -154,7 +154,7 @@ class Wizard:
         return await self.send("write", digest=digest[1])
 
     async def release(self) -> None:
-        """Release the first menu, which waits for a person after setting up."""
+        """Release the first menu, which waits for a person, and wait until it is on sale."""
 
         url = f"{self.fresh.page}/stores/main/menu/approve"
 
@@ -166,3 +166,8 @@ class Wizard:
         async with self.http.post(url, headers={"Origin": self.fresh.page}) as answer:
             assert answer.status == 200
             assert "Publishing" in await answer.text()
+
+        async def is_on_sale() -> bool:
+            return (await self.state())["adapter"] == "done"
+
+        await until("the menu is on sale", is_on_sale)
