@@ -85,6 +85,7 @@ async def test_a_wall_clock_that_jumps(world: World, faults: str, jump_s: int) -
     """Neither direction loses an order, cancels one, or stops the retries."""
     clock = world.folder / "clock"
     world.bridge.env |= {"LD_PRELOAD": faults, "FAULT_CLOCK": str(clock)}
+    world.write_config(orders='price_differs = "cancel"')
     await world.bridge.start()
     assert (await world.connect())[0] == 0
     await world.menu_is_on_sale()
@@ -98,6 +99,7 @@ async def test_a_wall_clock_that_jumps(world: World, faults: str, jump_s: int) -
     await world.reaches(order, "accepted")
     world.till.change("p1", price="1.95")
     await world.menu_is_on_sale()
+    await world.reaches(await world.order("p1"), "accepted")  # at the price that the guest saw
 
 
 async def test_a_dead_address_is_forgotten_once_nobody_outside_is_to_reach_it(shop: World) -> None:

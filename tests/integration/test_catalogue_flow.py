@@ -504,10 +504,24 @@ async def test_prices_are_known_as_they_were(tmp_path: Path) -> None:
         harness.clock.ahead_ms = 600_000
         then = harness.clock.now_ms() - 300_000
         await sync(harness, Catalogue.of([Item("a", "A", 120)]))
+        between = harness.clock.now_ms()
+        harness.clock.ahead_ms = 1_200_000
+        await sync(harness, Catalogue.of([Item("a", "A", 140)]))
         now = harness.clock.now_ms()
         at_once = partial(prices_around, grace_ms=0)
-        assert await harness.ask(at_once, ["a", "b"], then) == {"a": (100,), "b": ()}
-        assert await harness.ask(at_once, ["a"], now) == {"a": (120,)}
+        assert await harness.ask(at_once, ["a"], now) == {"a": (140,)}
+        assert await harness.ask(at_once, ["a", "b"], between) == {"a": (120, 140), "b": ()}
 
         around = partial(prices_around, grace_ms=400_000)
-        assert await harness.ask(around, ["a"], then) == {"a": (100, 120)}
+        assert await harness.ask(around, ["a"], then) == {"a": (100, 120, 140)}
+
+
+async def test_a_price_counts_at_once_whatever_the_clock_was_set_to(tmp_path: Path) -> None:
+    async with catalogue_harness(tmp_path) as harness:
+        await sync(harness, Catalogue.of([Item("a", "A", 100)]))
+        right = harness.clock.now_ms()
+        around = partial(prices_around, grace_ms=60_000)
+        for ahead_ms, price in ((3_600_000, 120), (-3_600_000, 140), (0, 160)):
+            harness.clock.ahead_ms = ahead_ms
+            await sync(harness, Catalogue.of([Item("a", "A", price)]))
+            assert price in (await harness.ask(around, ["a"], right))["a"]

@@ -436,9 +436,10 @@ def prices_around(
 ) -> dict[str, tuple[int, ...]]:
     """Return the prices in effect within `grace_ms` around `at_ms`, the one at `at_ms` first.
 
-    Clocks differ, and a push takes a moment: an order at that time may have either price. Empty for
-    an id that the service never accepted. Before the first known price, that price counts: the
-    service had it before the bridge knew.
+    Clocks differ, and a push takes a moment: an order at that time may have either price. The
+    latest one always counts, since no guest has seen a price of the future: this machine's clock
+    was set, or is wrong (decision 236). Empty for an id that the service never accepted. Before the
+    first known price, that price counts: the service had it before the bridge knew.
     """
     history: dict[str, list[tuple[int, int]]] = {external_id: [] for external_id in external_ids}
     query = select(col(MenuPrice.external_id), col(MenuPrice.from_ms), col(MenuPrice.price))
@@ -459,12 +460,11 @@ def _in_force(changes: list[tuple[int, int]], at_ms: int, grace_ms: int) -> tupl
     for index, (from_ms, _) in enumerate(changes):
         if from_ms <= at_ms:
             now = index
-    found = [changes[now][1]]
+    found, last = [changes[now][1]], len(changes) - 1
     for index, (from_ms, price) in enumerate(changes):
-        until = changes[index + 1][0] if index + 1 < len(changes) else None
         begun = from_ms <= at_ms + grace_ms
-        over = until is not None and until < at_ms - grace_ms
-        if begun and not over and price not in found:
+        over = index < last and changes[index + 1][0] < at_ms - grace_ms
+        if (index == last or (begun and not over)) and price not in found:
             found.append(price)
     return tuple(found)
 
