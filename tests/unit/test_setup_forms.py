@@ -194,6 +194,7 @@ def test_what_the_form_of_the_folder_says_of_its_defaults_is_accepted() -> None:
     assert ADAPTER.options.model_validate(said) == ADAPTER.options.model_validate({})
 
 
+UNREADABLE = {"place": "m.csv, row 2", "text": "PLU is empty.", "fix": "Fill in PLU."}
 ITEMS = [
     {"external_id": f"p{number}", "name": f"Dish {number}", "price": 950, "available": number != 2}
     for number in range(1, 31)
@@ -235,6 +236,7 @@ def test_a_preview_shows_how_much_there_is_and_the_first_of_it() -> None:
     [
         (preview(catalogue={"error": "There is no file m.csv.", "fix": "Look."}), "no file m.csv"),
         (preview(catalogue={}), "has no items"),
+        (preview(catalogue={"bad_rows": [UNREADABLE]}), "m.csv, row 2 PLU is empty. Fill in PLU."),
         (preview(health={"online": False, "detail": "no heartbeat"}), "no heartbeat"),
         ({**preview(), "reads_menu": False}, "cannot read a menu"),
     ],

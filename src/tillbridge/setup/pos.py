@@ -297,6 +297,13 @@ def finding_of(preview: Mapping[str, Any]) -> Finding:
             _("Enter where the till writes its menu."),
             field="menu",
         )
+    if not preview["items"] and preview["bad_rows"]:
+        return not_done(
+            _("No row of the till's menu can be read; the first: {row}"),
+            _("If that is not the till's mistake, change the options. Then read the menu again."),
+            row=preview["bad_rows"][0],
+            field="menu",
+        )
     if not preview["items"]:
         return not_done(
             _("The till's menu has no items."),
