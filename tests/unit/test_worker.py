@@ -155,12 +155,23 @@ async def test_who_wakes_it_does_not_make_a_step_that_raises_spin() -> None:
             clock.ahead_s += min(2.0 ** (crashes - 1), 15.0)
 
 
-def test_expected_failures_wait_longer_each_time_and_begin_anew() -> None:
-    worker = Worker("tax", Steps(), Supervisor("main", Mock()), Clock())
-    for bound in (1, 2, 4, 8, 15, 15):
-        assert bound / 2 <= worker.back_off(cap_s=15.0) <= bound
-    worker.succeeded()
-    assert worker.back_off(cap_s=15.0) <= 1
+async def test_expected_failures_wait_longer_each_time_and_begin_anew_after_a_good_step() -> None:
+    waits: list[float | None] = []
+    good = 6
+
+    async def step() -> None:
+        waits.append(None if len(waits) == good else worker.back_off(cap_s=15.0))
+
+    async with running(step) as worker:
+        for taken in range(1, 9):
+            worker.wake()
+            async with asyncio.timeout(5):
+                while len(waits) < taken:
+                    await asyncio.sleep(0.001)
+    assert waits.pop(good) is None
+    for bound, wait in zip((1, 2, 4, 8, 15, 15, 1), waits, strict=False):
+        assert wait is not None
+        assert bound / 2 <= wait <= bound
 
 
 async def test_one_that_is_drained_ends_its_step_and_takes_no_more() -> None:

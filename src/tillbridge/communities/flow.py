@@ -90,7 +90,6 @@ class CommunityFlow:
     async def _process_deliveries(self) -> float | None:
         if await self._tried("events", self.orders.process_deliveries) is not None:
             return max(_FIRST_WAIT_S, self._events.back_off(_LONGEST_WAIT_S))
-        self._events.succeeded()
         return None
 
     async def _run_step(self, name: str, step: Step, every_s: float) -> float:

@@ -205,14 +205,13 @@ class Worker:
         self._look_again()
 
     def back_off(self, cap_s: float) -> float:
-        """Return how long to wait after an expected failure: longer each time, with jitter."""
+        """Return how long to wait after an expected failure: longer each time, with jitter.
+
+        After a step that did not ask for it, the next failure is a first one again.
+        """
         bound = min(cap_s, 2.0 ** min(self._failures, 16))
         self._failures += 1
         return bound * (0.5 + random.random() / 2)  # noqa: S311 -- jitter is no secret
-
-    def succeeded(self) -> None:
-        """The next expected failure is a first one again."""
-        self._failures = 0
 
     async def drain(self) -> None:
         """Run no more steps, and return once none is under way."""
@@ -226,6 +225,7 @@ class Worker:
         while True:
             await self._until_due()
             self.busy_since = self._clock.monotonic()
+            failures = self._failures
             try:
                 again_s = await self._step()
             except Exception as failure:  # noqa: BLE001 -- whatever it is, it is this step's alone
@@ -233,6 +233,8 @@ class Worker:
                 self._not_before = self._clock.monotonic() + min(again_s, _CRASH_PAUSE_S)
             else:
                 self._supervisor.works(self.name)
+                if self._failures == failures:
+                    self._failures = 0
             finally:
                 self.busy_since = None
                 if self._draining is not None:

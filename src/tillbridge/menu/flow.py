@@ -170,7 +170,7 @@ class AvailabilitySync(SyncLane[None]):
         # A person is asked whether most of the menu is sold out, but the answer is not waited for:
         # a kitchen that closes early looks just like an export that has lost a column.
         ctx.report(MOSTLY_SOLD_OUT, found.mostly_off)
-        self.succeeded()
+        ctx.report(self.push_failed, None, self.subject)
 
     async def _send(self, store_id: str, items: Sequence[Item], since: float | None) -> None:
         ctx, started = self.ctx, time.perf_counter()

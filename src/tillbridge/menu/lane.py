@@ -303,11 +303,6 @@ class SyncLane(ABC, Generic[T]):
                 self.on_end(result)
             return result
 
-    def succeeded(self) -> None:
-        """Close what a failure opened; the next one is a first one again."""
-        self.worker.succeeded()
-        self.ctx.report(self.push_failed, None, self.subject)
-
     async def step(self) -> None:
         """Make a round, as the worker does."""
         with suppress(ServiceError, JobLost, LedgerError):  # reported, and tried again by itself

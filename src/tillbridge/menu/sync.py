@@ -114,7 +114,7 @@ class MenuSync(SyncLane[Assessment]):
         if all_well and not self.refused_digest:  # otherwise the service still refuses the rest
             if not sendable.reasons:
                 self.differing = None
-            self.succeeded()
+            ctx.report(self.push_failed, None, self.subject)
             ctx.report(PUSH_NOT_ALLOWED)
         if sendable.reasons or self.refused_digest:
             await self._push_variants(connected)

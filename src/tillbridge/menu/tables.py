@@ -301,7 +301,7 @@ class TableSync(SyncLane[TablePlan]):
         # push, acknowledge: what the service refused is not repeated
         anyway = (request.full or is_new) and bool(plan.wanted or state.accepted)
         if not (plan.changes or anyway):
-            self.succeeded()
+            ctx.report(self.push_failed, None, self.subject)
         elif plan.digest != self.refused_digest:
             await self._push(storefront, plan, state)
         return plan
@@ -417,7 +417,7 @@ class TableSync(SyncLane[TablePlan]):
             changed=len(plan.changes.changed),
             removed=len(plan.changes.removed),
         )
-        self.succeeded()
+        ctx.report(self.push_failed, None, self.subject)
         ctx.report("tables.held")
         self._report_dead(dead)
 
