@@ -190,11 +190,10 @@ async def test_closing_the_storefront_for_a_new_integration_is_told_with_why(
 ) -> None:
     async with standing(tmp_path) as bench:
         made = integrator(bench)
-        made.on_own_action = bench.own_action
         await made.integrate()
-        assert bench.own == []
+        assert await bench.own() == []
         await made.reintegrate()
-        assert bench.own == [
+        assert await bench.own() == [
             ("store.pause", "to be reintegrated", ""),
             ("store.resume", "reintegrated", ""),
         ]

@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -27,6 +27,7 @@ from tillbridge.core.errors import (
 from tillbridge.core.scheduler import Scheduler
 from tillbridge.core.worker import Supervisor
 from tillbridge.daemon.checks import count_down
+from tillbridge.ledger import audit
 from tillbridge.ledger.facts import get_fact
 from tillbridge.ledger.ledger import Ledger
 from tillbridge.ledger.problems import ProblemTracker
@@ -48,7 +49,7 @@ class Bench:
     service: Linked
     ledger: Ledger
     tracker: ProblemTracker
-    own: list[tuple[str, str, str]] = field(default_factory=list)
+    seen: int = 0  # the last entry of the trail that `own` has returned
 
     def context(
         self,
@@ -87,12 +88,14 @@ class Bench:
         return LinkMonitor("main", bridge, ServiceReach(self.tracker, clock=bridge.clock))
 
     def keeper(self, **changes: Any) -> StoreStatusReconciler:  # noqa: ANN401 -- (as above)
-        return StoreStatusReconciler(
-            self.context(**changes), lambda: "st_main", on_own_action=self.own_action
-        )
+        return StoreStatusReconciler(self.context(**changes), lambda: "st_main")
 
-    async def own_action(self, action: str, why: str, reason: str) -> None:
-        self.own.append((action, why, reason))
+    async def own(self) -> list[tuple[str, str, str]]:
+        """Return what the trail says that the bridge has done by itself, since last asked."""
+        found = await self.ledger.read(audit.latest, limit=100, who="bridge")
+        new = [each for each in reversed(found) if each.id > self.seen]
+        self.seen = max([self.seen, *(each.id for each in new)])
+        return [(each.action, each.details["why"], each.details["reason"]) for each in new]
 
     def pauser(self, keeper: StoreStatusReconciler | None = None) -> PosPause:
         return PosPause(keeper or self.keeper())

@@ -140,27 +140,18 @@ def version(context: typer.Context) -> Answer:
     }
 
 
+_SCHEMA = "SELECT version_num FROM alembic_version"
+
+
 def _schema_on_disk(context: typer.Context) -> str | None:
     """Return the schema of the configured ledger; None if there is none to be read."""
-    import contextlib
-    import sqlite3
+    from tillbridge.ledger.reading import place_of, reading
 
     try:
-        file, data_dir, configured = read_config(context)
-        if "url" in configured.get("ledger", {}):
-            from tillbridge.config.secrets import ledger_url_of
-            from tillbridge.ledger.reading import need_driver
-
-            need_driver()
-            from tillbridge.ledger.server import look_at
-
-            return look_at(ledger_url_of(file, configured) or "").schema or None
-        path = data_dir / "ledger.db"
-        if not path.is_file():
-            return None
-        with contextlib.closing(sqlite3.connect(f"{path.as_uri()}?mode=ro", uri=True)) as ledger:
-            return str(ledger.execute("SELECT version_num FROM alembic_version").fetchone()[0])
-    except (BridgeError, OSError, sqlite3.Error, TypeError):
+        place = place_of(*read_config(context))
+        with reading(place.path, place.url) as query:
+            return next((str(row[0]) for row in query(_SCHEMA)), None)
+    except (BridgeError, OSError):
         return None
 
 

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 from sqlalchemy import Connection
 
 from tillbridge.adapter import Change
-from tillbridge.core.actor import Actor, acting_as
 from tillbridge.core.context import StoreContext
 from tillbridge.core.scheduler import Scheduler
 from tillbridge.core.worker import Step
@@ -76,7 +75,6 @@ class StoreServices:
         self.tokens, self.client = access.tokens, access.client
         self.context = context = StoreContext(shared, name, pos, access.client)
         self.integrator = Integrator(context, self._link)
-        self.integrator.on_own_action = self._own_action
         self.integrating = IntegrationReconciler(
             context,
             self.integrator,
@@ -87,9 +85,7 @@ class StoreServices:
             after_round=self._recall,
         )
         self._link.on_unsure = self.integrating.look
-        self.store_status = StoreStatusReconciler(
-            context, self._reachable_store_id, on_own_action=self._own_action
-        )
+        self.store_status = StoreStatusReconciler(context, self._reachable_store_id)
         self.store_status.look(within_s=_READ_BY_OTHERS_S)
         self.pos_pause = PosPause(self.store_status)
         self.taxes = TaxMonitor(context, self._reachable_store_id)
@@ -251,11 +247,8 @@ class StoreServices:
     async def items_out(self, external_ids: Sequence[str]) -> None:
         """Take these items off sale. What the bridge does by itself is audited like the rest."""
         await self.menu.out_of_stock(external_ids)
-        with acting_as(Actor()):
-            for external_id in external_ids:
-                await self._trail.note(
-                    "item.86", store=self.name, target=external_id, why="out of stock"
-                )
+        for external_id in external_ids:
+            await self._trail.own("item.86", self.name, target=external_id, why="out of stock")
 
     # -- inside
 
@@ -285,11 +278,6 @@ class StoreServices:
     def _reachable_store_id(self) -> str | None:
         """Return the service's id of the store; None where it is not integrated now."""
         return self.service_store_id if self._link.is_open else None
-
-    async def _own_action(self, action: str, why: str, reason: str) -> None:
-        """Write down what the bridge did by itself, as what people do is written down."""
-        with acting_as(Actor()):
-            await self._trail.note(action, store=self.name, why=why, reason=reason)
 
     def _settles_in_s(self) -> float:
         return max(0.0, (self._settled_at or 0.0) - self._clock.monotonic())

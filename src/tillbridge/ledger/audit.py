@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from sqlalchemy import Connection, insert, select
 from sqlmodel import Session, col
 
-from tillbridge.core.actor import current_actor
+from tillbridge.core.actor import Actor, acting_as, current_actor
 from tillbridge.core.clock import Clock
 from tillbridge.core.errors import LedgerError
 from tillbridge.core.i18n import _
@@ -178,6 +178,11 @@ class AuditTrail:
     def __init__(self, ledger: "Ledger", clock: Clock) -> None:
         self._ledger = ledger
         self._clock = clock
+
+    async def own(self, action: str, store: str, **about: Any) -> None:  # noqa: ANN401 -- as `note`
+        """Add what the bridge has done by itself, as what people do is added."""
+        with acting_as(Actor()):
+            await self.note(action, store=store, **about)
 
     async def note(
         self, action: str, *, store: str = "", target: str = "", ok: bool = True, **detail: object

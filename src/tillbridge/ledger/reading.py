@@ -65,7 +65,7 @@ def reading(path: Path, url: str | None = None, *, patience_s: float = 1) -> Ite
         return
     refuse_missing(path)
     try:
-        with contextlib.closing(_opened(path, patience_s)) as connection:
+        with contextlib.closing(opened_to_read(path, patience_s)) as connection:
             yield connection.execute
     except sqlite3.Error as failure:
         raise LedgerError(
@@ -74,8 +74,8 @@ def reading(path: Path, url: str | None = None, *, patience_s: float = 1) -> Ite
         ) from failure
 
 
-def _opened(path: Path, patience_s: float) -> sqlite3.Connection:
-    """Return a connection in a transaction that only reads."""
+def opened_to_read(path: Path, patience_s: float) -> sqlite3.Connection:
+    """Return a connection in a transaction that only reads. Raises sqlite3.Error."""
     # Without permission to create a -shm file SQLite cannot read the WAL: use the file alone then.
     for how in ("mode=ro", "immutable=1"):
         uri = f"{path.absolute().as_uri()}?{how}"

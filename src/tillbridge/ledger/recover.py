@@ -43,6 +43,7 @@ from tillbridge.ledger.database import (
 )
 from tillbridge.ledger.facts import put_mark
 from tillbridge.ledger.models import metadata
+from tillbridge.ledger.reading import opened_to_read
 from tillbridge.ledger.sqlite import (
     driver_error,
     driver_of,
@@ -69,6 +70,7 @@ _WORTH_SAVING = (
     "community_children",
 )
 _ORDERS = ("inbox", "orders")
+_PATIENCE_S = 5.0  # with a file that somebody else uses
 _GAP_LIMIT = 20_000  # row ids tried one by one between the readable ends of a table
 
 _KNOWN_STAYS = "ON CONFLICT DO NOTHING"
@@ -149,15 +151,12 @@ class _Salvage:
 
 def _open(source: Path) -> sqlite3.Connection:
     """Open for reading only: the damaged file stays as it is."""
-    uri = source.absolute().as_uri()
-    for how in ("mode=ro", "immutable=1"):  # the second ignores a -wal that cannot be used alone
-        connection = sqlite3.connect(f"{uri}?{how}", uri=True)
-        connection.text_factory = _text
-        with contextlib.suppress(sqlite3.DatabaseError):
-            connection.execute("SELECT count(*) FROM sqlite_schema").fetchone()
-            return connection
-        connection.close()
-    return sqlite3.connect(":memory:")  # nothing can be read: no table is found
+    try:
+        connection = opened_to_read(source, _PATIENCE_S)
+    except sqlite3.Error:
+        return sqlite3.connect(":memory:")  # nothing can be read: no table is found
+    connection.text_factory = _text
+    return connection
 
 
 def _text(value: bytes) -> str | bytes:

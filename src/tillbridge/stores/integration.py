@@ -14,6 +14,7 @@ from tillbridge.core.context import StoreContext
 from tillbridge.core.errors import BridgeError, ConfigError, Conflict, Refused
 from tillbridge.core.i18n import _
 from tillbridge.core.log import get_logger
+from tillbridge.ledger.audit import AuditTrail
 from tillbridge.service.answers import NOT_INTEGRATED
 from tillbridge.service.client import ALREADY_INTEGRATED
 from tillbridge.service.types import Integration, IntegrationRequest, IntegrationWithSecret, Store
@@ -31,7 +32,6 @@ from tillbridge.stores.integration_repository import (
     Intent,
 )
 from tillbridge.stores.link import LinkMonitor
-from tillbridge.stores.reconciler import OnOwnAction
 
 log = get_logger()
 
@@ -85,7 +85,7 @@ class Integrator:
         self._link = link
         self._sleep = sleep
         self._lock = asyncio.Lock()
-        self.on_own_action: OnOwnAction | None = None
+        self._trail = AuditTrail(context.bridge.ledger, context.bridge.clock)
         # For whoever verifies deliveries: the secret is about to change; read the secrets again.
         self.on_secret_expected: Callable[[str], None] = lambda _store: None
         self.on_secret: Callable[[str], Awaitable[None]] = _ignore
@@ -296,7 +296,8 @@ class Integrator:
         if intent.closed:
             await self._client.set_store_status(store.store_id, "inactive")
             log.info("integration.store_closed", store=self._store, seconds=self._quiet_s)
-            await self._note("store.pause", "to be reintegrated")
+            why = "to be reintegrated"
+            await self._trail.own("store.pause", self._store, why=why, reason="")
             await self._sleep(self._quiet_s)
         remove = state_of(store) is not State.NOT_INTEGRATED
         done = await self._make(store.store_id, intent, remove=remove)
@@ -341,7 +342,7 @@ class Integrator:
         if intent.closed:
             await self._client.set_store_status(store_id, "active")
             log.info("integration.store_opened", store=self._store)
-            await self._note("store.resume", "reintegrated")
+            await self._trail.own("store.resume", self._store, why="reintegrated", reason="")
         await self.repository.finished()
         return Integrated(store_id, created=True)
 
@@ -357,10 +358,6 @@ class Integrator:
         finally:
             await self.on_secret(self._store)
         return shown
-
-    async def _note(self, action: str, why: str) -> None:
-        if self.on_own_action is not None:
-            await self.on_own_action(action, why, "")
 
     async def _rotate_by_field(self, store_id: str, field: str) -> Integrated:
         try:

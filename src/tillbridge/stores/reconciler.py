@@ -7,7 +7,7 @@ bridge still knows who paused the store, and does not mistake its own act for so
 import asyncio
 import math
 from collections import deque
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, Literal
 
@@ -19,6 +19,7 @@ from tillbridge.core.i18n import _
 from tillbridge.core.log import get_logger
 from tillbridge.core.problems import Found, Scope
 from tillbridge.core.worker import Worker
+from tillbridge.ledger.audit import AuditTrail
 from tillbridge.ledger.facts import drop_fact, get_fact, put_fact
 from tillbridge.ledger.orders import latest_but
 from tillbridge.stores import closure
@@ -68,9 +69,6 @@ _OPENED = {
     Who.PERSON: "the pause is over",
 }
 
-# Takes the action ("store.pause", "store.resume"), why, and the reason given for it.
-OnOwnAction = Callable[[str, str, str], Awaitable[None]]
-
 _STATUSES: dict[str, Status] = {"active": "active", "inactive": "inactive"}
 
 log = get_logger()
@@ -79,17 +77,11 @@ log = get_logger()
 class StoreStatusReconciler:
     """One store. `service_store_id` is None until it is integrated; `plan` is the schedule's."""
 
-    def __init__(
-        self,
-        context: StoreContext,
-        service_store_id: Callable[[], str | None],
-        *,
-        on_own_action: OnOwnAction | None = None,
-    ) -> None:
+    def __init__(self, context: StoreContext, service_store_id: Callable[[], str | None]) -> None:
         self.context = context
         self._store = context.store
         self._client = context.service
-        self._on_own_action = on_own_action
+        self._trail = AuditTrail(context.bridge.ledger, context.bridge.clock)
         self._by_hand = False  # a person is asking for it right now
         self._closed_by: Who | None = None  # until now, for when that ends
         self._service_store_id = service_store_id
@@ -353,9 +345,9 @@ class StoreStatusReconciler:
         event = "store.resumed" if now.who is None else "store.paused"
         log.info(event, store=self._store, by=now.who or "", reason=now.reason)
         why = _CLOSED.get(now.who) if now.who else _OPENED.get(self._closed_by or Who.OTHERS)
-        if why and not self._by_hand and self._on_own_action is not None:
+        if why and not self._by_hand:
             action = "store.pause" if now.who else "store.resume"
-            await self._on_own_action(action, why, now.reason)
+            await self._trail.own(action, self._store, why=why, reason=now.reason)
         return reasons
 
     def _may_be_late(self, reasons: ClosureReasons, status: Status) -> ClosureReasons:
