@@ -73,6 +73,19 @@ def test_groups_that_no_item_uses_are_neither_pushed_nor_told(tmp_path: Path) ->
     assert not found.bad_rows
 
 
+def test_modifiers_that_are_switched_off_are_not_offered(tmp_path: Path) -> None:
+    groups = [
+        ["Size", "Large", "3", "1", "1"],
+        ["", "Small (12oz) (Disabled)", "0", "", ""],
+        ["Extras", "Syrup (Disabled)", "0.20", "", ""],
+    ]
+    found = read(tmp_path, [burger("Size", "Extras")], groups)
+    assert list(found.add_ons) == ["Size/Large"]
+    assert found.addon_groups["Size"].add_ons == ("Size/Large",)
+    assert found.items["B1"].addon_groups == ("Size",), "what offers nothing is no choice"
+    assert not found.bad_rows
+
+
 def test_what_is_wrong_with_a_group_that_an_item_uses_is_told(tmp_path: Path) -> None:
     groups = [["Sauce", "Mayo", "0.50", "", ""], ["", "Mayo", "0.70", "", ""]]
     found = read(tmp_path, [burger("Sauce")], groups)

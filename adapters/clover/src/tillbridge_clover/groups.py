@@ -20,6 +20,7 @@ from tillbridge_clover.workbook import Record, records
 
 _HEAD = ("modifier group id", "modifier group name")
 _MAX_MODIFIERS = 10_000
+_SWITCHED_OFF = "(disabled)"
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,11 +152,14 @@ def _check_choice(least: int, most: int, offered: int) -> None:
 
 
 def _add_ons(group: str, family: Sequence[Record], prices: PriceReader) -> list[AddOn]:
-    """Return what a group offers. Modifiers have no ids in the export, so their names are."""
+    """Return what a group offers. Modifiers have no ids in the export, so their names are.
+
+    The export marks one that is switched off in its name, and has no other column that says so.
+    """
     found: dict[str, AddOn] = {}
     for row in family:
         name = row["modifier"]
-        if name:
+        if name and not name.casefold().endswith(_SWITCHED_OFF):
             price = prices.read(row["price"] or "0", column="Price", name=name)
             add_on = AddOn(f"{group}/{name}", name, price)
             if found.setdefault(name, add_on) != add_on:

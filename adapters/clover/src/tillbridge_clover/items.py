@@ -290,7 +290,8 @@ def _groups(named: Sequence[str], name: str, reading: Reading) -> tuple[str, ...
                 name=name, group=each, why=why
             )
             raise RowError("Modifier Groups", each, text, fix)
-        found.append(group.group.external_id)
+        if group.add_ons:
+            found.append(group.group.external_id)
     return tuple(dict.fromkeys(found))
 
 
