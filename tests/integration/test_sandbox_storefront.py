@@ -108,6 +108,15 @@ async def test_a_cancelled_order_tells_the_customer_why(bridge: Driver) -> None:
     assert status == 409
 
 
+async def test_a_customer_who_cancels_reads_that_the_restaurant_does_not_hear_of_it(
+    bridge: Driver,
+) -> None:
+    order = await bridge.place({"external_id": "tea"})
+    await bridge.page(f"/orders/{order['order_id']}/cancel", {})
+    _, page, _ = await bridge.page(f"/orders/{order['order_id']}")
+    assert "its till keeps the ticket" in page
+
+
 async def test_the_basket_tells_of_items_that_sold_out_meanwhile(bridge: Driver) -> None:
     await bridge.page("/store/st_main/basket", {"external_id": "tea"})
     body = {"items": [{"external_id": "tea", "available": False}]}
