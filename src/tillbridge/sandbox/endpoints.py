@@ -1,8 +1,9 @@
 """How endpoints are written: as functions in a table. And whom and what their calls reach."""
 
 import inspect
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from aiohttp import web
@@ -76,22 +77,11 @@ class Endpoints:
         return [self._route(sandbox, row) for row in self._rows]
 
     def _route(self, sandbox: "Sandbox", row: _Row) -> web.RouteDef:
-        parameters = list(inspect.signature(row.answer).parameters.values())
-        wanted = {each.name: each for each in parameters[1 if row.find is None else 2 :]}
-        finders = {
-            name: _FOUND[each.annotation]
-            for name, each in wanted.items()
-            if each.annotation in _FOUND
-        }
-        parts = [name for name in wanted if f"{{{name}}}" in row.path]
-        fields = [name for name in wanted if name not in {"body", *finders, *parts}]
-        model: Model[Body] | None = row.model(sandbox.settings) if row.model else None
-        if model is None and "body" in wanted:
-            model = wanted["body"].annotation
-        elif fields:
-            model = _model_of(row.answer.__name__, [wanted[name] for name in fields])
-        elif model is None and row.method == "POST" and "request" not in finders:
-            model = Empty
+        signature = _signature_of(row)
+        finders, parts, fields = signature.finders, signature.parts, signature.fields
+        model = signature.model
+        if model is None and row.model is not None:
+            model = row.model(sandbox.settings)
 
         async def handle(request: web.Request) -> web.StreamResponse:
             found = () if row.find is None else (row.find(sandbox, request),)
@@ -99,7 +89,7 @@ class Endpoints:
             given |= {name: request.match_info[name] for name in parts}
             if model is not None:
                 body = await _read(request, model, api=self._api)
-                given |= {"body": body} if "body" in wanted else {}
+                given |= {"body": body} if signature.has_body else {}
                 given |= {name: getattr(body, name) for name in fields}
             answer = row.answer(sandbox, *found, **given)
             if inspect.isawaitable(answer):
@@ -115,6 +105,37 @@ class Endpoints:
 #: What the service itself answers, below its prefix; and the control API with the pages.
 API = Endpoints(api=True)
 SITE = Endpoints()
+
+
+@dataclass(frozen=True, slots=True)
+class _Signature:
+    """What a function of the table takes, as the names of its parameters."""
+
+    finders: Mapping[str, Find]
+    parts: Sequence[str]  # of the path
+    has_body: bool
+    fields: Sequence[str]  # of the body
+    model: Model[Body] | None  # None: it hangs on the settings, or there is no body
+
+
+@cache
+def _signature_of(row: _Row) -> _Signature:
+    """Return what its function takes. Made once: the models of a site take twenty milliseconds."""
+    parameters = list(inspect.signature(row.answer).parameters.values())
+    wanted = {each.name: each for each in parameters[1 if row.find is None else 2 :]}
+    finders = {
+        name: _FOUND[each.annotation] for name, each in wanted.items() if each.annotation in _FOUND
+    }
+    parts = [name for name in wanted if f"{{{name}}}" in row.path]
+    fields = [name for name in wanted if name not in {"body", *finders, *parts}]
+    model: Model[Body] | None = None
+    if row.model is None and "body" in wanted:
+        model = wanted["body"].annotation
+    elif fields:
+        model = _model_of(row.answer.__name__, [wanted[name] for name in fields])
+    elif row.model is None and row.method == "POST" and "request" not in finders:
+        model = Empty
+    return _Signature(finders, parts, "body" in wanted, fields, model)
 
 
 def _model_of(name: str, parameters: Iterable[inspect.Parameter]) -> type[Body]:
