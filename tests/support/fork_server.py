@@ -308,52 +308,9 @@ def _import_everything() -> None:
     for module in pkgutil.walk_packages(package.__path__, "tillbridge."):
         if not module.name.startswith(_NOT_FOR_COMMANDS):
             importlib.import_module(module.name)
-    _make_what_each_would_make()
+    importlib.import_module("first_use").make()  # which stands beside this program
     gc.freeze()  # no child looks at it, and so copies none of it
     gc.enable()
-
-
-def _make_what_each_would_make() -> None:
-    """Make what the program makes at its first use, and what then stays the same."""
-    typer = importlib.import_module("typer.main")
-    whole = typer.get_command(importlib.import_module("tillbridge.cli.app").app)
-    setattr(typer, "get_command", lambda _app: whole)  # noqa: B010 -- a module has no such type
-    commands = [whole]
-    while commands:
-        command = commands.pop()
-        for each in command.params:
-            each.get_runtime_param()
-        commands += getattr(command, "commands", {}).values()
-    rendering = importlib.import_module("tillbridge.web.rendering")
-    for name in rendering.template("base.html").environment.list_templates():
-        rendering.template(name)
-    formats = importlib.import_module("tillbridge.core.formats")
-    formats.money(950, "USD")
-    for name in importlib.import_module("tillbridge.core.i18n").languages():
-        formats.language_name(name)
-    with tempfile.TemporaryDirectory() as folder:
-        file = Path(folder) / "bridge.toml"
-        for text in ("", _WHOLE):
-            file.write_text(text, "utf-8")
-            importlib.import_module("tillbridge.config.loading").load_to_run(file)
-
-
-# Each table that a command or a bridge reads, as short as it may be.
-_WHOLE = """
-[service]
-base_url = "https://ordering.example.com/v2"
-client_id = "app_123"
-client_secret = "unused-secret"
-[receiver]
-public_url = "https://store.example.net"
-[stores.main]
-location_id = "loc-1"
-currency = "USD"
-[stores.main.pos]
-adapter = "folder"
-menu = "menu.csv"
-orders_dir = "orders"
-"""
 
 
 def main(address: str) -> None:
