@@ -21,6 +21,7 @@ async def test_orders_that_were_written_since_the_back_up_are_not_written_again(
     await shop.reaches(before, "accepted")
     shop.till.orders.rename(shop.folder / "unplugged")
     waiting = await shop.order("p2")
+    await shop.bridge.logged("order.wait", order=waiting)  # it has been tried
     saved = await backed_up(shop)
     (shop.folder / "unplugged").rename(shop.till.orders)
     await shop.reaches(waiting, "accepted")
