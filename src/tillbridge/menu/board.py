@@ -1,6 +1,6 @@
 """The 86 board: the menu in tiles, and what of it guests do not see. Read only."""
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Mapping
 from typing import Literal, TypedDict
 
 from sqlalchemy import Connection
@@ -128,7 +128,7 @@ def board_view(
         found = find_items(connection, store, text, limit=PER_PAGE)
         ids = list(dict.fromkeys(each.item_id for each in found.items))
         items = items_by_id(connection, store, ids)
-        tiles = _tiles((items[each] for each in ids if each in items), overrides)
+        tiles = [_tile(items[each], overrides) for each in ids if each in items]
         options = find_options(connection, store, text, limit=PER_PAGE - len(tiles))
         tiles += [_option_tile(each, overrides, on_sale=on_sale) for each, on_sale in options]
         view["sections"] = [{"id": "", "name": "", "count": len(tiles), "tiles": tiles}]
@@ -145,16 +145,12 @@ def board_view(
     limit = MOST_AT_ONCE if view["is_whole"] else PER_PAGE
     for key in chosen:
         some = board_items(connection, store, key, limit=limit, offset=offset)
-        tiles = _tiles(some, overrides)
+        tiles = [_tile(each, overrides) for each in some]
         section = known[key]
         view["sections"].append(
             {"id": key, "name": section.name, "count": section.count, "tiles": tiles}
         )
     return view
-
-
-def _tiles(items: Iterable[AcceptedItem], overrides: Mapping[str, StoreOverride]) -> list[TileView]:
-    return [_tile(each, overrides) for each in items]
 
 
 def _tile(accepted: AcceptedItem, overrides: Mapping[str, StoreOverride]) -> TileView:

@@ -82,7 +82,8 @@ class AvailabilitySync(SyncLane[None]):
             or found.changes.added
             or found.changes.removed
             or found.next_change is not None
-            or self.ctx.calls.may_clash
+            or self.ctx.calls.unconfirmed
+            or self.ctx.calls.availability_calls
             or self.ctx.by_pos is None
             or not all(
                 item.available

@@ -81,6 +81,7 @@ class CallsInFlight:
 
     `sent` is what the availability lane sent since the latest plan began. `unconfirmed` are items
     of which two calls carried different availability at the same time: it is sent once more.
+    `availability_calls` are what its calls carry, and where that clashes with the menu's.
     `push_ids` are rows of the ledger that this process will end.
     """
 
@@ -90,12 +91,12 @@ class CallsInFlight:
         self.unconfirmed: set[str] = set()
         self.push_ids: set[int] = set()
         self._menu: list[AvailabilityById] = []
-        self._availability: list[tuple[AvailabilityById, set[str]]] = []
+        self.availability_calls: list[tuple[AvailabilityById, set[str]]] = []
 
     @contextmanager
     def menu(self, carried: AvailabilityById) -> Iterator[None]:
         """Hold while a menu call carries this availability of its items."""
-        for others, clashed in self._availability:
+        for others, clashed in self.availability_calls:
             clashed.update(_unlike(others, carried))
         self._menu.append(carried)
         try:
@@ -108,16 +109,13 @@ class CallsInFlight:
         """Hold while an availability call carries this; yields the items of which others differ."""
         clashed = {key for others in self._menu for key in _unlike(carried, others)}
         entry = (carried, clashed)
-        self._availability.append(entry)
+        self.availability_calls.append(entry)
         try:
             yield clashed
         finally:
-            self._availability = [each for each in self._availability if each is not entry]
-
-    @property
-    def may_clash(self) -> bool:
-        """Whether the availability lane has sent, or is sending, what a menu call contradicts."""
-        return bool(self.unconfirmed or self._availability)
+            self.availability_calls = [
+                each for each in self.availability_calls if each is not entry
+            ]
 
 
 def _unlike(carried: AvailabilityById, others: AvailabilityById) -> Iterator[str]:
