@@ -54,6 +54,20 @@ def test_whatever_stands_in_a_catalog_breaks_nothing(
     read(document)
 
 
+def test_no_variation_of_several_is_without_a_name() -> None:
+    document = copy.deepcopy(PAGES)
+    for item in (each for page in document for each in page["objects"] if each["type"] == "ITEM"):
+        for variation in item["item_data"].get("variations", ()):
+            variation["item_variation_data"].pop("name", None)
+    catalog = Catalog.of(document, "c.json", location="L1", currency="USD", menu="m")
+    found, _records = catalog.read(frozenset(), OPTIONS)
+    named = [
+        (each.variant_name, item.name) for item in found.items.values() for each in item.variants
+    ]
+    assert named
+    assert all(variant == name for variant, name in named)
+
+
 def test_null_is_nothing() -> None:
     document = copy.deepcopy(PAGES)
     for item in (each for page in document for each in page["objects"] if each["type"] == "ITEM"):

@@ -72,6 +72,15 @@ def test_any_sequence_of_exports_is_followed_by_its_changes(
         told.follow(till(folder, visibility=visibility))
 
 
+def test_a_variation_without_a_name_among_others_has_that_of_its_item(tmp_path: Path) -> None:
+    modifiers(tmp_path, "Milk,Oat,0.60\n")
+    large = [*SOUP]
+    large[0], large[2] = "T9", "Large"
+    export(tmp_path, [SOUP, large])
+    (soup,) = till(tmp_path).read_catalogue().items.values()
+    assert [each.variant_name for each in soup.variants] == ["Soup", "Large"]
+
+
 def test_what_is_in_stock_makes_no_record_new(tmp_path: Path) -> None:
     modifiers(tmp_path, "")
     export(tmp_path, [SOUP, TEA])

@@ -327,7 +327,8 @@ class Catalog:
                     currency=self.currency
                 ),
             )
-        return Variant(str(each.get("id")), name, amount, available=not here.get("sold_out"))
+        sold_out = bool(here.get("sold_out"))
+        return Variant(str(each.get("id")), name or item, amount, available=not sold_out)
 
     def _override(self, data: Object) -> Object:
         """Return what the location says otherwise."""

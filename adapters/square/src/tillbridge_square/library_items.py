@@ -356,7 +356,7 @@ def _variants(
     def variant(row: Row) -> Variant:
         return Variant(
             external_id=row["token"],
-            variant_name=_variation_name(row.__getitem__),
+            variant_name=_variation_name(row.__getitem__) or item,  # as Square shows it
             price=_price(row, item, maker, price_in_choice=price_in_choice),
             available=_is_available(row, maker),
         )
