@@ -3,6 +3,7 @@
 import asyncio
 import threading
 import time
+from collections.abc import Sequence
 from operator import attrgetter
 from pathlib import Path
 
@@ -14,6 +15,8 @@ from sqlalchemy import Connection, func, select, text
 from tests.support.ledger_harness import delivery, opened
 from tillbridge.core.errors import LedgerError
 from tillbridge.ledger import facts, orders
+from tillbridge.ledger import ledger as writer
+from tillbridge.ledger.ledger import Ledger
 from tillbridge.ledger.models import Delivery, Fact, NewDelivery
 
 pytestmark = pytest.mark.usefixtures("each_database")
@@ -202,3 +205,68 @@ async def test_a_writer_that_is_stuck_can_be_told_from_an_idle_one(tmp_path: Pat
         go_on.set()
         assert await waiting
         assert ledger.writing_since is None
+
+
+class Script:
+    """Jobs that say when they run; each waits until it may go on, which all but `held` may."""
+
+    def __init__(self, *held: str) -> None:
+        self.ran: list[str] = []
+        self.began = {name: threading.Event() for name in held}
+        self.may_end = {name: threading.Event() for name in held}
+
+    def job(self, connection: Connection, name: str) -> list[str]:
+        """Return what ran before, once that may be."""
+        before = [*self.ran]
+        self.ran.append(name)
+        facts.put_fact(connection, "", name, True, at=0)
+        if name in self.began:
+            self.began[name].set()
+            assert self.may_end[name].wait(10)
+        return before
+
+    async def until_it_runs(self, name: str) -> None:
+        assert await asyncio.to_thread(self.began[name].wait, 10)
+
+
+async def two_in_one_batch(ledger: Ledger, script: Script) -> Sequence[asyncio.Future[list[str]]]:
+    """Return once the first of two jobs of a batch runs."""
+    alone = ledger.write(script.job, "alone")
+    await script.until_it_runs("alone")
+    both = [ledger.write(script.job, name) for name in ("one", "two")]
+    script.may_end["alone"].set()
+    await alone
+    await script.until_it_runs("one")
+    return both
+
+
+async def test_a_delivery_waits_for_a_part_of_a_long_batch(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(writer, "_PART_S", 0.0)
+    async with opened(tmp_path) as ledger:
+        script = Script("alone", "one", "two")
+        one, two = await two_in_one_batch(ledger, script)
+        came = ledger.write(delivery("evt_1"))
+        script.may_end["one"].set()
+        await one
+        await script.until_it_runs("two")  # the rest comes with what came meanwhile
+        script.may_end["two"].set()
+        assert await came
+        assert await two == ["alone", "one"]
+
+
+async def test_a_ledger_that_is_closed_in_the_middle_of_a_batch_writes_all_of_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(writer, "_PART_S", 0.0)
+    async with opened(tmp_path) as ledger:
+        script = Script("alone", "one")
+        both = await two_in_one_batch(ledger, script)
+        last = ledger.write(script.job, "last")
+        closing = asyncio.create_task(ledger.close())
+        await asyncio.sleep(0)
+        script.may_end["one"].set()
+        await closing
+        assert script.ran == ["alone", "one", "two", "last"]
+        await asyncio.gather(*both, last)

@@ -10,7 +10,7 @@ from tillbridge.config.loading import load
 from tillbridge.core.errors import BridgeError, ConfigError, LedgerError
 from tillbridge.daemon.compose import compose
 from tillbridge.daemon.served import Served, ServedStores, keys_of
-from tillbridge.daemon.store_services import StoreServices
+from tillbridge.daemon.store_services import Known, StoreServices
 from tillbridge.ledger.ledger import Ledger
 from tillbridge.operations.bridge import Bridge, Mode
 
@@ -117,10 +117,10 @@ async def test_what_was_opened_runs_though_another_one_could_not_be(
 ) -> None:
     served, connected = ServedStores(bridge), StoreServices.connected
 
-    async def fail_at_bar(store: StoreServices) -> None:
+    async def fail_at_bar(store: StoreServices, known: Known) -> None:
         if store.name == "bar":
             raise LedgerError("gone")
-        await connected(store)
+        await connected(store, known)
 
     monkeypatch.setattr(StoreServices, "connected", fail_at_bar)
     served.serve(["main", "bar"])

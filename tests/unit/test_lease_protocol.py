@@ -81,11 +81,19 @@ class Database:
             self.leases.setdefault(key, Lease(store=key, since=now))
         return holder
 
-    def beat(self, me: BridgeRow, decide: leases.Decide, *, dead_ms: int | None) -> Cluster | None:
+    def beat(
+        self,
+        me: BridgeRow,
+        decide: leases.Decide,
+        *,
+        dead_ms: int | None,
+        renewed: Callable[[], None],
+    ) -> Cluster | None:
         now, own = self.now_ms(), self.bridges.get(me.name)
         if own is None or own.holder != me.holder:
             return None
         self.bridges[me.name] = own.replace(seen_at=now, detail=me.detail)
+        renewed()
         died = []
         for name, each in self.bridges.items():
             if dead_ms is not None and each.holder and each.seen_at < now - dead_ms:
@@ -139,9 +147,11 @@ class SimBridge:
     clock: VirtualClock
     link: Link = field(default_factory=Link)
     serving: set[str] = field(default_factory=set)
+    writing_since: float | None = None
     tasks: list[asyncio.Task[Any]] = field(default_factory=list)
     leases: Leases = field(init=False)
     _writer: asyncio.Lock = field(default_factory=asyncio.Lock)
+    _beside: asyncio.Lock = field(default_factory=asyncio.Lock)
 
     def __post_init__(self) -> None:
         config = SimpleNamespace(
@@ -170,20 +180,30 @@ class SimBridge:
         self.tasks.append(task)
         return task
 
+    def write_beside(self, job: Any, *args: Any, **more: Any) -> "asyncio.Task[Any]":  # noqa: ANN401 -- (as above)
+        task = asyncio.create_task(self._write_beside(job.__name__, *args, **more))
+        self.tasks.append(task)
+        return task
+
+    async def _write_beside(self, job: str, *args: Any, **more: Any) -> Any:  # noqa: ANN401 -- (as above)
+        async with self._beside:
+            return await self._write_at_once(job, *args, **more)
+
     async def _write(
         self,
         job: str,
         *args: Any,  # noqa: ANN401 -- as the job's
-        begins: Callable[[], None] = lambda: None,
         **more: Any,  # noqa: ANN401 -- (as above)
     ) -> Any:  # noqa: ANN401 -- (as above)
         async with self._writer:  # there is one, and it writes in order
             await asyncio.sleep(self.link.waits_s)
-            begins()
-            await self._passes()
-            result = getattr(self.database, job)(*args, **more)
-            await self._passes()  # the answer may come late, or after the bridge was frozen
-            return result
+            return await self._write_at_once(job, *args, **more)
+
+    async def _write_at_once(self, job: str, *args: Any, **more: Any) -> Any:  # noqa: ANN401 -- (as above)
+        await self._passes()
+        result = getattr(self.database, job)(*args, **more)
+        await self._passes()  # the answer may come late, or after the bridge was frozen
+        return result
 
     async def _passes(self) -> None:
         await asyncio.sleep(self.link.delay_s)
@@ -344,7 +364,7 @@ def test_a_bridge_whose_renewals_wait_for_other_writes_goes_on() -> None:
         bridge = SimBridge("a", Database(clock.now_ms), clock)
         await bridge.start()
         await asyncio.sleep(10)
-        bridge.link.waits_s = 3.5
+        bridge.link.waits_s = 30
         for _ in range(600):
             await asyncio.sleep(0.1)
             acts.append(bridge.acts())
@@ -352,3 +372,21 @@ def test_a_bridge_whose_renewals_wait_for_other_writes_goes_on() -> None:
 
     virtually(busy)
     assert acts == [set(KEYS)] * 600
+
+
+def test_a_bridge_that_cannot_write_lets_others_have_its_stores() -> None:
+    acts = []
+
+    async def stuck(loop: JumpingLoop) -> None:
+        clock = VirtualClock(loop)
+        bridge = SimBridge("a", Database(clock.now_ms), clock)
+        await bridge.start()
+        await asyncio.sleep(10)
+        acts.append(bridge.acts())
+        bridge.writing_since = loop.now
+        await asyncio.sleep(TAKEN_OVER_S + 3)
+        acts.append(bridge.acts())
+        bridge.kill()
+
+    virtually(stuck)
+    assert acts == [set(KEYS), set()]

@@ -8,15 +8,16 @@ after eight seconds at the earliest.
 
 import asyncio
 import sys
+import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 
 import tillbridge
-from tillbridge.core.errors import ConfigError, LedgerError
+from tillbridge.core.errors import ConfigError, LedgerError, LedgerUnwritable
 from tillbridge.core.i18n import _
 from tillbridge.core.log import get_logger
 from tillbridge.core.worker import Supervisor, Worker
@@ -130,6 +131,7 @@ class Right:
 log = get_logger()
 
 _AGAIN_S = 1.0  # after a renewal that failed
+_HANGS_S = 10.0  # a write: longer than all that a server may wait for
 _LOOK_AGAIN_S = 0.5  # whether an earlier run of this bridge is gone
 
 
@@ -165,6 +167,7 @@ class Leases:
             detail={"stores": sorted(self._keys), "serve": sorted(settings.bridge.serve)},
         )
         self._right = Right()
+        self._changing = threading.Lock()  # the right, by the loop and the ledger's thread
         self._joined_at = now_s()
         self._releasing: set[str] = set()  # given back, by a write that is under way
         self._alarm: asyncio.TimerHandle | None = None
@@ -208,7 +211,7 @@ class Leases:
         self._right = Right()
         if self._me.holder:
             with suppress(LedgerError):  # then they find out
-                await self._bridge.ledger.write(leases.leave, self._me.name, self._me.holder)
+                await self._bridge.ledger.write_beside(leases.leave, self._me.name, self._me.holder)
 
     async def _join(self) -> None:
         """Register this run; wait for an earlier one that may have been killed a moment ago."""
@@ -253,24 +256,29 @@ class Leases:
         return max(0.1, BEAT_S - (now_s() - began))
 
     async def _renew(self) -> Cluster | None:
-        """Renew the leases, take what is this bridge's to take, and let run what it holds."""
+        """Renew the leases, take what is this bridge's to take, and let run what it holds.
+
+        It waits for no other write. But a bridge that cannot write at all serves nobody.
+        """
+        writing_since = self._bridge.ledger.writing_since
+        if writing_since is not None and self._bridge.clock.monotonic() - writing_since > _HANGS_S:
+            raise LedgerUnwritable(_("The database does not answer."))
         began = now_s()
         if began - self._right.renewed_at > 2 * BEAT_S:
             self._joined_at = began  # it was away: others may have been, too
         self._me.detail = {**self._me.detail, "tills": _tills(self._bridge)}
         is_steady = began - self._joined_at >= STEADY_S
-        begun: list[float] = []  # when it was this write's turn, before the database noted the time
-        cluster = await self._bridge.ledger.write(
+        cluster = await self._bridge.ledger.write_beside(
             leases.beat,
             self._me,
             lambda cluster: self._plan(cluster).take,  # called in the ledger's thread
             dead_ms=DEAD_AFTER_MS if is_steady else None,
-            begins=lambda: begun.append(now_s()),
+            renewed=partial(self._renewed, began),
         )
-        began = begun[-1]
         # What was read before a release that follows it is this bridge's no more.
         held = frozenset() if cluster is None else cluster.held - self._releasing
-        before, self._right = self._right, Right(held, began)
+        with self._changing:
+            before, self._right = self._right, Right(held, began)
         if lost := before.keys - held:
             log.warning("leases.lost", stores=sorted(lost))
         if won := held - before.keys:
@@ -281,10 +289,7 @@ class Leases:
         self._bridge.cluster = cluster
         for name in cluster.died:
             log.warning("leases.died", name=name)
-        if self._alarm is not None:
-            self._alarm.cancel()
-        left_s = MAY_ACT_S - (now_s() - began)
-        self._alarm = asyncio.get_running_loop().call_later(left_s, self._lapsed)
+        self._watch()
         give = set(self._plan(cluster).give)
         self._served.serve(sorted(held - give))
         for key in give:
@@ -294,18 +299,33 @@ class Leases:
         self.on_renewed(cluster)
         return cluster
 
+    def _renewed(self, began: float) -> None:
+        """Go on with what this bridge holds, in the ledger's thread: the loop may be late."""
+        with self._changing:
+            self._right = replace(self._right, renewed_at=began)
+
+    def _watch(self) -> None:
+        """Look when the right to act ends."""
+        if self._alarm is not None:
+            self._alarm.cancel()
+        left_s = MAY_ACT_S - (now_s() - self._right.renewed_at)
+        self._alarm = asyncio.get_running_loop().call_later(left_s, self._lapsed)
+
     def _lapsed(self) -> None:
         """Stop serving: others may take the stores from now on."""
-        if not self._right.is_fresh(now_s()):
+        if self._right.is_fresh(now_s()):
+            self._watch()  # it was renewed meanwhile
+        else:
             log.error("leases.lapsed", stores=sorted(self._right.keys))
             self._served.serve(())
 
     def _ended(self, key: str) -> None:
         """Give back what does not run and is not to."""
         if self._served.is_idle(key) and key in self._right.keys:
-            self._right = Right(self._right.keys - {key}, self._right.renewed_at)
+            with self._changing:
+                self._right = replace(self._right, keys=self._right.keys - {key})
             self._releasing.add(key)
-            giving = self._bridge.ledger.write(leases.release, self._me.holder, [key])
+            giving = self._bridge.ledger.write_beside(leases.release, self._me.holder, [key])
             giving.add_done_callback(partial(self._released, key))
             log.info("leases.given_back", store=key)
 

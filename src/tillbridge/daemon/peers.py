@@ -33,7 +33,7 @@ _ALONE_S = 0.2  # between looks of a command that nobody wakes
 
 
 class Peers:
-    """The other bridges, as this one talks to them. Run `workers`; used from the event loop."""
+    """The other bridges, as this one talks to them. Run `worker`; used from the event loop."""
 
     def __init__(
         self,
@@ -50,8 +50,7 @@ class Peers:
         self._performing: dict[str, asyncio.Task[None]] = {}
         leases.on_renewed = self._renewed
         supervisor = Supervisor("", bridge.problems)
-        self._looking = Worker("peers", self._look, supervisor, bridge.clock)
-        self.workers = [leases.worker, self._looking]
+        self.worker = Worker("peers", self._look, supervisor, bridge.clock)
 
     def on_notification(self, text: str) -> None:
         """Do at once what would be noticed at the next look."""
@@ -61,7 +60,7 @@ class Peers:
         elif kind == "answer" and about not in self._waiting:
             return
         elif kind in {"answer", "secret"}:
-            self._looking.wake()
+            self.worker.wake()
         elif kind != "request" or about == self._leases.holder:
             self._leases.worker.wake()
 
@@ -100,7 +99,7 @@ class Peers:
             if each.id not in self._performing:  # one whose answer was lost is not done twice
                 task = asyncio.create_task(self._perform(each), name=f"request {each.name}")
                 self._performing[each.id] = task
-        self._looking.wake()
+        self.worker.wake()
 
     async def _perform(self, request: BridgeRequest) -> None:
         """Do what another bridge asks for; both check the role."""

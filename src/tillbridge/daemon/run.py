@@ -183,8 +183,7 @@ class _Daemon:
                 await self._receiver.start()
                 opened.push_async_callback(self._receiver.stop, 1.0)
                 opened.push_async_callback(self.served.close)
-                keys = await self._first_stores(opened)
-                await self._start_stores(keys)
+                await self.served.start(await self._first_stores(opened))
             opened.push_async_callback(self._setup.close)
             url = await self._open_page(opened, address)
             await checks.note_running(bridge, stopped=False)
@@ -218,16 +217,6 @@ class _Daemon:
                 await opened.enter_async_context(connecting)
             yield
 
-    async def _start_stores(self, keys: Sequence[str]) -> None:
-        """Start them; the leases are renewed meanwhile, before the tasks run that do it later."""
-        if self._leases is None:
-            await self.served.start(keys)
-            return
-        worker = self._leases.worker
-        async with _beside(worker.run(), "leases.start"):
-            await self.served.start(keys)
-        worker.wake()
-
     async def _first_stores(self, opened: AsyncExitStack) -> Sequence[str]:
         """Return what to serve: all, or what the other bridges on this ledger leave to this one."""
         bridge = self._bridge
@@ -250,7 +239,10 @@ class _Daemon:
         self._notifications = notifications.worker
         opened.callback(notifications.close)
         opened.push_async_callback(leases.leave)
-        return await leases.start()
+        keys = await leases.start()
+        # From now on, and until they are given back: a start takes its time on a busy machine.
+        await opened.enter_async_context(_beside(leases.worker.run(), "leases"))
+        return keys
 
     def _secrets_changed(self, names: Collection[str]) -> None:
         """Let the receiver read the secrets that another bridge has changed."""
@@ -324,7 +316,7 @@ class _Daemon:
             tasks |= {"configuration": self._reloading.run(), **receiver.tasks()}
             tasks |= self.served.tasks()
             if self._peers is not None and self._notifications is not None:
-                workers = (*self._peers.workers, self._notifications)
+                workers = (self._peers.worker, self._notifications)
                 tasks |= {each.name: each.run() for each in workers}
             tasks |= Supervisor("", bridge.problems).tasks(steps)
         if self._page is not None:

@@ -15,7 +15,7 @@ from tillbridge.communities.flow import CommunityFlow
 from tillbridge.core.errors import ConfigError
 from tillbridge.core.log import get_logger
 from tillbridge.core.worker import Supervisor, Worker, in_thread, innermost
-from tillbridge.daemon.store_services import StoreServices
+from tillbridge.daemon.store_services import Known, StoreServices, read_known
 from tillbridge.ledger.community import key_of
 from tillbridge.operations.bridge import Bridge
 from tillbridge.pos.store_pos import OPENS_WITHIN_S, StoreOpening
@@ -96,8 +96,10 @@ class ServedStores:
         for failure in (await self._open(keys)).values():
             raise failure
 
-    async def _open(self, keys: Collection[str]) -> Mapping[str, ConfigError]:
-        """Open these; return why some could not be."""
+    async def _open(
+        self, keys: Collection[str], on_opened: Callable[[], None] = lambda: None
+    ) -> Mapping[str, ConfigError]:
+        """Open these, and call `on_opened` after each; return why some could not be."""
         bridge, settings = self._bridge, self._bridge.settings
         if bridge.ledger.is_shared and keys:  # take over what others have left
             await self.read_secrets()
@@ -108,6 +110,9 @@ class ServedStores:
             if key in settings.stores
         }
         ends = bridge.clock.monotonic() + OPENS_WITHIN_S
+        known: Mapping[str, Known] = {}
+        if openings:
+            known = await bridge.ledger.read(read_known, openings.keys())
         failures: dict[str, ConfigError] = {}
         for name, opening in openings.items():
             left_s = max(0.0, ends - bridge.clock.monotonic())
@@ -121,10 +126,11 @@ class ServedStores:
             self._served[name] = store
             self.on_open(store)
             try:
-                await store.connected()
+                await store.connected(known[name])
             except BaseException:
                 self._end(name)
                 raise
+            on_opened()
         for name in settings.communities:
             if (key := key_of(name)) in keys:
                 community = bridge.communities[name] = _community(name, bridge)
@@ -195,7 +201,8 @@ class ServedStores:
                 self._end(name, self._bridge.settings.bridge.drain_s)
         missing = [key for key in self._wanted if key not in {*self._served, *self._ending}]
         try:
-            failures = await self._open(missing)
+            # Each runs at once: what all have to do first would keep the leases from being renewed.
+            failures = await self._open(missing, self._run_opened)
         finally:
             self._run_opened()
         for key in missing:

@@ -1,6 +1,7 @@
 """One store's services: its link to the service, its POS, its menu and its orders, composed."""
 
-from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Coroutine, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import tzinfo
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -12,7 +13,7 @@ from tillbridge.core.context import StoreContext
 from tillbridge.core.scheduler import Scheduler
 from tillbridge.core.worker import Step
 from tillbridge.ledger.audit import AuditTrail
-from tillbridge.ledger.facts import get_fact
+from tillbridge.ledger.facts import facts_named, get_fact
 from tillbridge.menu.flow import MenuFlow
 from tillbridge.model.restaurant import zone_of
 from tillbridge.orders.flow import OrdersFlow
@@ -151,17 +152,20 @@ class StoreServices:
             watch.subscribe(paths, settle_ms, self.settings_flow.changed)
         return watch
 
-    async def connected(self) -> None:
-        """Take note of what connecting has changed, here and at every start."""
-        self.service_store_id = await self.connected_as()
-        if (await self.integrator.repository.facts()).removed:
+    async def connected(self, known: "Known | None" = None) -> None:
+        """Take note of what connecting has changed, here and at every start.
+
+        `known` is what the ledger knows of the store, if that was read with others'.
+        """
+        if known is None:
+            known = (await self._ledger.read(read_known, [self.name]))[self.name]
+        self.service_store_id = known.store_id
+        if known.is_removed:
             self._link.block("removed")
         if self._settled_at is None:
-            absent = await self._ledger.read(
-                absent_s, store=self.name, now_ms=self._clock.now_ms(), started_at=self._started_at
-            )
+            absent_s = known.absent_s(self._clock.now_ms(), self._started_at)
             least_s = self.context.bridge.settings.service.reintegrate_settle_s
-            self._settled_at = self._clock.monotonic() + settle_s(absent, least_s)
+            self._settled_at = self._clock.monotonic() + settle_s(absent_s, least_s)
         # The schedule of the last run counts before anything is asked of the reconciler.
         if self.settings_flow is not None:
             await self.settings_flow.recall()
@@ -288,19 +292,51 @@ def _notify(listeners: Mapping[Change, Callable[[], None]], change: Change) -> N
         listeners[change]()
 
 
-def absent_s(connection: Connection, *, store: str, now_ms: int, started_at: int | None) -> float:
-    """Return for how many seconds nobody received deliveries before this start; 0 at the first.
+@dataclass(frozen=True, slots=True)
+class Known:
+    """What the ledger knows of a store when it begins: its id at the service, and whether it left.
 
-    `started_at` is this run's start. A bridge that was killed left no word: then its last contact
-    with the service counts.
+    `contact` is its last one with the service, `running` the last start and end of the bridge.
     """
-    running = get_fact(connection, "", "running") or {}
-    if started_at is not None and running.get("started_at") == started_at:
-        return 0.0  # this run has noted its start: it has been receiving since
-    contact = get_fact(connection, store, "service_contact") or {}
-    known = [
-        at
-        for at in (running.get("stopped_at"), running.get("started_at"), contact.get("ok_at"))
-        if isinstance(at, int)
-    ]
-    return max(0.0, (now_ms - max(known)) / 1000) if known else 0.0
+
+    store_id: str | None
+    is_removed: bool
+    contact: Mapping[str, Any]
+    running: Mapping[str, Any]
+
+    def absent_s(self, now_ms: int, started_at: int | None) -> float:
+        """Return for how many seconds nobody received deliveries before this start; 0 at the first.
+
+        `started_at` is this run's start. A bridge that was killed left no word: then its last
+        contact with the service counts.
+        """
+        if started_at is not None and self.running.get("started_at") == started_at:
+            return 0.0  # this run has noted its start: it has been receiving since
+        known = [
+            at
+            for at in (
+                self.running.get("stopped_at"),
+                self.running.get("started_at"),
+                self.contact.get("ok_at"),
+            )
+            if isinstance(at, int)
+        ]
+        return max(0.0, (now_ms - max(known)) / 1000) if known else 0.0
+
+
+def read_known(connection: Connection, stores: Collection[str]) -> Mapping[str, Known]:
+    """Return what is known of these stores, in as many reads for all as for one."""
+    ids, contacts, removed = (
+        facts_named(connection, name)
+        for name in ("service_store_id", "service_contact", "integration_removed")
+    )
+    running = get_fact(connection, "", "running", dict) or {}
+    return {
+        store: Known(
+            ids[store] if isinstance(ids.get(store), str) else None,
+            removed.get(store) is not None,
+            contacts.get(store) or {},
+            running,
+        )
+        for store in stores
+    }

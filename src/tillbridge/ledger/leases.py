@@ -8,21 +8,23 @@ never is again: whatever it still believes, it holds nothing.
 import asyncio
 import json
 import secrets
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, TypeVar
 
 import psycopg
-from sqlalchemy import Connection, delete, insert, select, text
+from sqlalchemy import Connection, delete, insert, inspect, select, text
 from sqlmodel import col
 
 from tillbridge.core.clock import Clock
 from tillbridge.core.log import get_logger
 from tillbridge.core.worker import Supervisor, Worker, in_thread
-from tillbridge.ledger.database import all_rows, among, first_row, json_text
-from tillbridge.ledger.models import BridgeRequest, BridgeRow, Delivery, Fact, Lease
+from tillbridge.ledger.database import JsonText, Row, all_rows, among, first_row, json_text
+from tillbridge.ledger.models import BridgeRequest, BridgeRow, Lease
 from tillbridge.ledger.server import connect
+
+R = TypeVar("R", bound=Row)
 
 log = get_logger()
 
@@ -34,9 +36,43 @@ DECLARE = (
 )
 """Says in a session whose it is: for the fence, and for whoever has to end it."""
 
-_STORE_IDS = select(col(Fact.store), col(Fact.value)).where(col(Fact.name) == "service_store_id")
 _FORGET_MS = 7 * 86_400_000  # a bridge that has not been seen for so long
 _REQUEST_MS = 60_000  # nobody waits so long for an answer
+
+
+# The whole state in one statement: on a slow network, or a busy machine, each more takes its time.
+_STATE = """
+SELECT
+    (SELECT coalesce(json_agg(b ORDER BY name), '[]') FROM bridges b) AS bridges,
+    (SELECT coalesce(json_agg(l ORDER BY store), '[]') FROM leases l) AS leases,
+    (SELECT coalesce(json_agg(DISTINCT store), '[]') FROM inbox WHERE handled_at IS NULL) AS inbox,
+    (SELECT coalesce(json_agg(r ORDER BY at), '[]') FROM requests r
+        WHERE holder = :me AND done_at IS NULL) AS requests,
+    (SELECT coalesce(json_object_agg(store, value), '{}') FROM facts
+        WHERE name = 'service_store_id') AS store_ids,
+"""
+_CLOCK = "CAST(extract(epoch FROM clock_timestamp()) * 1000 AS bigint)"
+_LOOK = text(f"{_STATE} CAST('[]' AS json) AS buried, {_CLOCK} AS now")
+# Rows of others that are late are locked: either they have renewed before, or they will see that
+# they were declared dead.
+_BEAT = text(
+    f"""
+WITH renewed AS (
+    UPDATE bridges SET seen_at = {_CLOCK}, detail = :detail WHERE name = :name AND holder = :me
+    RETURNING seen_at
+), late AS (
+    SELECT b.name, b.holder FROM bridges b, renewed
+    WHERE b.holder NOT IN ('', :me) AND b.seen_at < renewed.seen_at - CAST(:dead_ms AS bigint)
+    FOR UPDATE OF b SKIP LOCKED
+), buried AS (
+    UPDATE bridges SET holder = '' FROM late WHERE bridges.name = late.name
+    RETURNING late.name, late.holder
+)
+{_STATE}
+    (SELECT coalesce(json_agg(buried), '[]') FROM buried) AS buried,
+    (SELECT seen_at FROM renewed) AS now
+"""  # noqa: S608 -- our own words
+)
 
 
 class NameTaken(Exception):
@@ -134,51 +170,49 @@ def beat(
     decide: Decide,
     *,
     dead_ms: int | None,
-    begins: Callable[[], None] = lambda: None,
+    renewed: Callable[[], None] = lambda: None,
 ) -> Cluster | None:
     """Renew this run's leases, take what `decide` returns of what nobody has, and return the state.
 
     Bridges that were not seen for `dead_ms` are declared dead (None: not now), and their sessions
     ended. None: others have declared this one dead: it holds nothing, and has to join again.
-    `begins` is called first.
+    `renewed` is called as soon as the leases are.
+
+    Each statement may commit by itself: a bridge that is frozen between two of them locks nothing.
     """
-    begins()
-    now = _now(connection)
-    renewed = connection.execute(
-        text(
-            "UPDATE bridges SET seen_at = :now, detail = :detail"
-            " WHERE name = :name AND holder = :holder"
-        ),
-        {"now": now, "detail": json_text(me.detail), "name": me.name, "holder": me.holder},
-    )
-    if not renewed.rowcount:
+    found = connection.execute(
+        _BEAT,
+        {
+            "name": me.name,
+            "me": me.holder,
+            "detail": json_text(me.detail),
+            "dead_ms": dead_ms,
+        },
+    ).one()
+    if found.now is None:
         return None
-    _declare(connection, me.holder)  # a connection that was lost had another session
-    died: tuple[str, ...] = ()
-    if dead_ms is not None:
-        # Its row is locked: either it has renewed before, or it will see that it was declared dead.
-        late = text(
-            "UPDATE bridges SET holder = '' FROM (SELECT name, holder FROM bridges"
-            " WHERE holder <> '' AND seen_at < :limit FOR UPDATE SKIP LOCKED) AS late"
-            " WHERE bridges.name = late.name RETURNING late.name, late.holder"
-        )
-        buried = connection.execute(late, {"limit": now - dead_ms}).all()
-        died = tuple(row.name for row in buried)
-        if buried:
-            _end_sessions(connection, [row.holder for row in buried])
-    cluster = replace(_read(connection, me.holder, now), died=died)
+    renewed()
+    cluster = _cluster(me.holder, found)
+    if found.buried:
+        _end_sessions(connection, [each["holder"] for each in found.buried])
     if wanted := sorted(decide(cluster)):
-        taken = connection.execute(
-            text(
-                "UPDATE leases SET holder = :holder, token = token + 1, since = :now"
-                " WHERE store IN (SELECT store FROM leases WHERE store = ANY(:wanted)"
-                " AND holder NOT IN (SELECT holder FROM bridges WHERE holder <> '')"
-                " FOR UPDATE SKIP LOCKED)"
-            ),
-            {"holder": me.holder, "now": now, "wanted": wanted},
+        taken = text(
+            "UPDATE leases SET holder = :holder, token = token + 1, since = :now"
+            " WHERE store IN (SELECT store FROM leases WHERE store = ANY(:wanted)"
+            " AND holder NOT IN (SELECT holder FROM bridges WHERE holder <> '')"
+            " FOR UPDATE SKIP LOCKED) RETURNING store, token"
         )
-        if taken.rowcount:
-            cluster = replace(_read(connection, me.holder, now), died=died)
+        values = {"holder": me.holder, "now": cluster.now_ms, "wanted": wanted}
+        tokens = {row.store: row.token for row in connection.execute(taken, values)}
+        cluster = replace(
+            cluster,
+            leases=tuple(
+                each.replace(holder=me.holder, token=tokens[each.store], since=cluster.now_ms)
+                if each.store in tokens
+                else each
+                for each in cluster.leases
+            ),
+        )
     return cluster
 
 
@@ -186,10 +220,10 @@ def release(connection: Connection, holder: str, keys: Iterable[str]) -> None:
     """Give these leases back, for others to take at once."""
     connection.execute(
         text(
-            "UPDATE leases SET holder = '', token = token + 1, since = :now"
+            f"UPDATE leases SET holder = '', token = token + 1, since = {_CLOCK}"  # noqa: S608 -- our own words
             " WHERE holder = :holder AND store = ANY(:keys)"
         ),
-        {"now": _now(connection), "holder": holder, "keys": sorted(keys)},
+        {"holder": holder, "keys": sorted(keys)},
     )
     notify(connection, "lease")
 
@@ -227,28 +261,42 @@ def notify(connection: Connection, word: str) -> None:
 
 def read_cluster(connection: Connection, holder: str = "") -> Cluster:
     """Return the state as it is, for whoever looks."""
-    return _read(connection, holder, _now(connection))
+    return _cluster(holder, connection.execute(_LOOK, {"me": holder}).one())
 
 
-def _read(connection: Connection, holder: str, now: int) -> Cluster:
-    waiting = select(col(Delivery.store)).where(col(Delivery.handled_at).is_(None)).distinct()
-    requests = select(BridgeRequest).where(
-        col(BridgeRequest.holder) == holder, col(BridgeRequest.done_at).is_(None)
-    )
+def _cluster(holder: str, found: Any) -> Cluster:  # noqa: ANN401 -- a row of _STATE
+    died = {each["name"]: each["holder"] for each in found.buried}
+    bridges = [
+        # The statement has read the rows as they were before it.
+        each.replace(holder="")
+        if each.name in died
+        else each.replace(seen_at=found.now)
+        if each.holder == holder
+        else each
+        for each in _rows(BridgeRow, found.bridges)
+    ]
     return Cluster(
         holder,
-        now,
-        tuple(all_rows(connection, select(BridgeRow).order_by(col(BridgeRow.name)))),
-        tuple(all_rows(connection, select(Lease).order_by(col(Lease.store)))),
-        frozenset(connection.scalars(waiting)),
-        tuple(all_rows(connection, requests.order_by(col(BridgeRequest.at)))) if holder else (),
-        {store: json.loads(value) for store, value in connection.execute(_STORE_IDS)},
+        found.now,
+        tuple(bridges),
+        tuple(_rows(Lease, found.leases)),
+        frozenset(found.inbox),
+        tuple(_rows(BridgeRequest, found.requests)),
+        {store: json.loads(value) for store, value in found.store_ids.items()},
+        tuple(died),
     )
+
+
+def _rows(table: type[R], listed: Iterable[Mapping[str, Any]]) -> Iterator[R]:
+    """Yield rows that the database has listed as JSON; some of their columns are JSON in text."""
+    texts = [each.name for each in inspect(table).columns if isinstance(each.type, JsonText)]
+    for each in listed:
+        plain = {name: each[name] and json.loads(each[name]) for name in texts}
+        yield table.of_columns({**each, **plain})
 
 
 def _now(connection: Connection) -> int:
-    clock = "SELECT (extract(epoch FROM clock_timestamp()) * 1000)::bigint"
-    return int(connection.scalar(text(clock)) or 0)
+    return int(connection.scalar(text(f"SELECT {_CLOCK}")) or 0)
 
 
 def _declare(connection: Connection, holder: str) -> None:

@@ -3,12 +3,14 @@
 One thread owns the write connection and groups commits (invariant 7). Callers put their write into
 the queue and wait. When the writer is idle it takes everything in the queue: deliveries become one
 insert, each job runs in a savepoint of its own, one COMMIT makes all of it durable, and one wake-up
-of the event loop answers all waiters.
+of the event loop answers all waiters. A batch that takes long, as on a busy server, is committed in
+parts.
 """
 
 import asyncio
 import contextlib
 import threading
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -45,6 +47,7 @@ _QUIET_TURNS = 5  # a request takes two or three turns from the socket to the le
 _LONGEST_S = 0.01  # under load without pauses
 _COMMITS = 2  # ... and while so many are made: what is next is read beside a quick commit
 _MOST = 512
+_PART_S = 0.5  # after so long, the jobs of a batch that were run are committed
 _PROBE_EVERY_S = 2.0  # while writing fails: how often to try without being asked
 _PROBE = "p" * 16_384  # more than a full disk may have left by chance
 
@@ -83,13 +86,26 @@ class _Answer(NamedTuple):
     value: Any = None
     failure: Exception | None = None
 
+    def give(self) -> None:
+        """Let the waiter continue, unless it was cancelled in the meantime."""
+        if self.waiter.done():
+            return
+        if self.failure is None:
+            self.waiter.set_result(self.value)
+        else:
+            self.waiter.set_exception(self.failure)
+
 
 class _Done(NamedTuple):
-    """The result of a batch: an answer to each request, the jobs' events, and the disk's state."""
+    """The result of a batch: an answer to each request, the jobs' events, and the disk's state.
+
+    `rest` are the jobs that are still to be run, and not answered.
+    """
 
     answers: Sequence[_Answer]
     events: Sequence[object]
     storage: Storage
+    rest: Sequence[_Request] = ()
 
 
 class _Opened(NamedTuple):
@@ -130,6 +146,7 @@ class Ledger:
         self.on_lease_lost: Callable[[], None] = lambda: None
         self._closed = False
         self._gathered: list[_Request] = []
+        self._in_hand = 0  # requests that the writer has not answered yet
         self._gathering_since: float | None = None  # counts turns until requests pause
         self._quiet_turns = 0
         self._last_size = 1  # of the last batch
@@ -138,10 +155,13 @@ class Ledger:
         self._doubtful: Sequence[object] | None = None  # events of a commit without an answer
         self._late: Sequence[object] = ()  # those, once it is known that it took place
         self._batches: SimpleQueue[list[_Request] | None] = SimpleQueue()
+        self._waiting: list[_Request] = []  # in the writer's thread: taken from there
+        self._ending = False
         self._verified_at = 0.0  # by the loop's clock
         self._verifying: asyncio.Task[None] | None = None
         self._reader = opened.backend.readers()
         self._readers = ThreadPoolExecutor(_READERS, thread_name_prefix="ledger-reader")
+        self._beside = ThreadPoolExecutor(1, thread_name_prefix="ledger-beside")
         self._writer = threading.Thread(target=self._write_all, name="ledger-writer", daemon=True)
         self._writer.start()
 
@@ -175,11 +195,12 @@ class Ledger:
             return
         self._closed = True
         self._submit()
-        self._batches.put(None)
+        self._batches.put(None)  # the last
         await asyncio.to_thread(self._writer.join)
         if self._verifying is not None:
             await self._verifying
         await asyncio.to_thread(self._readers.shutdown)
+        await asyncio.to_thread(self._beside.shutdown)
         self._reader.dispose()
         self._lock.release()
 
@@ -213,6 +234,19 @@ class Ledger:
             elif self._gathering_since is None:
                 self._gather()
         return waiter
+
+    def write_beside(
+        self, job: Callable[Concatenate[Connection, P], T], *args: P.args, **more: P.kwargs
+    ) -> asyncio.Future[T]:
+        """Run a job whose statements commit by themselves, in a connection and thread of its own.
+
+        Such jobs run in their order, and wait for no other write, nor anybody for their locks. For
+        a database on a server; the fence takes them for nobody's. Raises LedgerUnwritable.
+        """
+        if self._closed:
+            raise LedgerError(_("The database is closed."))
+        writing = partial(self._write_beside, job, *args, **more)
+        return self._loop.run_in_executor(self._beside, writing)
 
     async def read(
         self, query: Callable[Concatenate[Connection, P], T], *args: P.args, **more: P.kwargs
@@ -300,9 +334,14 @@ class Ledger:
         """Give everything in the queue to the thread, as one batch."""
         if self._gathered:
             batch, self._gathered = self._gathered, []
-            self.writing_since = self._loop.time()
             self._last_size = len(batch)
-            self._batches.put(batch)
+            self._hand_over(batch)
+
+    def _hand_over(self, batch: list[_Request]) -> None:
+        self._in_hand += len(batch)
+        if self.writing_since is None:
+            self.writing_since = self._loop.time()
+        self._batches.put(batch)
 
     def _settle(self, done: _Done, *, storage_changed: bool) -> None:
         """Answer the waiters of a batch; they continue after this turn of the event loop."""
@@ -310,27 +349,22 @@ class Ledger:
             self._storage_changed(done.storage)
         if not (done.answers or done.events):  # as of a probe
             return
-        lease_lost = False
-        for waiter, value, failure in done.answers:
-            if waiter.done():
-                continue  # it was cancelled in the meantime
-            if failure is None:
-                waiter.set_result(value)
-            else:
-                waiter.set_exception(failure)
-                lease_lost = lease_lost or isinstance(failure, LeaseLost)
+        for each in done.answers:
+            each.give()
         now = self._loop.time()
-        # None where `close` has submitted what waited beside a commit.
         self._took_s = now - (self.writing_since or now)
-        self.writing_since = None
-        if self._gathered and self._gathering_since is None:
+        self._in_hand -= len(done.answers)
+        self.writing_since = now if self._in_hand else None
+        if self._in_hand:  # the writer goes on by itself: what came meanwhile comes with the rest
+            self._submit()
+        elif self._gathered and self._gathering_since is None:
             self._gather()
         for event in done.events:
             for listener in tuple(self._listeners):
                 listener(event)
         for callback in self._commit_watchers:
             callback()
-        if lease_lost:
+        if any(isinstance(each.failure, LeaseLost) for each in done.answers):
             self.on_lease_lost()
         if not self._closed and now - self._verified_at >= _VERIFY_EVERY_S:
             self._verified_at = now
@@ -355,14 +389,9 @@ class Ledger:
     def _write_all(self) -> None:
         """Commit batch after batch; while the disk fails, try an empty one now and then."""
         storage = Storage()
-        while True:
-            try:
-                batch = self._batches.get(timeout=_PROBE_EVERY_S if storage.failure else None)
-            except Empty:
-                batch = []
-            if batch is None:
-                break
+        while (batch := self._next_batch(failing=bool(storage.failure))) is not None:
             done = self._commit(batch)
+            self._waiting[:0] = done.rest
             settle = partial(self._settle, done, storage_changed=done.storage != storage)
             storage = done.storage
             # If the loop is closed, nobody is waiting any more.
@@ -371,12 +400,30 @@ class Ledger:
         self._connection.close()
         self._connection.engine.dispose()
 
+    def _next_batch(self, *, failing: bool) -> Sequence[_Request] | None:
+        """Wait for what is to be written; nothing is a probe. None: the ledger is closed."""
+        has_rest = bool(self._waiting)
+        try:
+            handed = self._batches.get(
+                not (has_rest or self._ending), timeout=_PROBE_EVERY_S if failing else None
+            )
+        except Empty:
+            handed = None if self._ending else []
+        if handed is None:
+            self._ending = True
+            if not has_rest:
+                return None
+        else:
+            self._waiting += handed
+        batch, self._waiting = self._waiting, []
+        return batch
+
     def _commit(self, batch: Sequence[_Request]) -> _Done:
         deliveries = [each.work for each in batch if isinstance(each.work, NewDelivery)]
         alone = bool(batch) and len(deliveries) == len(batch)  # a single statement is a transaction
         # Said together before the next statement, in as few round trips as the database allows.
         self._words = [] if alone else [self._backend.begin]
-        committing = False
+        committing, began = False, time.monotonic()
         try:
             if self._backend.is_lost(self._connection):
                 self._reconnect()
@@ -389,12 +436,15 @@ class Ledger:
             if deliveries:
                 self._say()
                 are_new = iter(self._backend.record(self._connection, deliveries))
-            answers = [
-                _Answer(each.waiter, next(are_new))
-                if isinstance(each.work, NewDelivery)
-                else self._run_job(each.work, each)
-                for each in batch
-            ]
+            rest: list[_Request] = []
+            answers = []
+            for each in batch:
+                if isinstance(each.work, NewDelivery):
+                    answers.append(_Answer(each.waiter, next(are_new)))
+                elif rest or (answers and time.monotonic() - began > _PART_S):
+                    rest.append(each)
+                else:
+                    answers.append(self._run_job(each.work, each))
             if not alone:
                 committing = True
                 self._say("COMMIT")
@@ -418,7 +468,7 @@ class Ledger:
             refused = self._backend.unwritable(failure)
             return _Done([_Answer(each.waiter, failure=refused) for each in batch], (), storage)
         late, self._late = self._late, ()
-        return _Done(answers, (*late, *self._events), Storage())
+        return _Done(answers, (*late, *self._events), Storage(), rest)
 
     def _reconnect(self) -> None:
         """Connect again. What a commit has changed is published even if its answer was lost.
@@ -451,7 +501,19 @@ class Ledger:
         if said:
             self._backend.say(self._connection, said)
 
-    # -- in a reader's thread
+    # -- in other threads
+
+    def _write_beside(
+        self, job: Callable[Concatenate[Connection, P], T], *args: P.args, **more: P.kwargs
+    ) -> T:
+        try:
+            with self._reader.connect() as connection:
+                return job(connection, *args, **more)
+        except DBAPIError as failure:
+            if not self._backend.is_storage_failure(failure):
+                raise
+            self._batches.put([])  # the writer looks whether it can write
+            raise self._backend.unwritable(failure) from failure
 
     def _read(
         self, query: Callable[Concatenate[Connection, P], T], *args: P.args, **more: P.kwargs
