@@ -173,3 +173,11 @@ async def test_without_scripts_set_up_is_loaded_again_until_its_order_is_accepte
         control.orders.rows = [{**row, "written_at": "2026-11-26T12:00:00Z"}]
         page = await harness.get("/setup")
         assert ('http-equiv="refresh" content="5;url=/setup"' in page.text) is again
+
+
+async def test_to_acknowledge_a_problem_of_the_bridge_leaves_those_of_stores_alone() -> None:
+    async with page_harness() as harness:
+        await harness.post("/problems/clock.wrong/ack", {"store": ""})
+        await harness.post("/problems/pos.offline/ack", {"store": "main"})
+        asked = [each[1:] for each in harness.control.asked if each[0] == "acknowledge"]
+        assert asked == [("clock.wrong", ""), ("pos.offline", "main")]

@@ -260,16 +260,21 @@ def performs(
 ) -> Action:
     """Return the action that performs an operation, with its role and its name in the trail.
 
-    The operation's parameters are parts of the path or fields of the form with the same names; a
-    field left empty is not given. `fixed` are those that neither names. `do` says it another way.
+    The operation's parameters are parts of the path or fields of the form with the same names; an
+    instant left empty is not given. `fixed` are those that neither names. `do` says it another way.
     """
     declared = operations.OPERATIONS[operation]
     # Who acts is the visitor, whatever a form says of it.
     names = [name for name in declared.parameters if name != "by"]
+    looked_up = {name for name, each in declared.parameters.items() if each.argument.resolve}
 
     async def perform(visit: Visit) -> Done:
         known = {**visit.form, **visit.params, **fixed}
-        given = {name: known[name] for name in names if known.get(name, "") != ""}
+        given = {
+            name: known[name]
+            for name in names
+            if name in known and (known[name] or name not in looked_up)
+        }
         return Done.of(await visit.perform(operation, **given))
 
     return Action(path, title, operation, declared.role, do or perform, ask, back)
