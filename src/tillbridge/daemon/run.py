@@ -168,8 +168,6 @@ class _Daemon:
         """Let the receiver know when the webhook secret of what was opened changes."""
         if self._receiver is None:
             return
-        if isinstance(served, StoreServices):
-            served.on_recalled = partial(self._connected, served)
         changes = served.integrator if isinstance(served, StoreServices) else served.subscriber
         changes.on_secret_expected = self._receiver.expect
         changes.on_secret = self._receiver.refresh
@@ -406,8 +404,7 @@ class _Daemon:
         """Go on with a new consent: the new secret counts, and what waited is sent."""
         if self._receiver is not None:
             await self._receiver.refresh(found.name)
-        await checks.count_down(self._bridge.context, found.name, found.tokens)
-        found.service_back()
+        await found.go_on()
 
     async def _connect(self, store: str) -> None:
         try:

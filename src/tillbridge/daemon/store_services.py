@@ -1,6 +1,6 @@
 """One store's services: its link to the service, its POS, its menu and its orders, composed."""
 
-from collections.abc import Awaitable, Callable, Collection, Coroutine, Mapping, Sequence
+from collections.abc import Callable, Collection, Coroutine, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import tzinfo
 from functools import partial
@@ -12,6 +12,7 @@ from tillbridge.adapter import Change
 from tillbridge.core.context import StoreContext
 from tillbridge.core.scheduler import Scheduler
 from tillbridge.core.worker import Step
+from tillbridge.daemon.checks import count_down
 from tillbridge.ledger.audit import AuditTrail
 from tillbridge.ledger.facts import facts_named, get_fact
 from tillbridge.menu.flow import MenuFlow
@@ -49,8 +50,6 @@ class StoreServices:
         self.name = name
         self.settings = chosen = bridge.settings.stores[name]
         self.service_store_id: str | None = None
-        # Awaited when a new ledger has learnt of the store again.
-        self.on_recalled: Callable[[], Awaitable[None]] | None = None
         self.webhook_url = f"{bridge.settings.receiver.public_url}/webhooks/{name}"
         self.opening = opening
         self.pos = pos
@@ -218,6 +217,11 @@ class StoreServices:
             supervisor=self.context.supervisor,
         )
 
+    async def go_on(self) -> None:
+        """Go on with a consent that is new, or is known again."""
+        await count_down(self.context.bridge, self.name, self.tokens)
+        self.service_back()
+
     def service_back(self) -> None:
         """Go on with what waited: the service, the consent or the integration is back."""
         self.orders.service_back()
@@ -260,8 +264,7 @@ class StoreServices:
         """Take note of a store that a new ledger has learnt of again."""
         if self.service_store_id is None and await self.connected_as() is not None:
             await self.connected()
-            if self.on_recalled is not None:
-                await self.on_recalled()
+            await self.go_on()
 
     async def _poll(self) -> None:
         for on_change in self._polled:
