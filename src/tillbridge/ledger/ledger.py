@@ -404,9 +404,8 @@ class Ledger:
         """Wait for what is to be written; nothing is a probe. None: the ledger is closed."""
         has_rest = bool(self._waiting)
         try:
-            handed = self._batches.get(
-                not (has_rest or self._ending), timeout=_PROBE_EVERY_S if failing else None
-            )
+            waits_s = 0.0 if has_rest or self._ending else _PROBE_EVERY_S if failing else None
+            handed = self._batches.get(timeout=waits_s)
         except Empty:
             handed = None if self._ending else []
         if handed is None:
