@@ -14,7 +14,7 @@ from tillbridge.adapter import (
 )
 from tillbridge.core import i18n
 from tillbridge.core.errors import ConfigError
-from tillbridge.pos.loader import find_adapter, find_adapters, open_adapter
+from tillbridge.pos.loader import find_adapter, find_adapters, open_adapter, open_found
 
 
 class NewerOptions(AdapterOptions):
@@ -92,3 +92,9 @@ def test_an_adapter_that_does_not_fit_is_told_and_the_others_stay(
     with pytest.raises(ConfigError, match=said):
         find_adapter("newer")
     assert list(find_adapters()) == ["folder", "process"]
+
+
+def test_what_is_wrong_with_options_as_a_whole_begins_with_words(context: AdapterContext) -> None:
+    with pytest.raises(ConfigError) as failed:
+        open_found(find_adapter("folder"), {"menu": "ITM.DBF"}, context)
+    assert failed.value.text.startswith("menu: ITM.DBF must end in .csv")

@@ -157,6 +157,18 @@ def test_a_guess_says_which_column_is_which(
     assert found.missing is not header.startswith("external_id")
 
 
+def test_a_column_of_modifiers_is_no_choice_unless_a_file_says_what_it_offers(
+    tmp_path: Path,
+) -> None:
+    (tmp_path / "menu.csv").write_text("SKU,Name,Price,Modifier - Milk\n1,Tea,3.50,N\n", "utf-8")
+    menu = {"adapter": "folder", "menu": "menu.csv"}
+    for answers, guessed in ((menu, ""), (menu | {"addons": "a.csv"}, "Modifier - Milk")):
+        found = columns_in(answers, tmp_path)
+        assert found is not None
+        (choices,) = [each for each in found.choices if each.name == "addon_groups"]
+        assert choices.chosen == guessed
+
+
 def test_the_columns_that_are_chosen_become_the_option() -> None:
     chosen = {"external_id": "PLU", "name": "name", "price": "Preis", "category": ""}
     form = {f"columns.{ours}": theirs for ours, theirs in chosen.items()}

@@ -206,7 +206,7 @@ def _not_valid(failure: ValidationError, adapter: Adapter, where: str) -> Config
         case _:
             own = first.get("ctx", {}).get("error")  # what a validator raised, as a text
             what = own.args[0] if isinstance(own, ValueError) else message
-            text = joined("", (key, ": ", what, "."))
+            text = joined("", (f"{key}: " if key else "", what, "."))
             return ConfigError(text, fix=fix, field=field)
     return ConfigError(text.format(key=key, name=adapter.name), fix=fix, field=field)
 

@@ -315,7 +315,9 @@ def columns_of(options: FolderOptions, base_dir: Path) -> ExportColumns | None:
     found = {ours: own.get(alike(mapping.get(ours, ours)), "") for ours in _KNOWN}
     required = {each for each in REQUIRED if (options.ids, each) != ("derived", "external_id")}
     missing = any(not found[ours] for ours in required)
-    guessed = _guess(header, found) if missing else found
+    # Without the file that says what a choice offers, no column can name one.
+    wanted = [each for each in _KNOWN if options.addons or each != "addon_groups"]
+    guessed = _guess(header, found, wanted) if missing else found
     choices = [
         ColumnChoice(ours, label, guessed[ours], ours in required)
         for ours, (label, _words) in _KNOWN.items()
@@ -343,11 +345,14 @@ def _header(path: Path, options: FolderOptions) -> Sequence[str]:
     return [name for name in read_table(source, lambda table: table.header) if name]
 
 
-def _guess(header: Sequence[str], found: Mapping[str, str]) -> dict[str, str]:
-    """Return the likeliest column for each of ours that was not found; each serves once."""
+def _guess(
+    header: Sequence[str], found: Mapping[str, str], wanted: Sequence[str]
+) -> dict[str, str]:
+    """Return the likeliest column for each of those wanted and not found; each serves once."""
     guessed = dict(found)
-    for ours, (_label, words) in _KNOWN.items():
+    for ours in wanted:
         if not guessed[ours]:
+            _label, words = _KNOWN[ours]
             free = [name for name in header if name not in guessed.values()]
             if ours == "price":
                 free = [name for name in free if _COST.search(name) is None]
