@@ -8,6 +8,8 @@ from contextlib import nullcontext
 import pytest
 import structlog
 from hypothesis import HealthCheck, settings
+from xdist.scheduler import LoadGroupScheduling
+from xdist.workermanage import WorkerController
 
 from tillbridge.core import files
 
@@ -77,6 +79,25 @@ def pytest_collection_finish() -> None:
         10_000
     )  # of what a test leaves, hundreds of collections took a tenth of the time
     gc.enable()
+
+
+class _Scheduling(LoadGroupScheduling):  # type: ignore[misc]  # xdist ships no types
+    """Forgets what is done: after each test xdist counts what a worker has been given at all."""
+
+    def mark_test_complete(
+        self, node: WorkerController, item_index: int, duration: float = 0
+    ) -> None:
+        super().mark_test_complete(node, item_index, duration)
+        scope = self._split_scope(self.registered_collections[node][item_index])
+        given = self.assigned_work[node]
+        if all(given[scope].values()):
+            del given[scope]
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: object) -> LoadGroupScheduling | None:
+    """Hand out tests without the time that xdist takes the more of the more tests there are."""
+    return _Scheduling(config, log) if config.getvalue("dist") == "loadgroup" else None
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
