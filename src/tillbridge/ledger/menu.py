@@ -321,17 +321,14 @@ def items_with_groups(
     return items_by_id(connection, store, ids)
 
 
-def parts(connection: Connection, store: str, like: Parts | None = None) -> Parts:
-    """Return the accepted parts: all of them, or those with the ids of `like`."""
+def parts(connection: Connection, store: str, **ids: Collection[str]) -> Parts:
+    """Return the accepted parts: all of them, or of the kinds named those with these `ids`."""
     found: dict[str, dict[str, Any]] = {}
-    for name, kind in _KINDS.items():
-        ids = None if like is None else getattr(like, name)
-        if like is not None and not ids:
-            continue
+    for name in [each for each in ids if ids[each]] if ids else _KINDS:
         query = select(col(MenuPart.external_id), col(MenuPart.body))
-        query = query.filter_by(store=store, kind=kind)
-        if ids is not None:
-            query = query.where(among(col(MenuPart.external_id), ids))
+        query = query.filter_by(store=store, kind=_KINDS[name])
+        if ids:
+            query = query.where(among(col(MenuPart.external_id), ids[name]))
         rows = connection.execute(query)
         found[name] = {external_id: part_from(name, body) for external_id, body in rows}
     return Parts(**found)

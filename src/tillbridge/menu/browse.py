@@ -7,7 +7,7 @@ from typing import Literal, TypedDict
 from sqlalchemy import Connection
 
 from tillbridge.ledger.menu import items_by_id, parts, refused_items
-from tillbridge.ledger.menu_codec import AcceptedItem, Parts
+from tillbridge.ledger.menu_codec import AcceptedItem
 from tillbridge.ledger.models import StoreOverride
 from tillbridge.ledger.pushes import get_overrides
 from tillbridge.ledger.search import ListedItem, fold, listed_items, rank_of
@@ -245,8 +245,7 @@ def _category_names(
     connection: Connection, store: str, found: Differing, items: Iterable[ListedItem]
 ) -> dict[str, str]:
     ids = {key for each in items for key in each.categories}
-    like = Parts(categories=dict.fromkeys(ids))  # type: ignore[arg-type] # only the ids count
-    known = {**found.after.categories, **parts(connection, store, like).categories}
+    known = {**found.after.categories, **parts(connection, store, categories=ids).categories}
     return {key: known[key].name if key in known else key for key in ids}
 
 
@@ -259,11 +258,10 @@ def _cards(
     added = {key: found.changes.added[key] for key in ids if key in found.changes.added}
     groups = {key for each in accepted.values() for key in each.item.addon_groups}
     groups |= {key for each in added.values() for key in each.addon_groups}
-    like = Parts(addon_groups=dict.fromkeys(groups))  # type: ignore[arg-type] # (as above)
-    known = {**found.after.addon_groups, **parts(connection, store, like).addon_groups}
+    accepted_groups = parts(connection, store, addon_groups=groups).addon_groups
+    known = {**found.after.addon_groups, **accepted_groups}
     options = {key for group in known.values() for key in group.add_ons}
-    like = Parts(add_ons=dict.fromkeys(options))  # type: ignore[arg-type] # (as above)
-    add_ons = {**found.after.add_ons, **parts(connection, store, like).add_ons}
+    add_ons = {**found.after.add_ons, **parts(connection, store, add_ons=options).add_ons}
     choices = {
         key: _choice(group, [add_ons[k] for k in group.add_ons if k in add_ons], limits)
         for key, group in known.items()

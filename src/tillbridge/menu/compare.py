@@ -24,7 +24,7 @@ from tillbridge.core.i18n import _
 from tillbridge.ledger import menu
 from tillbridge.ledger.facts import get_fact
 from tillbridge.ledger.menu import Refusal, refused_items
-from tillbridge.ledger.menu_codec import AcceptedItem, Parts, item_text
+from tillbridge.ledger.menu_codec import PARTS, AcceptedItem, Parts, item_text
 from tillbridge.ledger.models import Hold, StoreOverride
 from tillbridge.ledger.pushes import get_hold, get_overrides
 from tillbridge.menu.diff import AVAILABILITY, Diff, ItemChange, diff
@@ -198,7 +198,8 @@ def compare(
     fresh = reading if isinstance(reading, Catalogue) else reading.fresh
     touched = {} if whole else menu.groups_of(connection, store, overlay.off)
     has = Parts(fresh.categories, fresh.add_ons, touched | dict(fresh.addon_groups), fresh.menus)
-    had = menu.parts(connection, store, None if whole else has)
+    ids = {} if whole else {kind: getattr(has, kind) for kind in PARTS}
+    had = menu.parts(connection, store, **ids)
     groups, overlay = _lay_groups(connection, store, has, overlay, had.addon_groups)
     records: dict[str, tuple[Item, int | None]] = {  # as exported, and the record's fingerprint
         key: (item, fingerprint_of(fresh, item)) for key, item in fresh.items.items()
@@ -326,8 +327,8 @@ def _lay_groups(
     if not (overlay.off or any(each.sold_out for each in at_service.values())):
         return groups, overlay
     listed = {each for group in groups.values() for each in group.add_ons} - has.add_ons.keys()
-    like = Parts(add_ons=dict.fromkeys(listed))  # type: ignore[arg-type] # only the ids are looked at
-    add_ons = has.add_ons.keys() | menu.parts(connection, store, like).add_ons.keys()
+    accepted = menu.parts(connection, store, add_ons=listed).add_ons
+    add_ons = has.add_ons.keys() | accepted.keys()
     laid = lay_groups(groups, overlay, add_ons=add_ons, at_service=at_service)
     closed = frozenset(key for key, each in laid.items() if not each.is_open)
     return laid, replace(overlay, closed=closed)
@@ -394,7 +395,7 @@ def _doubled(
 
 def _totals(connection: Connection, store: str, changes: Diff, fresh: Catalogue) -> Totals:
     left = {key: count for key, count in left_by_category(changes).items() if count > 1}
-    names = menu.parts(connection, store, Parts(categories=dict.fromkeys(left))).categories  # type: ignore[arg-type] # only the ids are looked at
+    names = menu.parts(connection, store, categories=left).categories
     fields, kinds = wanted_counts(changes)
     twins: frozenset[str] = frozenset()
     if len(changes.added) > FEW:

@@ -21,7 +21,7 @@ from tillbridge.ledger.menu import (
     refused_items,
     variant_owners,
 )
-from tillbridge.ledger.menu_codec import AcceptedItem, Parts
+from tillbridge.ledger.menu_codec import AcceptedItem
 from tillbridge.ledger.models import Hold, Push, StoreOverride
 from tillbridge.ledger.pushes import DISMISSED, get_hold, get_overrides, options_off, push_page
 from tillbridge.ledger.search import (
@@ -357,8 +357,7 @@ def is_item(connection: Connection, store: str, external_id: str) -> bool:
 
 
 def _option_names(connection: Connection, store: str, ids: Collection[str]) -> dict[str, str]:
-    like = Parts(add_ons=dict.fromkeys(ids))  # type: ignore[arg-type] # only the ids are looked at
-    return {key: each.name for key, each in parts(connection, store, like).add_ons.items()}
+    return {key: each.name for key, each in parts(connection, store, add_ons=ids).add_ons.items()}
 
 
 def _then(connection: Connection, store: str, text: str, at_ms: int) -> list[FoundItem]:

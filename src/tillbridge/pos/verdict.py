@@ -190,21 +190,16 @@ class PlannedCheck:
     promised: bool
 
     @property
-    def counts(self) -> bool:
-        """Whether a failure counts."""
-        return self.quality is None or self.promised
-
-    @property
     def exempt(self) -> str:
         """Why it does not apply, "" where it does."""
         return "" if self.quality is None else self.quality.exempt.get(self.name, "")
 
     def complaint(self, result: CheckResult) -> str:
         """Return what is wrong, and what to do; "" where nothing is."""
-        counts = self.counts or (self.exempt and result.inexcusable)
+        counts = self.quality is None or self.promised or (self.exempt and result.inexcusable)
         if result.outcome is Outcome.FAILED and counts:
             return complaint_of(result)
-        if self.quality is None or (self.exempt == "" and not self.promised):
+        if self.quality is None or not (self.exempt or self.promised):
             return ""
         return broken_promise(self.quality, result)
 
