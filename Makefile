@@ -44,15 +44,16 @@ slow: setup ## the tests that do at length what others do in short
 	$(BIN)/pytest $(PYTEST_ARGS) -m slow --timeout 600
 	TEST_LEDGERS=postgresql $(BIN)/pytest $(PYTEST_ARGS) $(ON_POSTGRESQL)
 
-# Beside the types: what only Windows sees, and the tests compiled once, not by each of the workers of `make test`.
+# Three at once, which two processors share: the types, those that only Windows sees, and the tests compiled once, not by
+# each of the workers of `make test`.
 check: setup ## format, lint, types, import layers
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/lint-imports --no-logo
-	{ $(BIN)/mypy --platform win32 --cache-dir .mypy_cache/win32 --no-warn-unreachable src && \
-		told=$$(PYTHONDONTWRITEBYTECODE= $(BIN)/pytest --collect-only -qq) || { echo "$$told"; exit 1; }; } & other=$$!; \
+	$(BIN)/mypy --platform win32 --cache-dir .mypy_cache/win32 --no-warn-unreachable src & windows=$$!; \
+		{ told=$$(PYTHONDONTWRITEBYTECODE= $(BIN)/pytest --collect-only -qq) || { echo "$$told"; exit 1; }; } & tests=$$!; \
 		$(BIN)/mypy $(wildcard src tests bench packaging/deb) $(wildcard adapters/*/src adapters/*/tests); \
-		code=$$?; wait $$other && exit $$code
+		code=$$?; wait $$windows || code=1; wait $$tests || code=1; exit $$code
 
 simulate: setup ## the whole bridge in virtual time, with faults (ARGS="--seed 7" plays one again; --help)
 	$(BIN)/python -m tests.simulation $(ARGS)
