@@ -514,3 +514,16 @@ async def test_an_order_given_up_while_the_service_is_gone_can_be_tried_again(
         await life.until_told("ord_1", "accepted")
     assert harness.till.written == ["ord_1"]
     assert harness.service.cancels == []
+
+
+async def test_the_ticket_of_an_order_that_a_guest_cancelled_is_withdrawn_once_staff_cancel_it(
+    harness: Harness,
+) -> None:
+    async with harness.life() as life:
+        await life.order("ord_1")
+        await life.until_told("ord_1", "accepted")
+        harness.service.states["ord_1"] = "cancelled"  # nobody tells the bridge
+        await life.flow.cancel("ord_1", ReasonCode.OTHER)
+        await life.until_closed("ord_1")
+        await life.until(lambda: harness.till.withdrawn == ["ord_1"])
+        assert life.problems() == {"order.closed_by_service"}
