@@ -426,7 +426,8 @@ def order_is_open(sim: "Simulation", order: Any) -> str:
     if order.state == "completed":
         return ""
     if order.state == "cancelled":
-        return f"{order.id} is cancelled, and in the till" if live else ""
+        is_over = not live or was_left_to_a_person(sim, order.id)
+        return "" if is_over else f"{order.id} is cancelled, and in the till"
     if not live:
         return f"{order.id} is {order.state}, and not in the till"
     if len(live) > 1:
@@ -437,6 +438,17 @@ def order_is_open(sim: "Simulation", order: Any) -> str:
     if said != order.state:
         return f"{order.id} is {order.state} at the service, and {said} in the till"
     return "" if said == "ready" else f"{order.id} is only {said}"
+
+
+def was_left_to_a_person(sim: "Simulation", order: str) -> bool:
+    """Return whether somebody has been asked to remove a ticket: the adapter failed at that."""
+    failed = any(
+        each.what == "till_odd" and each.args["what"] == "raises" for each in sim.plan.events
+    )
+    entries = sim.machine.rows(
+        "SELECT detail FROM order_log WHERE order_id = ? AND event = 'order.withdrawn'", order
+    )
+    return failed and any("left_to_person" in detail for (detail,) in entries)
 
 
 def menu_is_open(sim: "Simulation") -> list[str]:
