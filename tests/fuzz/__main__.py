@@ -11,6 +11,7 @@ import subprocess
 import sys
 import time
 import traceback
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import redirect_stderr
 from io import StringIO
 from pathlib import Path
@@ -25,6 +26,7 @@ except ImportError:  # there is no wheel for this Python
     atheris = None
 
 _STARTS = "_FUZZ_TARGET"
+_TURNS = 4
 _FOUND = 3  # the exit code of a process that has found something
 _INSTRUMENTED = [
     "tillbridge",
@@ -37,6 +39,8 @@ def main() -> int:
     parser = argparse.ArgumentParser("make fuzz", description=__doc__)
     parser.add_argument("--seconds", type=int, default=60, help="for each target")
     parser.add_argument("--seed", type=int, default=None, help="of the changes; another each time")
+    parser.add_argument("--jobs", type=int, default=1, help="so many targets at once (default 1)")
+    parser.add_argument("--turn", type=int, help=f"one target of {_TURNS}: builds take turns")
     parser.add_argument("--list", action="store_true", help="print the targets")
     parser.add_argument("targets", nargs="*", help="all of them if none is named")
     asked = parser.parse_args()
@@ -47,13 +51,19 @@ def main() -> int:
     if asked.list or set(asked.targets) - TARGETS.keys():
         print("\n".join(TARGETS))
         return not asked.list
-    found = 0
-    for name in asked.targets or TARGETS:
+    names = asked.targets or list(TARGETS)
+    if asked.turn is not None:
+        names = names[asked.turn % _TURNS :: _TURNS]
+    command = [sys.executable, "-m", "tests.fuzz", "--seconds", str(asked.seconds)]
+    command += [] if asked.seed is None else ["--seed", str(asked.seed)]
+
+    def has_findings(name: str) -> bool:
         print(f"== {name}", flush=True)
-        command = [sys.executable, "-m", "tests.fuzz", "--seconds", str(asked.seconds)]
-        command += [] if asked.seed is None else ["--seed", str(asked.seed)]
-        code = subprocess.run(command, env={**os.environ, _STARTS: name}, check=False).returncode
-        found += code != 0
+        env = {**os.environ, _STARTS: name}
+        return subprocess.run(command, env=env, check=False).returncode != 0
+
+    with ThreadPoolExecutor(asked.jobs) as jobs:
+        found = sum(jobs.map(has_findings, names))
     print(f"{found} targets with findings" if found else "no findings")
     return found > 0
 
@@ -105,13 +115,13 @@ def _one(name: str, seconds: int, seed: int | None) -> int:
             return bytes(atheris.Mutate(data, most))
         return mutated(data, inputs, random)[:most]
 
-    print(f"{len(inputs)} inputs to begin with, atheris", flush=True)
+    print(f"{len(inputs)} inputs of {name} to begin with, atheris", flush=True)
     until, begun = time.monotonic() + seconds, time.monotonic()
 
     def play(data: bytes) -> None:
         findings.play(data)
         if time.monotonic() > until:
-            _tell(findings, time.monotonic() - begun)
+            _tell(name, findings, time.monotonic() - begun)
             sys.stdout.flush()
             os._exit(_FOUND if len(findings) else 0)  # libFuzzer would call the end a crash
 
@@ -129,19 +139,22 @@ def _unguided(name: str, seconds: int, seed: int | None) -> int:
     findings, inputs = _Findings(TARGETS[name]), TARGETS[name].inputs()
     seed = Random().randrange(1 << 32) if seed is None else seed
     random = Random(seed)
-    print(f"{len(inputs)} inputs to begin with, changed at random, --seed {seed}", flush=True)
+    print(
+        f"{len(inputs)} inputs of {name} to begin with, changed at random, --seed {seed}",
+        flush=True,
+    )
     begun = time.monotonic()
     for data in inputs:
         findings.play(data)
     while time.monotonic() - begun < seconds:
         findings.play(mutated(random.choice(inputs), inputs, random))
-    _tell(findings, time.monotonic() - begun)
+    _tell(name, findings, time.monotonic() - begun)
     return _FOUND if len(findings) else 0
 
 
-def _tell(findings: _Findings, took_s: float) -> None:
+def _tell(name: str, findings: _Findings, took_s: float) -> None:
     pace = findings.executions / max(took_s, 0.001)
-    print(f"{findings.executions} executions, {pace:.0f}/s, {len(findings)} findings")
+    print(f"{name}: {findings.executions} executions, {pace:.0f}/s, {len(findings)} findings")
 
 
 sys.exit(main())
