@@ -6,9 +6,22 @@ Importing this package is cheap, and each command imports what it needs when it 
 import atexit
 import gc
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 from tillbridge.core.errors import BridgeError
 from tillbridge.core.i18n import Reader, of_environment, set_reader
+
+
+@contextmanager
+def importing() -> Iterator[None]:
+    """Import without collections, and leave what was imported out of later ones: it stays."""
+    gc.disable()
+    try:
+        yield
+    finally:
+        gc.freeze()
+        gc.enable()
 
 
 def main() -> None:
@@ -16,9 +29,11 @@ def main() -> None:
     set_reader(Reader(of_environment()))
     atexit.register(gc.freeze)  # its last collections would visit all that was imported
     try:
-        from tillbridge.cli.app import program
+        with importing():
+            from tillbridge.cli.app import program
 
-        code = program().main(prog_name="tillbridge", standalone_mode=False)
+            command = program()
+        code = command.main(prog_name="tillbridge", standalone_mode=False)
         sys.exit(code if isinstance(code, int) else 0)
     except BridgeError as failure:
         from tillbridge.cli.exits import exit_code_of, next_step

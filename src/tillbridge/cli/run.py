@@ -1,12 +1,11 @@
 """`tillbridge run`, the daemon in the foreground; `sandbox` and `demo`, to try it with."""
 
-import gc
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from tillbridge.cli import say
+from tillbridge.cli import importing, say
 from tillbridge.cli.commands import command, config_path
 from tillbridge.cli.exits import Exit, until_signalled
 from tillbridge.core.i18n import _
@@ -27,19 +26,16 @@ def run(context: typer.Context) -> None:
 
     Example: tillbridge --config bridge.toml run
     """
-    from tillbridge.config.loading import load_to_run
-    from tillbridge.core.log import LOG_FOLDER, LogFiles, configure
+    with importing():
+        from tillbridge.config.loading import load_to_run
+        from tillbridge.core.log import LOG_FOLDER, LogFiles, configure
 
-    loaded = load_to_run(config_path(context))
-    bridge = loaded.settings.bridge
-    files = LogFiles(loaded.data_dir / LOG_FOLDER, bridge.keep_log_bytes)
-    configure(bridge.log_format, bridge.log_level, on_line=files.write, headline_first=True)
+        loaded = load_to_run(config_path(context))
+        bridge = loaded.settings.bridge
+        files = LogFiles(loaded.data_dir / LOG_FOLDER, bridge.keep_log_bytes)
+        configure(bridge.log_format, bridge.log_level, on_line=files.write, headline_first=True)
 
-    gc.disable()  # what is imported stays
-    from tillbridge import daemon  # what it imports may log
-
-    gc.freeze()
-    gc.enable()
+        from tillbridge import daemon  # what it imports may log
 
     raise typer.Exit(daemon.run(loaded))
 
