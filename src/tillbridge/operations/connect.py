@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from tillbridge.stores.consent import ConsentRequest
     from tillbridge.stores.integration import Integrated
 
-_MOST_REMEMBERED = 20
+_MOST_REMEMBERED = 1000  # a bridge may have so many stores, all connected at once
 
 # The service's id of one of the merchant's stores.
 StoreId = Annotated[str, Argument(audit="store_id")]
