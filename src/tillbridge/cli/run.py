@@ -30,11 +30,12 @@ def run(context: typer.Context) -> None:
         from tillbridge.config.loading import load_to_run
         from tillbridge.core.log import LOG_FOLDER, LogFiles, configure
 
-        loaded = load_to_run(config_path(context))
-        bridge = loaded.settings.bridge
-        files = LogFiles(loaded.data_dir / LOG_FOLDER, bridge.keep_log_bytes)
-        configure(bridge.log_format, bridge.log_level, on_line=files.write, headline_first=True)
+    loaded = load_to_run(config_path(context))
+    bridge = loaded.settings.bridge
+    files = LogFiles(loaded.data_dir / LOG_FOLDER, bridge.keep_log_bytes)
+    configure(bridge.log_format, bridge.log_level, on_line=files.write, headline_first=True)
 
+    with importing():
         from tillbridge import daemon  # what it imports may log
 
     raise typer.Exit(daemon.run(loaded))
