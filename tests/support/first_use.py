@@ -41,6 +41,7 @@ data_dir = "data"
 base_url = "http://127.0.0.1:9/v2"
 client_id = "app_123"
 client_secret = "unused-secret"
+redirect_uri = "http://127.0.0.1:0/oauth/callback"  # by the page itself, not on a port of its own
 [receiver]
 listen = "127.0.0.1:0"
 public_url = "https://store.example.net"
