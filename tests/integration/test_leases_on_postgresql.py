@@ -5,8 +5,11 @@ import threading
 from base64 import urlsafe_b64encode
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager
+from functools import partial
 from pathlib import Path
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, cast
+from unittest.mock import AsyncMock, Mock
 
 import psycopg
 import pytest
@@ -14,10 +17,14 @@ from sqlalchemy import Connection, create_engine, insert, inspect, text
 
 from tests.support.bridge_process import until
 from tests.support.postgresql import new_database, on_postgresql
+from tillbridge.cli import control
+from tillbridge.core.actor import Actor
 from tillbridge.core.clock import Clock
-from tillbridge.core.errors import LeaseLost, LedgerUnwritable
+from tillbridge.core.errors import BridgeError, LeaseLost, LedgerUnwritable, ServedElsewhere
 from tillbridge.core.problems import Found, Scope
+from tillbridge.daemon import peers
 from tillbridge.daemon.leases import DEAD_AFTER_MS
+from tillbridge.daemon.peers import Peers, ask_alone
 from tillbridge.ledger import leases
 from tillbridge.ledger.facts import get_fact, put_fact
 from tillbridge.ledger.leases import Cluster, NameTaken
@@ -336,3 +343,78 @@ async def test_facts_are_read_whoever_serves_the_store(url: str, tmp_path: Path)
         await of_a.put_fact("main", "service_store_id", "st_1", at=1)
         assert await of_b.read(get_fact, "main", "service_store_id", str) == "st_1"
         assert (await of_b.read(leases.read_cluster)).store_ids == {"main": "st_1"}
+
+
+async def test_a_bridge_that_was_declared_dead_since_it_renewed_takes_nothing(
+    url: str, tmp_path: Path
+) -> None:
+    async with opened(url, tmp_path, "a") as of_a, opened(url, tmp_path, "b") as of_b:
+        a, b = await joined(of_a, "a", nothing), await joined(of_b, "b", nothing)
+
+        def frozen_meanwhile(_cluster: Cluster) -> tuple[str, ...]:
+            with psycopg.connect(url.replace("+psycopg", ""), autocommit=True) as others:
+                others.execute("UPDATE bridges SET holder = '' WHERE holder = %s", [a.holder])
+            return KEYS
+
+        seen = await of_a.write_beside(leases.beat, a, frozen_meanwhile, dead_ms=None)
+        assert seen is not None
+        assert not seen.held
+        seen = await of_b.write_beside(leases.beat, b, everything, dead_ms=None)
+        assert seen is not None
+        assert {each.token for each in seen.leases} == {1}, "nobody had them before"
+
+
+async def test_another_bridge_is_asked_for_as_long_as_it_lives(url: str, tmp_path: Path) -> None:
+    async with opened(url, tmp_path, "a") as of_a, opened(url, tmp_path, "b") as of_b:
+        await joined(of_a, "a")
+        b = await joined(of_b, "b")
+        elsewhere = ServedElsewhere("b serves it", holder=b.holder)
+
+        async def asked() -> str | None:
+            cluster = await of_b.read(leases.read_cluster, b.holder)
+            return cluster.requests[0].id if cluster.requests else None
+
+        async def is_forgotten() -> bool:
+            return await asked() is None
+
+        async with peers_of(of_a) as running:
+            for ask in (partial(ask_alone, of_a), running.ask):
+                asking = asyncio.create_task(ask(elsewhere, "item.86", {}, Actor()))
+                request = await until("the request has come", asked)
+                assert request is not None
+                await of_b.write(leases.answer, request, answer={"ok": True})
+                assert await asking == {"ok": True}
+                asking = asyncio.create_task(ask(elsewhere, "item.86", {}, Actor()))
+                await until("another one has come", asked)
+                await was_not_seen(of_a, "b")
+                with pytest.raises(BridgeError, match="does not answer"):
+                    await asking
+                await until("nobody does it any more", is_forgotten)
+                await of_b.write(leases.beat, b, nothing, dead_ms=None)  # it lives again
+
+
+def test_who_asks_waits_longer_than_the_bridge_that_is_asked() -> None:
+    assert peers._PATIENCE_S < control._ANSWER_S
+    assert peers._PATIENCE_S * 1000 < leases._REQUEST_MS
+
+
+@asynccontextmanager
+async def peers_of(ledger: Ledger) -> AsyncIterator[Peers]:
+    """Make what asks other bridges, and let it look for answers, as each renewal does."""
+    bridge = SimpleNamespace(ledger=ledger, problems=Mock(), clock=Clock(), stores={}, cluster=None)
+    served = Mock(keys=(), read_secrets=AsyncMock())
+    made = Peers(cast("Any", bridge), Mock(), served, Mock())
+
+    async def look() -> None:
+        while True:
+            bridge.cluster = await ledger.read(leases.read_cluster)
+            made.worker.wake()
+            await asyncio.sleep(0.05)
+
+    looking = [asyncio.create_task(each) for each in (look(), made.worker.run())]
+    try:
+        yield made
+    finally:
+        for task in looking:
+            task.cancel()
+        await asyncio.gather(*looking, return_exceptions=True)

@@ -26,6 +26,7 @@ from tillbridge.cli.app import app
 from tillbridge.cli.control import find_running
 from tillbridge.config.loading import load_to_run
 from tillbridge.core import files, formats, i18n, redaction, started
+from tillbridge.core.network import listening_sockets
 from tillbridge.daemon.reload import RestartController
 from tillbridge.daemon.run import live
 from tillbridge.daemon.watchdog import ServiceManager
@@ -41,12 +42,12 @@ data_dir = "data"
 base_url = "http://127.0.0.1:9/v2"
 client_id = "app_123"
 client_secret = "unused-secret"
-redirect_uri = "http://127.0.0.1:0/oauth/callback"  # by the page itself, not on a port of its own
+redirect_uri = "http://127.0.0.1:{port}/oauth/callback"
 [receiver]
 listen = "127.0.0.1:0"
 public_url = "https://store.example.net"
 [status_page]
-listen = "127.0.0.1:0"
+listen = "127.0.0.1:{port}"
 [stores.main]
 location_id = "loc-1"
 currency = "USD"
@@ -76,7 +77,6 @@ def make() -> None:
         file = Path(folder) / "bridge.toml"
         file.write_text("", "utf-8")
         load_to_run(file)
-        file.write_text(_CONFIG, "utf-8")
         (file.parent / "orders").mkdir()
         (file.parent / "menu.csv").write_text("external_id,name,price\np1,Soup,3.50\n", "utf-8")
         asyncio.run(_play(file))
@@ -85,6 +85,10 @@ def make() -> None:
 async def _play(file: Path) -> None:
     """Run a bridge until it has shown its page, and end it in order."""
     restarts, address = RestartController(), HeldAddress()
+    # A port that is chosen and held at once: other tests choose theirs in the same moment.
+    address._sockets = await listening_sockets("127.0.0.1", 0)
+    address._at = address._sockets[0].getsockname()
+    file.write_text(_CONFIG.format(port=address._at[1]), "utf-8")
     run = live(load_to_run(file), restarts, address, ServiceManager.of({}))
     async with asyncio.timeout(60), asyncio.TaskGroup() as playing:
         playing.create_task(run)

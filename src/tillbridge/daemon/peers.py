@@ -6,6 +6,7 @@ operation as its own dispatcher does, with the same actor, and its answer or fai
 
 import asyncio
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from pydantic_core import to_jsonable_python
@@ -28,8 +29,17 @@ from tillbridge.operations.bridge import Bridge
 
 log = get_logger()
 
-_PATIENCE_S = 10.0
+_PATIENCE_S = 110.0  # with a bridge that lives: less than who asks has, and than a request lasts
+_GONE_MS = 20_000  # not seen for so long: nobody else was there to declare it dead
 _ALONE_S = 0.2  # between looks of a command that nobody wakes
+
+
+@dataclass(frozen=True, slots=True)
+class _Waiting:
+    """Who waits for the answer of another bridge's run; None: that run is gone."""
+
+    holder: str
+    answered: "asyncio.Future[BridgeRequest | None]"
 
 
 class Peers:
@@ -46,7 +56,7 @@ class Peers:
         self._leases = leases
         self._served = served
         self._dispatcher = dispatcher
-        self._waiting: dict[str, asyncio.Future[BridgeRequest]] = {}
+        self._waiting: dict[str, _Waiting] = {}
         self._performing: dict[str, asyncio.Task[None]] = {}
         leases.on_renewed = self._renewed
         supervisor = Supervisor("", bridge.problems)
@@ -73,18 +83,22 @@ class Peers:
     async def ask(
         self, elsewhere: ServedElsewhere, name: str, given: Mapping[str, Any], actor: Actor
     ) -> Answer:
-        """Let another bridge perform an operation; return its answer. Raises its failure."""
+        """Let another bridge perform an operation; return its answer. Raises its failure.
+
+        It is waited for as long as that bridge lives: a large menu takes its time.
+        """
         request_id = await _asked(self._bridge.ledger, elsewhere, name, given, actor)
-        answered = self._waiting[request_id] = asyncio.get_running_loop().create_future()
+        answered: asyncio.Future[BridgeRequest | None]
+        answered = asyncio.get_running_loop().create_future()
+        self._waiting[request_id] = _Waiting(elsewhere.holder, answered)
         try:
             async with asyncio.timeout(_PATIENCE_S):
                 done = await answered
         except TimeoutError:
-            await self._bridge.ledger.write(rows.withdraw, request_id)
-            raise _no_answer() from None
+            done = None
         finally:
             del self._waiting[request_id]
-        return _answer_of(done)
+        return await _answer_of(self._bridge.ledger, request_id, done)
 
     async def drain(self) -> None:
         """Return once what others have asked for is done."""
@@ -126,15 +140,22 @@ class Peers:
         bridge = self._bridge
         try:
             if self._waiting:
+                cluster = bridge.cluster  # as it was before: what came in time is an answer
                 for done in await bridge.ledger.write(rows.take_answers, tuple(self._waiting)):
-                    waiter = self._waiting.get(done.id)
-                    if waiter is not None and not waiter.done():
-                        waiter.set_result(done)
+                    self._answered(done.id, done)
+                for request_id, waiting in self._waiting.items():
+                    if cluster is not None and not _lives(cluster, waiting.holder):
+                        self._answered(request_id, None)
             await self._served.read_secrets()
             found = await bridge.ledger.read(open_problems)
         except LedgerError:
             return  # the leases' own failure has been logged
         bridge.problems.read_elsewhere(found, {*bridge.stores, *self._served.keys})
+
+    def _answered(self, request_id: str, done: BridgeRequest | None) -> None:
+        waiting = self._waiting.get(request_id)
+        if waiting is not None and not waiting.answered.done():
+            waiting.answered.set_result(done)
 
 
 async def ask_alone(
@@ -144,10 +165,12 @@ async def ask_alone(
     request_id = await _asked(ledger, elsewhere, name, given, actor)
     for _attempt in range(round(_PATIENCE_S / _ALONE_S)):
         await asyncio.sleep(_ALONE_S)
+        cluster = await ledger.read(rows.read_cluster)
         for done in await ledger.write(rows.take_answers, [request_id]):
-            return _answer_of(done)
-    await ledger.write(rows.withdraw, request_id)
-    raise _no_answer()
+            return await _answer_of(ledger, request_id, done)
+        if not _lives(cluster, elsewhere.holder):
+            break
+    return await _answer_of(ledger, request_id, None)
 
 
 async def _asked(
@@ -157,7 +180,17 @@ async def _asked(
     return await ledger.write(rows.ask, elsewhere.holder, name, given, who)
 
 
-def _answer_of(done: BridgeRequest) -> Answer:
+def _lives(cluster: Cluster, holder: str) -> bool:
+    return any(
+        each.holder == holder and cluster.now_ms - each.seen_at < _GONE_MS
+        for each in cluster.bridges
+    )
+
+
+async def _answer_of(ledger: Ledger, request_id: str, done: BridgeRequest | None) -> Answer:
+    if done is None:
+        await ledger.write(rows.withdraw, request_id)
+        raise _no_answer()
     if done.failure is not None:
         raise failure_of(done.failure)
     answer: Answer = done.answer

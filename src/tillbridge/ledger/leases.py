@@ -37,7 +37,7 @@ DECLARE = (
 """Says in a session whose it is: for the fence, and for whoever has to end it."""
 
 _FORGET_MS = 7 * 86_400_000  # a bridge that has not been seen for so long
-_REQUEST_MS = 60_000  # nobody waits so long for an answer
+_REQUEST_MS = 180_000  # nobody waits so long for an answer
 
 
 # The whole state in one statement: on a slow network, or a busy machine, each more takes its time.
@@ -200,7 +200,10 @@ def beat(
             "UPDATE leases SET holder = :holder, token = token + 1, since = :now"
             " WHERE store IN (SELECT store FROM leases WHERE store = ANY(:wanted)"
             " AND holder NOT IN (SELECT holder FROM bridges WHERE holder <> '')"
-            " FOR UPDATE SKIP LOCKED) RETURNING store, token"
+            " FOR UPDATE SKIP LOCKED)"
+            # A bridge may have been frozen, and declared dead, since it has renewed.
+            " AND EXISTS (SELECT 1 FROM bridges WHERE bridges.holder = :holder)"
+            " RETURNING store, token"
         )
         values = {"holder": me.holder, "now": cluster.now_ms, "wanted": wanted}
         tokens = {row.store: row.token for row in connection.execute(taken, values)}
