@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 from tillbridge.core.actor import Actor, Role
 from tillbridge.core.errors import BridgeError, ConfigError
 from tillbridge.core.i18n import _
+from tillbridge.core.log import get_logger
 from tillbridge.core.operation import Answer, Argument, operation
 from tillbridge.operations.arguments import StoreName
 from tillbridge.operations.bridge import not_running
@@ -20,6 +21,8 @@ if TYPE_CHECKING:
     from tillbridge.service.types import Store
     from tillbridge.stores.consent import ConsentRequest
     from tillbridge.stores.integration import Integrated
+
+log = get_logger()
 
 _MOST_REMEMBERED = 1000  # a bridge may have so many stores, all connected at once
 
@@ -167,6 +170,12 @@ class Connections:
             connection.answer = await self.integrate(connection)
         except BridgeError as failure:
             connection.answer = _failed(failure)
+        except Exception as failure:  # else the command would wait until its time is over
+            log.exception("connect.failed", store=connection.store)
+            text = _("The bridge could not do it because of a defect of its own: {kind}.")
+            fix = _("Please report it, with what the log says: tillbridge logs --level error")
+            defect = BridgeError(text.format(kind=type(failure).__name__), fix=fix)
+            connection.answer = _failed(defect)
 
 
 def _connections(bridge: "Bridge") -> Connections:
