@@ -13,7 +13,7 @@ from unittest.mock import AsyncMock, Mock
 
 import psycopg
 import pytest
-from sqlalchemy import Connection, create_engine, insert, inspect, text
+from sqlalchemy import Connection, create_engine, event, insert, inspect, text
 
 from tests.support.bridge_process import until
 from tests.support.postgresql import new_database, on_postgresql
@@ -391,6 +391,28 @@ async def test_another_bridge_is_asked_for_as_long_as_it_lives(url: str, tmp_pat
                     await asking
                 await until("nobody does it any more", is_forgotten)
                 await of_b.write(leases.beat, b, nothing, dead_ms=None)  # it lives again
+
+
+async def test_an_answer_that_comes_while_answers_are_taken_is_taken_later(
+    url: str, tmp_path: Path
+) -> None:
+    async with opened(url, tmp_path, "a") as of_a:
+        me = await joined(of_a, "a")
+        request = await of_a.write(leases.ask, me.holder, "item.86", {}, {"who": "anna"})
+        engine = create_engine(url)
+
+        def answer(*_executed: object) -> None:
+            with engine.begin() as other:
+                leases.answer(other, request, answer={"ok": True})
+
+        with engine.begin() as taking:
+            event.listen(taking, "after_cursor_execute", answer, once=True)
+            assert not leases.take_answers(taking, [request])
+        with engine.begin() as taking:
+            (done,) = leases.take_answers(taking, [request])
+            assert not leases.take_answers(taking, [request])
+        assert (done.name, done.actor, done.answer) == ("item.86", {"who": "anna"}, {"ok": True})
+        engine.dispose()
 
 
 def test_who_asks_waits_longer_than_the_bridge_that_is_asked() -> None:

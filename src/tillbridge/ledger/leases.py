@@ -20,7 +20,7 @@ from sqlmodel import col
 from tillbridge.core.clock import Clock
 from tillbridge.core.log import get_logger
 from tillbridge.core.worker import Supervisor, Worker, in_thread
-from tillbridge.ledger.database import JsonText, Row, all_rows, among, first_row, json_text
+from tillbridge.ledger.database import JsonText, Row, among, first_row, json_text
 from tillbridge.ledger.models import BridgeRequest, BridgeRow, Lease
 from tillbridge.ledger.server import connect
 
@@ -364,9 +364,9 @@ def answer(
 def take_answers(connection: Connection, ids: Collection[str]) -> list[BridgeRequest]:
     """Return those of these requests that are answered, and remove them."""
     is_done = among(col(BridgeRequest.id), ids) & col(BridgeRequest.done_at).is_not(None)
-    rows = all_rows(connection, select(BridgeRequest).where(is_done))
-    connection.execute(delete(BridgeRequest).where(is_done))
-    return rows
+    # In one statement: a second one would also remove what was answered after the first.
+    taken = delete(BridgeRequest).where(is_done).returning(BridgeRequest)
+    return [BridgeRequest.of_columns({**row}) for row in connection.execute(taken).mappings()]
 
 
 def withdraw(connection: Connection, request_id: str) -> None:
