@@ -317,13 +317,16 @@ def ledger_was_accepted(sim: "Simulation") -> None:
             sim.violated("3 accepted", f"the ledger has {name} as {version}: nobody accepted it")
 
 
-def ledger_is_accepted(sim: "Simulation") -> None:
+def ledger_is_open(sim: "Simulation") -> list[str]:
+    """Return where the ledger has another menu than the service: an answer may be under way."""
+    found = []
     for name, body in sim.machine.rows("SELECT external_id, body FROM menu_items"):
         stored, shown = json.loads(body), sim.service.items.get(name)
         if shown is None:
-            sim.violated("3 accepted", f"the ledger has {name}, and the service does not")
+            found.append(f"3 accepted: the ledger has {name}, and the service does not")
         elif stored.get("price", 0) != shown["price"]:
-            sim.violated("3 accepted", f"the ledger has {name} for {stored.get('price')}")
+            found.append(f"3 accepted: the ledger has {name} for {stored.get('price')}")
+    return found
 
 
 # -- 5. Nothing is called before Retry-After has passed
@@ -415,6 +418,8 @@ def open_ends(sim: "Simulation") -> list[str]:
         if sim.service.orders[name].state in FINAL
     ]
     found += menu_is_open(sim) + availability_is_open(sim)
+    if not found:
+        found += ledger_is_open(sim)
     if sim.service.status != "active":
         found.append("the storefront is closed")
     return found + problems_are_over(sim)
@@ -469,8 +474,6 @@ def at_end(sim: "Simulation") -> None:
     """Check what holds once everything has converged."""
     if found := open_ends(sim):
         sim.violated("converges", "; ".join(found[:4]))
-    else:
-        ledger_is_accepted(sim)
     ledger_was_accepted(sim)
     no_secret_on_disk(sim)
     all_acknowledged_are_on_disk(sim)
