@@ -25,7 +25,7 @@ from tillbridge.core.problems import Found, Scope
 from tillbridge.daemon import peers
 from tillbridge.daemon.leases import DEAD_AFTER_MS
 from tillbridge.daemon.peers import Peers, ask_alone
-from tillbridge.ledger import leases
+from tillbridge.ledger import audit, leases
 from tillbridge.ledger.facts import get_fact, put_fact
 from tillbridge.ledger.leases import Cluster, NameTaken
 from tillbridge.ledger.ledger import Ledger
@@ -413,6 +413,18 @@ async def test_an_answer_that_comes_while_answers_are_taken_is_taken_later(
             assert not leases.take_answers(taking, [request])
         assert (done.name, done.actor, done.answer) == ("item.86", {"who": "anna"}, {"ok": True})
         engine.dispose()
+
+
+async def test_the_first_acts_at_two_bridges_are_both_recorded(url: str, tmp_path: Path) -> None:
+    async with opened(url, tmp_path, "a") as of_a:
+        with session(url) as other:
+            audit.append(other, audit.Act("item.86", "page:anna"), at=1)
+            waiting = of_a.write(audit.append, audit.Act("item.86", "page:ben"), at=2)
+            await asyncio.sleep(0.3)
+            assert not waiting.done()
+            other.commit()
+        assert (await waiting).id == 2
+        assert (await of_a.read(audit.check)).broken is None
 
 
 def test_who_asks_waits_longer_than_the_bridge_that_is_asked() -> None:
