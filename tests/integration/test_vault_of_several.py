@@ -12,6 +12,7 @@ from tests.support.postgresql import new_database, on_postgresql
 from tillbridge.core.errors import BridgeError, ConfigError, LedgerError, LedgerUnwritable
 from tillbridge.ledger.models import SecretRow
 from tillbridge.ledger.vault import Vault
+from tillbridge.receiver import Echo
 
 pytestmark = on_postgresql()
 
@@ -55,6 +56,17 @@ def test_what_one_bridge_stores_another_reads_and_the_database_never_has_it_in_c
     assert vault(database, tmp_path).get("main/tokens") == "newer"
     assert not [each for each in tokens(database).values() if SECRET in each or "newer" in each]
     assert not list(tmp_path.iterdir())
+
+
+def test_a_public_address_may_lead_to_any_bridge_of_the_database_and_to_no_other(
+    database: Engine, tmp_path: Path
+) -> None:
+    asking, answering = (Echo(vault(database, tmp_path).mark) for _ in range(2))
+    nonce = asking.new_nonce()
+    assert asking.proves(nonce, answering.answer(nonce))
+    alone = [Echo(Vault(tmp_path, key=KEY).mark) for _ in range(2)]
+    assert not asking.proves(nonce, alone[0].answer(nonce))
+    assert not alone[0].proves(nonce, alone[1].answer(nonce))
 
 
 def test_a_secret_that_is_put_again_counts_whatever_another_made_of_it(

@@ -11,6 +11,7 @@ import threading
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
+from secrets import token_bytes
 from typing import Protocol, Self
 
 from cryptography.fernet import InvalidToken
@@ -32,6 +33,10 @@ class _Storage(Protocol):
     """Where the encrypted secrets are. Its methods block, and are called one at a time."""
 
     is_shared: bool  # whether other bridges change them too
+
+    @property
+    def mark(self) -> bytes:
+        """What only the bridges that use this storage know; not before `load`."""
 
     def load(self) -> dict[str, str]:
         """Return all secrets."""
@@ -67,6 +72,11 @@ class Vault:
         """Return the vault, None where nothing was ever stored: nothing is made. Raises as it."""
         there = (data_dir / VAULT_FILE).exists() if database is None else _Table.exists(database)
         return cls(data_dir, key=key, database=database) if there else None
+
+    @property
+    def mark(self) -> bytes:
+        """What only this bridge knows, or only those on the same database."""
+        return self._storage.mark
 
     def get(self, name: str) -> str | None:
         """Return the secret, or None."""
@@ -108,6 +118,7 @@ class _FileStorage:
     is_shared = False
 
     def __init__(self, data_dir: Path, key: str | None) -> None:
+        self.mark = token_bytes(32)
         self._path = data_dir / VAULT_FILE
         self._stored = read_file(self._path)
         self._fernet = fernet_of(
@@ -185,6 +196,10 @@ class _Table:
         with _failing(LedgerError), database.connect() as connection:
             is_new = connection.scalar(text("SELECT to_regclass('secrets')")) is None
             return not is_new and connection.scalar(query, {"name": _KEY_PROOF}) is not None
+
+    @property
+    def mark(self) -> bytes:
+        return self._tokens[_KEY_PROOF].encode()
 
     def load(self) -> dict[str, str]:
         # Of bridges that start at once, the key of one counts.

@@ -55,14 +55,15 @@ _HEALTH = frozenset({"/healthz", "/webhooks/healthz"})
 
 
 class Echo:
-    """Proves from outside that an address leads to this very bridge: a nonce in, its proof out.
+    """Proves from outside that an address leads to this bridge: a nonce in, its proof out.
 
-    Nothing is stored: the proof is an HMAC of the nonce under a key of this run of the receiver.
-    Whoever asks learns nothing but that a bridge is here, and no other bridge can answer for it.
+    The proof is an HMAC of the nonce under a key that only this bridge knows, or only those on one
+    database: whichever of them gets a delivery stores it for all. Whoever asks learns nothing but
+    that a bridge is here, and no other bridge can answer for it.
     """
 
-    def __init__(self) -> None:
-        self._key = secrets.token_bytes(32)
+    def __init__(self, key: bytes) -> None:
+        self._key = key
 
     def new_nonce(self) -> str:
         """Return an unguessable nonce."""
@@ -134,7 +135,7 @@ class Receiver:
         self._clock = clock
         self._certificate: LiveCertificate | None = None
         self._crowding = Crowding(tracker, clock, metrics)
-        self.echo = Echo()
+        self.echo = Echo(ledger.vault.mark)
         self.refusals = Refusals(tracker, clock)
         self._deliveries = Deliveries(
             settings, ids, ledger, self.refusals, clock, metrics, wake, success_status
