@@ -19,7 +19,7 @@ LIBRARIES = $(shell grep -c '^[a-z0-9].*==' requirements/dev.txt)
 LOCK_BIN := .venv-lock/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test slow check simulate soak fuzz mutants bench deb deb-test systemd-test reference messages goldens screenshots windows-bundle lock clean
+.PHONY: help setup demo test slow check simulate soak fuzz mutants bench deb deb-test systemd-test compose-test reference messages goldens screenshots windows-bundle lock clean
 
 help: ## list these targets
 	@echo 'usage: make TARGET [PYTHON=python3.12]'
@@ -80,6 +80,9 @@ deb-test: setup ## the package installed, updated and purged on a small Debian (
 
 systemd-test: setup ## the package under a real systemd: killed, hung, stopped, rebooted (root, systemd-nspawn)
 	TILLBRIDGE_MACHINE_TESTS=1 $(BIN)/pytest $(PYTEST_ARGS) -n 0 tests/machine/test_systemd.py
+
+compose-test: setup ## deploy/ in containers: bridges killed and made anew (podman, podman-compose, its images)
+	TILLBRIDGE_MACHINE_TESTS=1 $(BIN)/pytest $(PYTEST_ARGS) -n 0 tests/machine/test_compose.py
 
 reference: setup ## the pages that are made from the code (adapter API, its protocol, problems)
 	$(BIN)/python -m tests.support.adapter_reference > docs/adapters/reference.md

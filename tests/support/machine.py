@@ -28,7 +28,7 @@ _PATH = "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 def needs(*programs: str) -> None:
     """Skip the test where it was not asked for, or cannot be done here."""
     if not os.environ.get(ASKED_BY):
-        pytest.skip("takes minutes and a Debian mirror: make deb-test, make systemd-test")
+        pytest.skip("takes minutes and a mirror: make deb-test, systemd-test, compose-test")
     if os.geteuid() != 0:
         pytest.skip("only root makes and enters machines")
     for program in programs:

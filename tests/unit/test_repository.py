@@ -217,7 +217,7 @@ def test_what_shares_something_costly_stays_with_one_worker(tmp_path: Path) -> N
     assert len({*told}) == 1
 
 
-@pytest.mark.parametrize("target", ["deb-test", "systemd-test"])
+@pytest.mark.parametrize("target", ["deb-test", "systemd-test", "compose-test"])
 def test_machines_are_made_one_at_a_time(target: str) -> None:
     done = subprocess.run(
         ["make", "--dry-run", "--always-make", target],
