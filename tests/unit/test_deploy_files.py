@@ -12,6 +12,8 @@ import yaml
 from tillbridge.config.loading import load
 
 DEPLOY = Path(__file__).parents[2] / "deploy"
+UNIT = DEPLOY.parent / "systemd/tillbridge.service"
+HASHED = "scrypt$16384$8$1$c2FsdHNhbHRzYWx0c2FsdA==$" + "A" * 43 + "="
 HAPROXY = (DEPLOY / "haproxy.cfg").read_text("utf-8")
 
 
@@ -41,8 +43,7 @@ def test_the_program_takes_the_configuration(tmp_path: Path) -> None:
     text = (DEPLOY / "bridge.toml").read_text("utf-8")
     for name in secrets_in_bridge_toml():
         (tmp_path / name).write_text("postgresql://tillbridge:secret@database/tillbridge")
-    hashed = "scrypt$16384$8$1$c2FsdHNhbHRzYWx0c2FsdA==$" + "A" * 43 + "="
-    (tmp_path / "page_password").write_text(hashed)
+    (tmp_path / "page_password").write_text(HASHED)
     (tmp_path / "bridge.toml").write_text(text.replace("/run/secrets", str(tmp_path)))
 
     loaded = load(tmp_path / "bridge.toml")
@@ -50,6 +51,28 @@ def test_the_program_takes_the_configuration(tmp_path: Path) -> None:
     assert loaded.is_set_up
     assert loaded.settings.ledger.url is not None
     assert list(loaded.settings.stores) == ["harbour"]
+
+
+def test_the_program_takes_what_the_steps_for_systemd_make_of_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    readme = (DEPLOY / "README.md").read_text("utf-8")
+    (command,) = re.findall(r"^    (sed .*) > bridge\.toml", readme, re.MULTILINE)
+    done = subprocess.run(
+        ["sh", "-c", command], cwd=DEPLOY.parent, capture_output=True, text=True, check=True
+    )
+    (tmp_path / "bridge.toml").write_text(done.stdout)
+    given = set(
+        re.findall(r"LoadCredential=(\w+):/etc/tillbridge/credentials/\1$", readme, re.MULTILINE)
+    )
+    given |= set(re.findall(r"LoadCredential=(\w+):", UNIT.read_text("utf-8")))
+    for name in given:
+        (tmp_path / name).write_text("postgresql://tillbridge:secret@database/tillbridge")
+    (tmp_path / "page_password").write_text(HASHED)
+    monkeypatch.setenv("CREDENTIALS_DIRECTORY", str(tmp_path))
+
+    assert given == secrets_in_bridge_toml()
+    assert load(tmp_path / "bridge.toml").is_set_up
 
 
 def test_every_secret_of_the_configuration_is_given_to_the_bridges() -> None:
