@@ -59,8 +59,10 @@ FAULTS: Mapping[str, Callable[[random.Random], dict[str, Any]]] = {
         "down": round(10 ** rng.uniform(-1, 1.7), 1),
         "power": rng.random() < 0.5,
     },
+    # Of an order: before it is in the inbox, there, or handled.
     "crash_at_commit": lambda rng: {
-        "after": rng.randint(1, 12),
+        "on": (on := rng.choice(("", "order"))),
+        "after": rng.randint(1, 3 if on else 12),
         "place": rng.choice(("before", "after")),
         "down": round(10 ** rng.uniform(-1, 1.7), 1),
         "power": rng.random() < 0.5,

@@ -138,6 +138,7 @@ class Simulation:
         self.logged_open: set[tuple[str, str, str]] = set()  # problems, by this process
         self.approved = False  # whatever is held
         self.crashes_on = ""  # what is noted next of this kind begins the countdown
+        self.commits_on, self.commit_crash = "", (0, "")  # the same of commits
         self.version = ""  # "older" or "newer": who has the ledger while the bridge is down
         self.healed = False
         self.counts: Counter[str] = Counter()
@@ -169,6 +170,9 @@ class Simulation:
         if what == self.crashes_on and process is not None and not self.healed:
             self.crashes_on = ""
             process.crash_after = process.steps + self.crash_after
+        if what == self.commits_on and not self.healed:
+            self.commits_on = ""
+            self._crash_at_commit(*self.commit_crash)
 
     def logged(self, event: dict[str, Any]) -> None:
         invariants.no_secret(self, str(event))
@@ -389,13 +393,22 @@ accept = "{chosen["accept"]}"
             process.crash_after = process.steps + after
         self.power_cut, self.down_s = power, down
 
-    def do_crash_at_commit(self, after: int, place: str, down: float, power: bool) -> None:
+    def do_crash_at_commit(
+        self, after: int, place: str, down: float, power: bool, on: str = ""
+    ) -> None:
+        """End the process at one of its next commits; `on`: once that has happened."""
         if self.healed:
             return
-        self._fault("crash", commit=after, place=place, power=power)
+        self._fault("crash", on=on, commit=after, place=place, power=power)
+        if on:
+            self.commits_on, self.commit_crash = on, (after, place)
+        else:
+            self._crash_at_commit(after, place)
+        self.power_cut, self.down_s = power, down
+
+    def _crash_at_commit(self, after: int, place: str) -> None:
         disk = self.machine.disk
         disk.crash_at = (disk.commits + after, place)
-        self.power_cut, self.down_s = power, down
 
     def do_restart(self, down: float) -> None:
         """Stop in order."""
@@ -855,7 +868,7 @@ accept = "{chosen["accept"]}"
         till_.offline, till_.slow_s, till_.hang_s, till_.refuses = False, 0.0, 0.0, None
         till_.breaks_after = till_.lies = False
         till_.raises = till_.garbles = till_.repeats = 0
-        self.crashes_on = ""
+        self.crashes_on = self.commits_on = ""
         self._whole_again()
         self.later(10.0, self._approve)
         disk = self.machine.disk
