@@ -33,7 +33,6 @@ from typing import IO
 _READ_AT_START = ("PYTHON", "LD_", "LANG", "LC_", "SSL_")
 _starting = threading.Lock()
 PROGRAM = "tillbridge.cli"
-_SHARED = "TEST_FORK_SERVER"  # where one listens that all of pytest's workers use
 
 
 def run(
@@ -207,24 +206,15 @@ def _server() -> str:
 
 @functools.cache
 def _started() -> str:
-    address = os.environ.get(_SHARED) or start()
-    deadline = time.monotonic() + 120
-    while not Path(address).exists():  # it imports
-        assert time.monotonic() < deadline, "the server of forks has not started"
-        time.sleep(0.05)
-    return address
-
-
-def start_for_workers() -> None:
-    """Start a server for all processes that this one starts."""
-    os.environ[_SHARED] = start()
-
-
-def start() -> str:
-    """Start a server, which ends with this process; return where it will listen."""
     folder = tempfile.mkdtemp(prefix="tillbridge-fork-")
     address = str(Path(folder) / "socket")
-    process = subprocess.Popen([sys.executable, __file__, address], stdin=subprocess.PIPE)
+    process = subprocess.Popen(
+        [sys.executable, __file__, address], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    )
+    assert process.stdin is not None
+    assert process.stdout is not None
+    assert process.stdout.readline() == b"ready\n"
+
     atexit.register(process.communicate)  # the end of its input ends it
     return address
 
@@ -254,11 +244,11 @@ def _serve(address: str) -> None:
     signal.set_wakeup_fd(wake.fileno())
     signal.signal(signal.SIGCHLD, lambda _number, _frame: None)
     with selectors.DefaultSelector() as selector, socket.socket(socket.AF_UNIX) as listener:
-        listener.bind(f"{address}.new")
+        listener.bind(address)
         listener.listen()
-        Path(f"{address}.new").rename(address)  # whoever sees it may connect
         for each in (listener, woken, sys.stdin):
             selector.register(each, selectors.EVENT_READ)
+        print("ready", flush=True)  # noqa: T201 -- to whoever started the server
         while True:
             for key, _events in selector.select():
                 if key.fileobj is sys.stdin:
