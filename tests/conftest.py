@@ -81,6 +81,18 @@ def pytest_collection_finish() -> None:
     gc.enable()
 
 
+def pytest_configure(config: pytest.Config) -> None:
+    """Let all workers fork their commands from one process that has imported them."""
+    if (
+        hasattr(os, "fork")
+        and config.getvalue("numprocesses")
+        and not hasattr(config, "workerinput")
+    ):
+        from tests.support.fork_server import start_for_workers
+
+        start_for_workers()
+
+
 class _Scheduling(LoadGroupScheduling):  # type: ignore[misc]  # xdist ships no types
     """Forgets what is done: after each test xdist counts what a worker has been given at all."""
 

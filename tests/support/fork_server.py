@@ -33,6 +33,7 @@ from typing import IO
 _READ_AT_START = ("PYTHON", "LD_", "LANG", "LC_", "SSL_")
 _starting = threading.Lock()
 PROGRAM = "tillbridge.cli"
+_SHARED = "TEST_FORK_SERVER"  # where one listens that all of pytest's workers use
 
 
 def run(
@@ -113,8 +114,9 @@ def _ask(
     module: str = PROGRAM,
 ) -> tuple[socket.socket, int]:
     """Ask the server for a process; return where its exit code arrives, and its id."""
+    ignores = signal.getsignal(signal.SIGINT) is signal.SIG_IGN  # as a child of ours would
     command = {"arguments": arguments, "cwd": str(cwd), "env": env, "module": module}
-    request = json.dumps(command).encode()
+    request = json.dumps({**command, "ignores": ignores}).encode()
     connection = socket.socket(socket.AF_UNIX)
     try:
         connection.connect(_server())
@@ -206,15 +208,24 @@ def _server() -> str:
 
 @functools.cache
 def _started() -> str:
+    address = os.environ.get(_SHARED) or start()
+    deadline = time.monotonic() + 120
+    while not Path(address).exists():  # it imports
+        assert time.monotonic() < deadline, "the server of forks has not started"
+        time.sleep(0.05)
+    return address
+
+
+def start_for_workers() -> None:
+    """Start a server for all processes that this one starts."""
+    os.environ[_SHARED] = start()
+
+
+def start() -> str:
+    """Start a server, which ends with this process; return where it will listen."""
     folder = tempfile.mkdtemp(prefix="tillbridge-fork-")
     address = str(Path(folder) / "socket")
-    process = subprocess.Popen(
-        [sys.executable, __file__, address], stdin=subprocess.PIPE, stdout=subprocess.PIPE
-    )
-    assert process.stdin is not None
-    assert process.stdout is not None
-    assert process.stdout.readline() == b"ready\n"
-
+    process = subprocess.Popen([sys.executable, __file__, address], stdin=subprocess.PIPE)
     atexit.register(process.communicate)  # the end of its input ends it
     return address
 
@@ -244,11 +255,11 @@ def _serve(address: str) -> None:
     signal.set_wakeup_fd(wake.fileno())
     signal.signal(signal.SIGCHLD, lambda _number, _frame: None)
     with selectors.DefaultSelector() as selector, socket.socket(socket.AF_UNIX) as listener:
-        listener.bind(address)
+        listener.bind(f"{address}.new")
         listener.listen()
+        Path(f"{address}.new").rename(address)  # whoever sees it may connect
         for each in (listener, woken, sys.stdin):
             selector.register(each, selectors.EVENT_READ)
-        print("ready", flush=True)  # noqa: T201 -- to whoever started the server
         while True:
             for key, _events in selector.select():
                 if key.fileobj is sys.stdin:
@@ -287,6 +298,8 @@ def _become(request: dict) -> None:
     """Be `python -m tillbridge` from here on."""
     signal.set_wakeup_fd(-1)
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+    interrupted = signal.SIG_IGN if request["ignores"] else signal.default_int_handler
+    signal.signal(signal.SIGINT, interrupted)
     sys.stdin = open(0, encoding="utf-8")  # noqa: SIM115 -- lives as long as the process
     sys.stdout = open(1, "w", encoding="utf-8")  # noqa: SIM115 -- (as above)
     sys.stderr = open(  # noqa: SIM115 -- (as above)
