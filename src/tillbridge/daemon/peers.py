@@ -29,7 +29,7 @@ from tillbridge.operations.bridge import Bridge
 
 log = get_logger()
 
-_PATIENCE_S = 110.0  # with a bridge that lives: less than who asks has, and than a request lasts
+_PATIENCE_S = 110.0  # with a bridge that is alive: less than who asks has, and than a request lasts
 _GONE_MS = 20_000  # not seen for so long: nobody else was there to declare it dead
 _ALONE_S = 0.2  # between looks of a command that nobody wakes
 
@@ -85,7 +85,7 @@ class Peers:
     ) -> Answer:
         """Let another bridge perform an operation; return its answer. Raises its failure.
 
-        It is waited for as long as that bridge lives: a large menu takes its time.
+        It is waited for as long as that bridge is alive: a large menu takes its time.
         """
         request_id = await _asked(self._bridge.ledger, elsewhere, name, given, actor)
         answered: asyncio.Future[BridgeRequest | None]
@@ -144,7 +144,7 @@ class Peers:
                 for done in await bridge.ledger.write(rows.take_answers, tuple(self._waiting)):
                     self._answered(done.id, done)
                 for request_id, waiting in self._waiting.items():
-                    if cluster is not None and not _lives(cluster, waiting.holder):
+                    if cluster is not None and not _is_alive(cluster, waiting.holder):
                         self._answered(request_id, None)
             await self._served.read_secrets()
             found = await bridge.ledger.read(open_problems)
@@ -168,7 +168,7 @@ async def ask_alone(
         cluster = await ledger.read(rows.read_cluster)
         for done in await ledger.write(rows.take_answers, [request_id]):
             return await _answer_of(ledger, request_id, done)
-        if not _lives(cluster, elsewhere.holder):
+        if not _is_alive(cluster, elsewhere.holder):
             break
     return await _answer_of(ledger, request_id, None)
 
@@ -180,7 +180,7 @@ async def _asked(
     return await ledger.write(rows.ask, elsewhere.holder, name, given, who)
 
 
-def _lives(cluster: Cluster, holder: str) -> bool:
+def _is_alive(cluster: Cluster, holder: str) -> bool:
     return any(
         each.holder == holder and cluster.now_ms - each.seen_at < _GONE_MS
         for each in cluster.bridges
