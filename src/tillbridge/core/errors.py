@@ -9,6 +9,8 @@ import os
 from collections.abc import Iterable
 from typing import TypeVar
 
+from tillbridge.core.i18n import _
+
 E = TypeVar("E", bound="ServiceError")
 
 
@@ -126,6 +128,13 @@ class Conflict(ServiceError):
 
 class Refused(ServiceError):
     """400, 403, 404, 422 and unknown codes: the same request will never succeed."""
+
+
+def own_defect(failure: Exception) -> BridgeError:
+    """Return what to tell a person of a failure that nobody expected, once it is logged."""
+    text = _("The bridge could not do it because of a defect of its own: {kind}.")
+    fix = _("Please report it, with what the log says: tillbridge logs --level error")
+    return BridgeError(text.format(kind=type(failure).__name__), fix=fix)
 
 
 def reason_of(failure: OSError) -> str:

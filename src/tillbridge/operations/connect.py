@@ -6,7 +6,7 @@ from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Annotated
 
 from tillbridge.core.actor import Actor, Role
-from tillbridge.core.errors import BridgeError, ConfigError
+from tillbridge.core.errors import BridgeError, ConfigError, own_defect
 from tillbridge.core.i18n import _
 from tillbridge.core.log import get_logger
 from tillbridge.core.operation import Answer, Argument, operation
@@ -172,10 +172,7 @@ class Connections:
             connection.answer = _failed(failure)
         except Exception as failure:  # else the command would wait until its time is over
             log.exception("connect.failed", store=connection.store)
-            text = _("The bridge could not do it because of a defect of its own: {kind}.")
-            fix = _("Please report it, with what the log says: tillbridge logs --level error")
-            defect = BridgeError(text.format(kind=type(failure).__name__), fix=fix)
-            connection.answer = _failed(defect)
+            connection.answer = _failed(own_defect(failure))
 
 
 def _connections(bridge: "Bridge") -> Connections:

@@ -21,7 +21,7 @@ from aiohttp import web
 
 from tillbridge.config.values import host_and_port, is_loopback
 from tillbridge.core.actor import Actor, Role
-from tillbridge.core.errors import BridgeError, ConfigError, reason_of
+from tillbridge.core.errors import BridgeError, ConfigError, own_defect, reason_of
 from tillbridge.core.files import create_new
 from tillbridge.core.i18n import (
     Reader,
@@ -328,9 +328,8 @@ class StatusListener:
             return _refused(409, kind, failure.text, failure.fix)
         except Exception as failure:
             log.exception("status_page.failed", path=request.path)
-            text = _("The bridge could not do it because of a defect of its own: {kind}.")
-            fix = _("Please report it, with what the log says: tillbridge logs --level error")
-            return _refused(500, "Defect", text.format(kind=type(failure).__name__), fix)
+            defect = own_defect(failure)
+            return _refused(500, "Defect", defect.text, defect.fix)
 
     async def _events(self, request: web.Request) -> web.StreamResponse:
         def welcome() -> bool:
