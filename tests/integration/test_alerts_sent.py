@@ -173,7 +173,7 @@ async def test_an_acknowledged_problem_is_told_no_more(tmp_path: Path) -> None:
         report_open(tracker, "pos.offline", "main", detail="no answer")
         await until("the first message", lambda: book.messages)
         now = tracker.current()
-        await ledger.write(lambda connection: acknowledge(connection, now, now, by="anna", at=1))
+        await ledger.write(lambda connection: acknowledge(connection, now, by="anna", at=1))
         tracker.noticed()
         report_open(tracker, "menu.held", "main", detail="31 items")  # its three steps take as long
         await told_three_times(book, tracker, clock)

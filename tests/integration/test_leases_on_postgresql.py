@@ -31,8 +31,15 @@ from tillbridge.ledger.leases import Cluster, NameTaken
 from tillbridge.ledger.ledger import Ledger
 from tillbridge.ledger.models import BridgeRow, NewDelivery, metadata
 from tillbridge.ledger.postgresql import driver_of
-from tillbridge.ledger.problems import open_problems, report
+from tillbridge.ledger.problems import (
+    acknowledge,
+    close_problem,
+    open_problem,
+    open_problems,
+    report,
+)
 from tillbridge.ledger.prune import CutOffs, prune
+from tillbridge.ledger.snapshot import ACKNOWLEDGED
 
 pytestmark = on_postgresql()
 
@@ -425,6 +432,31 @@ async def test_the_first_acts_at_two_bridges_are_both_recorded(url: str, tmp_pat
             other.commit()
         assert (await waiting).id == 2
         assert (await of_a.read(audit.check)).broken is None
+
+
+async def test_what_is_acknowledged_at_two_bridges_at_once_is_both_kept(
+    url: str, tmp_path: Path
+) -> None:
+    async with opened(url, tmp_path, "a") as of_a:
+        for code in ("disk.low", "clock.wrong"):
+            await of_a.write(open_problem, code, "", "", {}, 1)
+        one, another = await of_a.read(open_problems)
+        with session(url) as other:  # what "a" has itself is not among what this one has
+            acknowledge(other, [one], by="anna", at=2)
+            waiting = of_a.write(acknowledge, [another], by="ben", at=3)
+            await asyncio.sleep(0.3)
+            assert not waiting.done()
+            other.commit()
+        await waiting
+        noted = await of_a.get_fact("", ACKNOWLEDGED)
+        assert {(each["code"], each["by"]) for each in noted} == {
+            (one.code, "anna"),
+            (another.code, "ben"),
+        }
+        await of_a.write(close_problem, *one.key)
+        await of_a.write(acknowledge, [another], by="anna", at=4)
+        (left,) = await of_a.get_fact("", ACKNOWLEDGED)
+        assert (left["code"], left["by"]) == (another.code, "ben")
 
 
 def test_who_asks_waits_longer_than_the_bridge_that_is_asked() -> None:

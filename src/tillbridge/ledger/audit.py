@@ -18,9 +18,9 @@ from tillbridge.core.clock import Clock
 from tillbridge.core.errors import LedgerError
 from tillbridge.core.i18n import _
 from tillbridge.core.log import get_logger
-from tillbridge.ledger.database import all_rows, upsert
-from tillbridge.ledger.facts import get_fact, put_fact
-from tillbridge.ledger.models import AuditEntry, Fact
+from tillbridge.ledger.database import all_rows
+from tillbridge.ledger.facts import get_fact, hold_fact, put_fact
+from tillbridge.ledger.models import AuditEntry
 from tillbridge.model.instant import to_iso
 
 if TYPE_CHECKING:
@@ -67,9 +67,7 @@ class Checked:
 
 def append(connection: Connection, act: Act, *, at: int) -> AuditEntry:
     """Add an entry; call it inside a job of the ledger's one writer."""
-    # Of several bridges, one at a time: the next one waits here for the commit, also of the first.
-    head = {"store": "", "name": _HEAD, "value": "null", "at": at}
-    connection.execute(upsert(Fact, "at"), head)
+    hold_fact(connection, "", _HEAD, at=at)  # the chain grows at one bridge at a time
     query = select(col(AuditEntry.id), col(AuditEntry.hash)).order_by(col(AuditEntry.id).desc())
     number, previous = connection.execute(query.limit(1)).one_or_none() or (0, FIRST)
     entry = AuditEntry(

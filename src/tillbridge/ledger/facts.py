@@ -96,6 +96,16 @@ def put_fact(connection: Connection, store: str, name: str, value: object, *, at
     )
 
 
+def hold_fact(connection: Connection, store: str, name: str, *, at: int) -> None:
+    """Let other bridges wait for the commit before they hold this fact, even if it is not known.
+
+    Call it before the fact is read in order to be changed.
+    """
+    place = _place(connection, store, name)
+    held = {"store": place, "name": name, "value": "null", "at": at}
+    connection.execute(upsert(Fact, "at"), held)
+
+
 def drop_fact(connection: Connection, store: str, name: str) -> None:
     """Delete the fact."""
     place = _place(connection, store, name)

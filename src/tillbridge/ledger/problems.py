@@ -23,11 +23,11 @@ from tillbridge.core.i18n import from_plain
 from tillbridge.core.log import get_logger
 from tillbridge.core.problems import PROBLEMS, Found, OpenProblem, Scope
 from tillbridge.ledger.database import all_rows, json_text, upsert
-from tillbridge.ledger.facts import get_fact, own_key, put_fact
+from tillbridge.ledger.facts import get_fact, hold_fact, own_key, put_fact
 from tillbridge.ledger.ledger import Ledger, Storage, published
 from tillbridge.ledger.models import PastProblem, ProblemRow
 from tillbridge.ledger.reading import BRIDGES
-from tillbridge.ledger.snapshot import ACKNOWLEDGED, by_problem, row_of
+from tillbridge.ledger.snapshot import ACKNOWLEDGED, ProblemKey, by_problem, row_of
 from tillbridge.model.numbers import is_storable, printable
 
 _Key = tuple[str, str, str]  # code, store, subject
@@ -159,17 +159,11 @@ def open_problems(connection: Connection) -> tuple[OpenProblem, ...]:
 # -- acknowledgements: of one particular problem; `since` distinguishes it from a later one
 
 
-def acknowledge(
-    connection: Connection,
-    which: Iterable[OpenProblem],
-    open_now: Iterable[OpenProblem],
-    *,
-    by: str,
-    at: int,
-) -> None:
+def acknowledge(connection: Connection, which: Iterable[OpenProblem], *, by: str, at: int) -> None:
     """Acknowledge `which` at `at` (ms); drop acknowledgements of problems that are closed."""
-    present = {row_of(each) for each in open_now}
+    hold_fact(connection, "", ACKNOWLEDGED, at=at)
     noted = {row_of(each): {"at": at, "by": by} for each in which}
+    present = noted.keys() | _open_anywhere(connection)
     rows = [
         {"code": code, "store": store, "subject": subject, "since": since, **by_whom}
         for (code, store, subject, since), by_whom in {
@@ -179,6 +173,15 @@ def acknowledge(
         if (code, store, subject, since) in present
     ]
     put_fact(connection, "", ACKNOWLEDGED, rows, at=at)
+
+
+def _open_anywhere(connection: Connection) -> set[ProblemKey]:
+    """Return the identities of all open problems, with those that other bridges have themselves."""
+    rows = connection.execute(_OPEN)
+    return {
+        (row.code, "" if row.store.startswith(BRIDGES) else row.store, row.subject, row.since)
+        for row in rows
+    }
 
 
 # -- the open problems of a running bridge, and reports from state in memory

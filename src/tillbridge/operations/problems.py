@@ -92,8 +92,11 @@ async def acknowledge(
     kind, by, at = _kind(code), current_actor().name, bridge.clock.now_ms()
     if store and store in bridge.settings.stores:
         bridge.store(store)  # where another bridge serves it, that one does this
-    present = bridge.problems.all()
-    which = [each for each in present if each.code == kind.code and store in {None, each.store}]
+    which = [
+        each
+        for each in bridge.problems.all()
+        if each.code == kind.code and store in {None, each.store}
+    ]
     if not which:
         return {
             "ok": False,
@@ -106,7 +109,7 @@ async def acknowledge(
     here = [each for each in which if each.store in {"", *bridge.stores, *communities}]
 
     def job(connection: "Connection") -> None:
-        write_down(connection, which, present, by=by, at=at)
+        write_down(connection, which, by=by, at=at)
         if kind.ends_when_seen:  # those that follow from orders are over with this
             see(connection, here, at, by=by)
 
