@@ -114,7 +114,8 @@ def _ask(
     module: str = PROGRAM,
 ) -> tuple[socket.socket, int]:
     """Ask the server for a process; return where its exit code arrives, and its id."""
-    ignores = signal.getsignal(signal.SIGINT) is signal.SIG_IGN  # as a child of ours would
+    # As a child of ours would, in a terminal that nobody looks at or that may be closed (nohup).
+    ignores = [each for each in (signal.SIGINT, signal.SIGHUP) if _is_ignored(each)]
     command = {"arguments": arguments, "cwd": str(cwd), "env": env, "module": module}
     request = json.dumps({**command, "ignores": ignores}).encode()
     connection = socket.socket(socket.AF_UNIX)
@@ -294,12 +295,19 @@ def _fork(connection: socket.socket, running: dict[int, socket.socket]) -> None:
     connection.sendall(pid.to_bytes(4, "big"))
 
 
+def _is_ignored(number: signal.Signals) -> bool:
+    return signal.getsignal(number) is signal.SIG_IGN
+
+
 def _become(request: dict) -> None:
     """Be `python -m tillbridge` from here on."""
     signal.set_wakeup_fd(-1)
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
-    interrupted = signal.SIG_IGN if request["ignores"] else signal.default_int_handler
+    ignores = request["ignores"]
+    interrupted = signal.SIG_IGN if signal.SIGINT in ignores else signal.default_int_handler
     signal.signal(signal.SIGINT, interrupted)
+    hung_up = signal.SIG_IGN if signal.SIGHUP in ignores else signal.SIG_DFL
+    signal.signal(signal.SIGHUP, hung_up)
     sys.stdin = open(0, encoding="utf-8")  # noqa: SIM115 -- lives as long as the process
     sys.stdout = open(1, "w", encoding="utf-8")  # noqa: SIM115 -- (as above)
     sys.stderr = open(  # noqa: SIM115 -- (as above)
