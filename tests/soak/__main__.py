@@ -30,6 +30,7 @@ CONTROLS_OF_SEVERAL = {
     UNFENCED: "doubled",
     "write_begins_unmarked": "doubled",
     "commit_after_the_200": "not in the database",
+    "restoring_is_not_sent": "clicks undone",
 }
 
 

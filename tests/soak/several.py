@@ -124,6 +124,7 @@ class SeveralSoak(Soak):
         self.long_s = long_s
         self.pair = Pair()
         self.hosted: list[Hosted] = []
+        self.people.folders.clear()
         self.promoted = False  # in this round
         self.faults = [
             *[self.kill_one] * 5,
@@ -151,6 +152,7 @@ class SeveralSoak(Soak):
         if defect:
             process.module = "tests.soak.broken_bridge"
             process.env["SOAK_DEFECT"] = defect
+        self.people.folders.append(world.folder / f"data-{name}")
         self.hosted.append(Hosted(name, process, receiver, link))
         return self.hosted[-1]
 

@@ -19,14 +19,19 @@ from pathlib import Path
 import aiohttp
 from aiohttp import web
 
+from tests.soak.people import Dish, People
 from tests.soak.stores import DatabaseStore, FolderStore, PrinterStore, ProgramStore, Store
 from tests.support.bridge_process import BridgeProcess, free_port, until
 from tests.support.world import World, make_world
 from tillbridge.sandbox import MerchantSeed, StoreSeed
+from tillbridge.sandbox.state import Link
 from tillbridge_sql.rig_servers import missing
 
 #: What has to be zero.
-LOSSES = ("lost", "doubled", "not in the database", "not accepted", "menus", "ended")
+LOSSES = (
+    *("lost", "doubled", "not in the database", "not accepted", "menus"),
+    *("clicks undone", "clicks refused", "ended"),
+)
 _SERVICE_FAILS = (
     {"action": "error", "percent": 5},
     {"action": "error", "percent": 3, "when": "after", "status": 504},
@@ -50,8 +55,11 @@ class Soak:
         self.placed: dict[str, Store] = {}  # in this round, by order
         self.acknowledged: set[str] = set()
         self.doubled: set[str] = set()
+        self.people = People(stores, self.trade, self.counts)
+        self.people.folders.append(world.folder / "data")
         self.disk = Path(world.bridge.env["FAULT_DISK"])
         self.disk_failed = False  # since the bridge was started
+        self.trading = (self.customers, self.staff, *[self.people.trade] * 4)
         self.faults = [
             *[self.kill_at_work] * 18,
             *[self.kill_on_its_way] * 8,
@@ -70,7 +78,7 @@ class Soak:
         await self.begin()
         for rule in _SERVICE_FAILS:
             await self.world.control("faults", rule)
-        busy = [asyncio.create_task(each()) for each in (self.customers, self.staff)]
+        busy = [asyncio.create_task(each()) for each in self.trading]
         try:
             for _fault in range(faults):
                 await asyncio.sleep(self.chance.uniform(0, 0.6))
@@ -82,6 +90,9 @@ class Soak:
         failures = [each for each in ended if not isinstance(each, asyncio.CancelledError)]
         assert not failures, failures
         await self.heal()
+        await self.converge()
+        for failure in await self.people.click_in_peace():
+            self.found("clicks refused", failure)
         await self.converge()
         await self.count()
 
@@ -241,6 +252,7 @@ class Soak:
         """End all faults; what the service has given up is delivered once more."""
         await self.world.control("faults", method="DELETE")
         await self.mend()
+        await self.people.leave()
         for order in self.placed.keys() - self.acknowledged:
             await self.world.control("webhooks/redeliver", {"order_id": order, "mode": "same"})
 
@@ -273,19 +285,33 @@ class Soak:
         if any(self.state_of(order) != "accepted" for order in self.placed):
             return False
         await self.look()
-        return all(store.has(order) for order, store in self.placed.items()) and all(
-            self.is_on_sale(store) for store in self.stores
+        return (
+            all(store.has(order) for order, store in self.placed.items())
+            and all(self.is_on_sale(store) for store in self.stores)
+            and not self.people.differ(self.sold_out())
         )
 
     def state_of(self, order: str) -> str:
         """Return what the service knows of an order."""
         return self.world.service.world.orders[order].state
 
+    def connected(self, store: Store) -> Link:
+        """Return what the service knows of a store."""
+        return self.world.service.world.connected(store.store_id)
+
     def is_on_sale(self, store: Store) -> bool:
         """Return whether the storefront is open, and sells at the till's prices."""
-        link = self.world.service.world.connected(store.store_id)
+        link = self.connected(store)
         sold = {key: item.price for key, item in link.catalogue.items.items()}
         return sold == store.prices and link.store.status == "active"
+
+    def sold_out(self) -> dict[Dish, bool]:
+        """Return whether the storefront says of each dish that it is sold out."""
+        return {
+            (store.name, key): not item.available
+            for store in self.stores
+            for key, item in self.connected(store).catalogue.items.items()
+        }
 
     async def count(self) -> None:
         """Count what this round has lost."""
@@ -305,6 +331,10 @@ class Soak:
                     self.found("doubled", f"{order} of {store.name}, {number} tickets")
             if not self.is_on_sale(store):
                 self.found("menus", store.name)
+        sold_out = self.sold_out()
+        for dish in self.people.differ(sold_out):
+            self.found("clicks undone", " of ".join(dish[::-1]))
+        self.people.look(sold_out)
 
     def known_to_the_bridge(self) -> set[str]:
         """Return the orders that are in its database."""
