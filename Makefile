@@ -6,9 +6,9 @@ PYTHON ?= python3
 ARGS ?=
 TILL ?=
 ADD ?=
-# Two workers for each processor: half of the tests wait for a process, and leave theirs idle.
-WORKERS := $(shell expr $$(getconf _NPROCESSORS_ONLN) \* 2)
-PYTEST_ARGS ?= -n $(WORKERS) --maxprocesses=5
+# Three workers for each processor: most tests wait for a process, and leave theirs idle.
+WORKERS := $(shell expr $$(getconf _NPROCESSORS_ONLN) \* 3)
+PYTEST_ARGS ?= -n $(WORKERS) --maxprocesses=6
 UPGRADE ?=
 ARCH ?= amd64
 

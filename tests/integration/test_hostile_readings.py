@@ -330,7 +330,8 @@ def bench(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Bench]:
     structlog.configure(**before)
 
 
-@settings(suppress_health_check=list(HealthCheck))
+# Each is compared, judged, sent and stored.
+@settings(suppress_health_check=list(HealthCheck), max_examples=settings().max_examples // 2)
 @given(menu=CATALOGUES, words=WORDS, plan=TABLES)
 def test_whatever_is_read_is_compared_judged_sent_and_stored_without_an_error(
     bench: Bench, menu: object, words: object, plan: object

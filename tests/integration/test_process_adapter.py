@@ -85,7 +85,7 @@ def starts(folder: Path) -> list[int]:
 def runs(pid: int) -> bool:
     try:
         state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
-    except FileNotFoundError:
+    except (FileNotFoundError, ProcessLookupError):  # the latter if it ends meanwhile
         return False
     return state != "Z"
 

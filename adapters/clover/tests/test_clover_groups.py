@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tillbridge.adapter import AdapterContext, Catalogue
@@ -113,7 +113,6 @@ PARTS = st.tuples(
 )
 
 
-@settings(deadline=None, max_examples=50)  # each workbook is parsed in a process of its own
 @given(
     groups=st.lists(PARTS, max_size=5),
     named=st.lists(st.lists(NAMES, max_size=2), min_size=1, max_size=3),
