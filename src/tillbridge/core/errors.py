@@ -53,7 +53,11 @@ class LeaseLost(LedgerError):
     """Another bridge serves the store: nothing was written. This one stops acting for it."""
 
 
-class ServedElsewhere(BridgeError):
+class NotServedHere(BridgeError):
+    """This bridge does not serve the store now: nothing was done. Try again in a moment."""
+
+
+class ServedElsewhere(NotServedHere):
     """Another bridge serves the store; `holder` is the id of its run, and asked instead."""
 
     def __init__(self, text: str, *, holder: str = "", fix: str = "") -> None:

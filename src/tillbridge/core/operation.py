@@ -18,7 +18,7 @@ from functools import cache
 from typing import TYPE_CHECKING, Annotated, Any, TypeVar, get_args, get_origin
 
 from tillbridge.core.actor import Actor, Role, acting_as
-from tillbridge.core.errors import BridgeError, ConfigError, ServedElsewhere
+from tillbridge.core.errors import BridgeError, ConfigError, NotServedHere, ServedElsewhere
 from tillbridge.core.i18n import _
 
 if TYPE_CHECKING:
@@ -129,6 +129,8 @@ class Operation:
 
 OPERATIONS: dict[str, Operation] = {}
 _NAMES = {"store", "community", "target"}  # what is written down as it was given
+_MOVES_WITHIN = 20  # attempts at an act for a store that is on its way from bridge to bridge
+_PAUSE_S = 0.5  # between them
 _MOST = 2**53  # the numbers that JSON carries exactly; SQLite takes a thousand times as much
 
 
@@ -162,8 +164,21 @@ class Dispatcher:
     async def perform(self, name: str, given: Mapping[str, Any], actor: Actor) -> Any:  # noqa: ANN401 -- as declared
         """Do what `actor` asks for, here or at the bridge that serves its store; return the answer.
 
-        Raises as `perform_here`.
+        An act waits up to ten seconds for a store that moves to another bridge. Raises as
+        `perform_here`.
         """
+        import asyncio  # noqa: PLC0415 -- declarations are light, as above
+
+        for _attempt in range(_MOVES_WITHIN - 1):
+            try:
+                return await self._perform_anywhere(name, given, actor)
+            except NotServedHere:
+                if self._bridge.ask is None or OPERATIONS[name].reads:
+                    raise
+            await asyncio.sleep(_PAUSE_S)
+        return await self._perform_anywhere(name, given, actor)
+
+    async def _perform_anywhere(self, name: str, given: Mapping[str, Any], actor: Actor) -> Any:  # noqa: ANN401 -- as declared
         try:
             return await self.perform_here(name, given, actor)
         except ServedElsewhere as elsewhere:
@@ -194,8 +209,8 @@ class Dispatcher:
                 return await self._run(found, arguments)
             try:
                 answer = await self._run(found, arguments)
-            except ServedElsewhere:
-                raise  # nothing was done here
+            except NotServedHere:
+                raise  # nothing was done
             except Exception as failure:  # also a defect: somebody tried, and part may be done
                 kind = type(failure).__name__
                 await self.trail.note(name, ok=False, failure=kind, **found.audited(arguments))

@@ -7,7 +7,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tillbridge.core.errors import BridgeError, ConfigError, ServedElsewhere
+from tillbridge.core.errors import BridgeError, ConfigError, NotServedHere, ServedElsewhere
 from tillbridge.core.i18n import _
 
 if TYPE_CHECKING:
@@ -131,7 +131,7 @@ class Bridge:
                 holder=server.holder,
                 fix=_("Ask there."),
             )
-        return BridgeError(
+        return NotServedHere(
             _("The store {store} is being started.").format(store=key),
             fix=_("Try again in a moment."),
         )
