@@ -20,7 +20,13 @@ from tests.support.postgresql import new_database, on_postgresql
 from tillbridge.cli import control
 from tillbridge.core.actor import Actor
 from tillbridge.core.clock import Clock
-from tillbridge.core.errors import BridgeError, LeaseLost, LedgerUnwritable, ServedElsewhere
+from tillbridge.core.errors import (
+    BridgeError,
+    LeaseLost,
+    LedgerUnwritable,
+    NotServedHere,
+    ServedElsewhere,
+)
 from tillbridge.core.problems import Found, Scope
 from tillbridge.daemon import peers
 from tillbridge.daemon.leases import DEAD_AFTER_MS
@@ -371,6 +377,16 @@ async def test_a_bridge_that_was_declared_dead_since_it_renewed_takes_nothing(
         assert {each.token for each in seen.leases} == {1}, "nobody had them before"
 
 
+async def test_a_bridge_that_is_gone_is_asked_nothing(url: str, tmp_path: Path) -> None:
+    async with opened(url, tmp_path, "a") as of_a:
+        await joined(of_a, "a")
+        async with peers_of(of_a) as running:
+            for ask in (partial(ask_alone, of_a), running.ask):
+                with pytest.raises(NotServedHere, match="does not answer"):
+                    await ask(ServedElsewhere("b serves it", holder="gone"), "x", {}, Actor())
+        assert await of_a.read(lambda c: c.exec_driver_sql("SELECT * FROM requests").all()) == []
+
+
 async def test_another_bridge_is_asked_for_as_long_as_it_lives(url: str, tmp_path: Path) -> None:
     async with opened(url, tmp_path, "a") as of_a, opened(url, tmp_path, "b") as of_b:
         await joined(of_a, "a")
@@ -406,6 +422,7 @@ async def test_an_answer_that_comes_while_answers_are_taken_is_taken_later(
     async with opened(url, tmp_path, "a") as of_a:
         me = await joined(of_a, "a")
         request = await of_a.write(leases.ask, me.holder, "item.86", {}, {"who": "anna"})
+        assert request is not None
         engine = create_engine(url)
 
         def answer(*_executed: object) -> None:

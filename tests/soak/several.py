@@ -285,7 +285,9 @@ class SeveralSoak(Soak):
     async def is_converged(self) -> bool:
         """Return whether all has come together; a bridge that ends meanwhile is started."""
         await self.watch()
-        return await super().is_converged()
+        if not all(each.process.events("bridge.ready") for each in self.hosted):
+            return False  # the stores of its earlier run may be nobody's yet
+        return await super().is_converged() and len(self.leases()) == len(self.stores)
 
     def known_to_the_bridge(self) -> set[str]:
         """Return the orders that are in the database."""

@@ -13,7 +13,7 @@ from pydantic_core import to_jsonable_python
 
 from tillbridge.core import errors, operation
 from tillbridge.core.actor import Actor, Role
-from tillbridge.core.errors import BridgeError, LedgerError, ServedElsewhere
+from tillbridge.core.errors import BridgeError, LedgerError, NotServedHere, ServedElsewhere
 from tillbridge.core.i18n import _, to_plain
 from tillbridge.core.log import get_logger
 from tillbridge.core.operation import Answer, Dispatcher
@@ -177,7 +177,10 @@ async def _asked(
     ledger: Ledger, elsewhere: ServedElsewhere, name: str, given: Mapping[str, Any], actor: Actor
 ) -> str:
     who = {"who": actor.who, "role": None if actor.role is None else int(actor.role)}
-    return await ledger.write(rows.ask, elsewhere.holder, name, given, who)
+    request_id = await ledger.write(rows.ask, elsewhere.holder, name, given, who)
+    if request_id is None:
+        raise _no_answer(NotServedHere)
+    return request_id
 
 
 def _is_alive(cluster: Cluster, holder: str) -> bool:
@@ -197,8 +200,8 @@ async def _answer_of(ledger: Ledger, request_id: str, done: BridgeRequest | None
     return answer
 
 
-def _no_answer() -> BridgeError:
-    return BridgeError(
+def _no_answer(kind: type[BridgeError] = BridgeError) -> BridgeError:
+    return kind(
         _("The bridge that serves this store does not answer."),
         fix=_("Try again in a moment: another bridge takes the store over."),
     )

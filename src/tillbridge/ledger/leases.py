@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
 import psycopg
-from sqlalchemy import Connection, delete, insert, inspect, select, text
+from sqlalchemy import Connection, delete, exists, insert, inspect, select, text
 from sqlmodel import col
 
 from tillbridge.core.clock import Clock
@@ -327,8 +327,13 @@ def ask(
     name: str,
     arguments: Mapping[str, Any],
     actor: Mapping[str, Any],
-) -> str:
-    """Ask a run of a bridge to perform an operation; return the request's id."""
+) -> str | None:
+    """Ask a run of a bridge to perform an operation; return the request's id.
+
+    None if that run is gone: its stores are on their way to another.
+    """
+    if not connection.scalar(select(exists().where(col(BridgeRow.holder) == holder))):
+        return None
     request_id, now = secrets.token_hex(16), _now(connection)
     connection.execute(delete(BridgeRequest).where(col(BridgeRequest.at) < now - _REQUEST_MS))
     row = BridgeRequest(
