@@ -14,6 +14,7 @@ from unittest.mock import AsyncMock, Mock
 import psycopg
 import pytest
 from sqlalchemy import Connection, create_engine, event, insert, inspect, text
+from sqlalchemy.pool import NullPool
 
 from tests.support.bridge_process import until
 from tests.support.postgresql import new_database, on_postgresql
@@ -212,7 +213,7 @@ async def test_a_refused_write_takes_no_other_one_with_it(url: str, tmp_path: Pa
 @contextmanager
 def session(url: str, holder: str = "") -> Iterator[Connection]:
     """A session of no ledger, which declares this holder."""
-    with create_engine(url).connect() as connection:
+    with create_engine(url, poolclass=NullPool).connect() as connection:
         connection.execute(text("SELECT set_config('tillbridge.holder', :h, false)"), {"h": holder})
         connection.commit()
         yield connection
@@ -423,7 +424,7 @@ async def test_an_answer_that_comes_while_answers_are_taken_is_taken_later(
         me = await joined(of_a, "a")
         request = await of_a.write(leases.ask, me.holder, "item.86", {}, {"who": "anna"})
         assert request is not None
-        engine = create_engine(url)
+        engine = create_engine(url, poolclass=NullPool)
 
         def answer(*_executed: object) -> None:
             with engine.begin() as other:

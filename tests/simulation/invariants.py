@@ -282,7 +282,7 @@ def availability_is_open(sim: "Simulation") -> list[str]:
         shown = sim.service.items.get(name, {}).get("available", True)
         if name in sim.off:
             wanted = False
-        elif name in sim.sold_out and not shown:
+        elif name in sim.sold_out | sim.unanswered and not shown:
             continue  # until somebody restores it
         else:
             wanted = item.available

@@ -150,6 +150,7 @@ class Simulation:
         self.log_calls: list[tuple[str, str, int]] = []
         self.over = False
         self.off: dict[str, float] = {}  # by item: when staff took it off sale
+        self.unanswered: set[str] = set()  # staff clicked, and do not know whether it was done
         self.given_up: dict[str, str] = {}  # by order: why staff or the kitchen ended it
         self.refused: dict[str, str] = {}  # by order: what the till said
         self.sold_out: set[str] = set()  # what the till refused as sold out
@@ -663,6 +664,10 @@ accept = "{chosen["accept"]}"
                 self.later(10.0, self._staff, what, item)
             return
         self.note("staff", did=what, item=item, ok=answer is not None and answer["ok"])
+        if answer is None and what == "item.86":
+            self.unanswered.add(item)
+        elif answer is not None:
+            self.unanswered.discard(item)
         if answer is None and what == "item.restore":
             self.later(10.0, self._staff, what, item)  # the page does not answer: again
         if answer is not None and answer["ok"] and what == "item.restore":

@@ -120,7 +120,7 @@ class SqlRig(Rig):
             "password": {"file": "password"},
             "queries": "queries.sql",
             "orders": True,
-            "timeout_s": 2,
+            "timeout_s": 4,
         }
 
     def close(self) -> None:
