@@ -89,7 +89,7 @@ async def test_nobody_waits_for_ever_and_nobody_who_only_looks(act: str) -> None
     shops = Shops(STARTING)
     with pytest.raises(NotServedHere):
         await perform(shops, AsyncMock(), act)
-    assert shops.attempts == operation._MOVES_WITHIN
+    assert shops.attempts == operation._ATTEMPTS
     shops.attempts = 0
     with pytest.raises(NotServedHere):
         await perform(shops, AsyncMock(), "dish.look")

@@ -129,7 +129,7 @@ class Operation:
 
 OPERATIONS: dict[str, Operation] = {}
 _NAMES = {"store", "community", "target"}  # what is written down as it was given
-_MOVES_WITHIN = 20  # attempts at an act for a store that is on its way from bridge to bridge
+_ATTEMPTS = 20  # at an act for a store that is on its way from bridge to bridge
 _PAUSE_S = 0.5  # between them
 _MOST = 2**53  # the numbers that JSON carries exactly; SQLite takes a thousand times as much
 
@@ -169,7 +169,7 @@ class Dispatcher:
         """
         import asyncio  # noqa: PLC0415 -- declarations are light, as above
 
-        for _attempt in range(_MOVES_WITHIN - 1):
+        for _attempt in range(_ATTEMPTS - 1):
             try:
                 return await self._perform_anywhere(name, given, actor)
             except NotServedHere:
