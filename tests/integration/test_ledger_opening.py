@@ -15,7 +15,7 @@ from tests.support.ledger_harness import opened
 from tillbridge.core.errors import LedgerError, LedgerLocked, LedgerUnwritable
 from tillbridge.ledger import facts
 from tillbridge.ledger.backup import back_up
-from tillbridge.ledger.database import LEDGER_FILE, close_to_others
+from tillbridge.ledger.database import LEDGER_FILE, LedgerLock, close_to_others
 
 posix = pytest.mark.skipif(sys.platform == "win32", reason="modes and signals are those of POSIX")
 
@@ -104,7 +104,9 @@ async def test_a_second_one_is_refused_and_told_whose_it_is(tmp_path: Path) -> N
 
 
 @posix
-async def test_a_lock_that_a_killed_bridge_left_to_its_child_is_waited_for(tmp_path: Path) -> None:
+async def test_a_lock_that_a_killed_bridge_left_to_its_child_is_waited_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     # It has what its parent had between fork and exec, which a busy machine draws out.
     fork = (
         "import ctypes, os, signal, sys; from pathlib import Path\n"
@@ -121,6 +123,8 @@ async def test_a_lock_that_a_killed_bridge_left_to_its_child_is_waited_for(tmp_p
             async with opened(tmp_path):
                 pass
         assert killed.stdin is not None
+        # A child that other tests starve ends late.
+        monkeypatch.setattr(LedgerLock, "waits_s", 60 * LedgerLock.waits_s)
         threading.Timer(0.2, killed.stdin.close).start()
         async with opened(tmp_path):
             """The child has let go of it."""
