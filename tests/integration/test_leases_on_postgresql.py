@@ -96,6 +96,14 @@ async def was_not_seen(ledger: Ledger, name: str) -> None:
     await ledger.write(run_sql, f"UPDATE bridges SET seen_at = 1 WHERE name = '{name}'")
 
 
+async def sessions_end(ledger: Ledger, holder: str) -> None:
+    """Wait for the end of a dead bridge's sessions: what it writes meanwhile fails as unsaved."""
+    name = f"tillbridge {holder}"
+    left = text("SELECT NOT EXISTS (SELECT FROM pg_stat_activity WHERE application_name = :name)")
+    look = partial(Connection.scalar, statement=left, parameters={"name": name})
+    await until("its sessions are ended", lambda: ledger.read(look))
+
+
 async def test_only_one_bridge_takes_a_store_and_others_take_it_from_the_dead_alone(
     url: str, tmp_path: Path
 ) -> None:
@@ -114,6 +122,7 @@ async def test_only_one_bridge_takes_a_store_and_others_take_it_from_the_dead_al
         assert seen.held == set(KEYS)
         assert seen.died == ("a",)
         assert {each.token for each in seen.leases} == {2}
+        await sessions_end(of_b, a.holder)
         assert await of_a.write(leases.beat, a, everything, dead_ms=None) is None, "it is told"
         again = await joined(of_a, "a")
         assert again.holder != a.holder
