@@ -44,6 +44,7 @@ class Soak:
     """A bridge with its stores; the seed decides what befalls it, and after how long."""
 
     stalled_s = 60.0  # without an order that moves
+    starts_within_s = 300.0  # with little of a busy processor
 
     def __init__(self, world: World, stores: list[Store], seed: int) -> None:
         self.world = world
@@ -144,7 +145,7 @@ class Soak:
         self.counts["with a slow disk"] += slow_ms > 0
         await bridge.start(wait=False)
         if wait:
-            await bridge.logged("bridge.ready", within_s=60)
+            await bridge.logged("bridge.ready", within_s=self.starts_within_s)
 
     async def running(self) -> BridgeProcess:
         """Return the bridge; where it has ended it is started, as a service manager does."""
@@ -181,7 +182,7 @@ class Soak:
     async def stop(self) -> None:
         """Ask it to end."""
         bridge = await self.running()
-        await bridge.logged("bridge.ready", within_s=60)
+        await bridge.logged("bridge.ready", within_s=self.starts_within_s)
         try:
             code = await bridge.stop(within_s=_STOPS_WITHIN_S)
         except TimeoutError:
