@@ -14,7 +14,8 @@ from tests.simulation.machine import installed
 from tests.simulation.mutants import MUTANTS, planted
 from tests.simulation.simulation import Plan, Simulation, make_template, plan_of
 
-_cpu = time.process_time
+_cpu, _clock = time.process_time, time.monotonic
+_TOLD_EVERY_S = 60.0
 
 
 def _asked() -> argparse.Namespace:
@@ -81,17 +82,32 @@ def play(asked: argparse.Namespace) -> int:
     if asked.plan:
         plans = [Plan.from_json(each.read_text()) for each in asked.plan]
     folder = _folder()
-    failed, orders, played = [], 0, list[int]()
+    failed, orders, played = list[int](), 0, list[int]()
     first: Simulation | None = None  # of those that failed
+    began = told = _clock()
+
+    def tell() -> None:
+        nonlocal told
+        if _clock() < told + _TOLD_EVERY_S:
+            return
+        told = _clock()
+        made, days = orders + len(sim.service.orders), sim.loop.now / 86400
+        print(
+            f"  {(told - began) / 60:.0f} min: {len(played)} seeds, {made} orders, "
+            f"day {days:.1f} of seed {sim.plan.seed}; failed: {failed or 'none'}",
+            flush=True,
+        )
+
     try:
         with installed():
             template = make_template(folder)
-            made = _cpu()
+            cpu = _cpu()
             for plan in plans:
-                if _cpu() - made > asked.cpu:
+                if _cpu() - cpu > asked.cpu:
                     break
                 seed = plan.seed
                 sim = Simulation(plan, folder, template)
+                sim.on_look = tell
                 sim.run()
                 played.append(seed)
                 orders += len(sim.service.orders)
@@ -103,7 +119,7 @@ def play(asked: argparse.Namespace) -> int:
                     print(f"seed {seed}: {sim.digest()} {sim.loop.steps} steps")
                 if asked.history:
                     report(sim)
-            took = _cpu() - made
+            took = _cpu() - cpu
             if first is not None:
                 first = smallest(first, folder, template)
                 report(first)

@@ -130,6 +130,7 @@ class Simulation:
         self.machine.disk.on_fault = lambda what: self.note("disk", what=what)
         self.history: list[tuple[float, str, dict[str, Any]]] = []
         self.violations: list[Violation] = []
+        self.on_look: Callable[[], object] = lambda: None  # now and then
         self.acked: dict[str, str] = {}  # event id: order
         self.unhandled: dict[str, float] = {}  # when they were acknowledged, until they are handled
         self.acked_at: dict[str, float] = {}
@@ -843,6 +844,7 @@ accept = "{chosen["accept"]}"
     def _look(self) -> None:
         """Check now and then what has to hold at any time."""
         if not self.over:
+            self.on_look()
             invariants.acknowledged_is_handled(self)
             if self.version == "refused" and self.machine.running:
                 invariants.newer_is_refused(self, None)
