@@ -4,8 +4,11 @@ import asyncio
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from tests.support.catalogue_harness import CatalogueHarness, catalogue_harness
 from tests.support.catalogues import dishes
+from tillbridge.menu import push
 from tillbridge.model.catalogue import Availability, Catalogue
 
 OFF = Availability(available=False)
@@ -166,3 +169,70 @@ async def test_availability_is_looked_at_after_a_round_from_which_it_may_follow(
         assert await follows(dishes(5))
         flow._ctx.calls.unconfirmed.add("p2")
         assert await follows(dishes(5, p1={"price": 113}))
+
+
+async def unanswered(harness: CatalogueHarness, path: str) -> None:
+    """Let the next call be applied, and its answer be lost: the bridge makes it again."""
+    lost = {"path": path, "action": "error", "status": 504, "when": "after", "count": 1}
+    await harness.linked.driver.control("POST", "/faults", lost)
+
+
+async def test_a_call_that_arrives_after_the_next_one_does_not_have_the_last_word(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(push, "LATE_S", 0.5)
+    async with catalogue_harness(tmp_path) as harness:
+        await started(harness)
+        await unanswered(harness, "/availability$")
+        await sold_out(harness, "p1")
+        assert await said(harness, "p1") == [False, False]
+        harness.pos.words = {}
+        harness.flow.availability_changed()
+        await harness.flow._availability.step()
+        late = [{"external_id": "p1", "available": False}]
+        await harness.linked.client.set_availability("st_main", late)
+        assert not (await harness.on_sale())["p1"]["available"]
+        await harness.calls()
+        await asyncio.sleep(0.6)  # the worker's own timer
+        await harness.flow._availability.step()
+        assert (await harness.on_sale())["p1"]["available"]
+        assert await harness.calls() == ["POST items/availability"], "of p1, and of nothing else"
+        await harness.flow._menu.step()
+        await harness.flow._availability.step()
+        assert await harness.calls() == []
+
+
+async def test_a_price_that_arrives_after_the_next_one_is_not_the_last(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(push, "LATE_S", 0.5)
+    async with catalogue_harness(tmp_path) as harness:
+        await started(harness)
+        await unanswered(harness, "/items/p1$")
+        for price in (101, 102):
+            harness.pos.menu = dishes(4, p1={"price": price})
+            await harness.flow._menu.step()
+        late = {"external_id": "p1", "price": 101}
+        await harness.linked.client.patch_item("st_main", "p1", late)
+        assert (await harness.on_sale())["p1"]["price"] == 101
+        await asyncio.sleep(0.6)
+        await harness.flow._availability.step()
+        await harness.flow._menu.step()
+        assert (await harness.on_sale())["p1"]["price"] == 102
+        await harness.calls()
+        await harness.flow._menu.step()
+        assert await harness.calls() == []
+
+
+async def test_a_call_that_was_answered_is_made_once(tmp_path: Path) -> None:
+    async with catalogue_harness(tmp_path) as harness:
+        await started(harness)
+        await unanswered(harness, "/availability$")
+        await sold_out(harness, "p1")
+        await sold_out(harness, "p2")
+        calls = harness.flow._ctx.calls
+        assert set(calls.again) == {"p1"}, "on sale again, which the first call said otherwise"
+        harness.pos.words = {"p2": OFF, "p3": OFF}
+        harness.flow.availability_changed()
+        await harness.flow._availability.step()
+        assert set(calls.again) == {"p1"}, "of p2 and p3, nothing was said otherwise before"

@@ -742,6 +742,9 @@ accept = "{chosen["accept"]}"
         self.note("bridge.crashed", power=power)
         self.machine.end(power_cut=power)
         invariants.all_acknowledged_are_on_disk(self)
+        # What worked again just before, and was not recorded, has to be called again.
+        failed = self.machine.rows("SELECT subject FROM problems WHERE code = 'adapter.failed'")
+        self.till.failing |= {subject.rpartition(".")[2] for (subject,) in failed}
         self.later(getattr(self, "down_s", 1.0), self._start)
 
     # -- a run

@@ -4,6 +4,7 @@ It takes the menu calls as the specification shows them, and refuses what refers
 not know. `lose()` is what a service restored from a backup, or a store integrated anew, looks like.
 """
 
+import math
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
@@ -32,6 +33,7 @@ class ForgetfulService:
         self.tables: dict[str, Table] = {}
         self.away = False
         self.calls: list[str] = []
+        self.unanswered_at = -math.inf
 
     def lose(self) -> None:
         """Forget everything."""

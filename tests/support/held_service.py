@@ -5,6 +5,7 @@ calls are never held.
 """
 
 import asyncio
+import math
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -38,6 +39,7 @@ class HeldService:
     holds: bool = False
     background: bool = False
     calls: int = 0
+    unanswered_at: float = -math.inf
     said: list[tuple[str, bool]] = field(default_factory=list)
     _job: tuple[list[Mapping[str, Any]], asyncio.Task[None]] | None = None
 

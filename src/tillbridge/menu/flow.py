@@ -83,6 +83,7 @@ class AvailabilitySync(SyncLane[None]):
             or found.changes.removed
             or found.next_change is not None
             or self.ctx.calls.unconfirmed
+            or self.ctx.calls.again
             or self.ctx.calls.availability_calls
             or self.ctx.by_pos is None
             or not all(
@@ -97,6 +98,7 @@ class AvailabilitySync(SyncLane[None]):
     async def round(self, request: SyncRequest) -> None:
         """Send the service what is sold out, and what is back."""
         await self.read()
+        await self._send_again()
         async with self.ctx.calls.turn:
             await self._send_changes(request.since)
 
@@ -118,6 +120,19 @@ class AvailabilitySync(SyncLane[None]):
         # A till that is asked every few seconds mostly answers the same.
         write = log.debug if self.ctx.by_pos == before else log.info
         write("availability.read", store=self.ctx.store, items=len(reading.items))
+
+    async def _send_again(self) -> None:
+        """Have sent once more what a late call may have undone."""
+        calls = self.ctx.calls
+        if due := calls.due_again():
+            if whole := due & calls.again_whole:
+                await self._menu_sync.send_again(whole)
+            calls.unconfirmed |= due
+            calls.sent_again(due)
+            log.info("menu.sent_again", store=self.ctx.store, items=len(due))
+        if calls.again:
+            now = asyncio.get_running_loop().time()
+            self.worker.wake_in(min(calls.again.values()) - now)
 
     async def _with_bad_rows(self, reading: AvailabilityReading) -> Mapping[str, Availability]:
         """Return what was read; what only a bad row names stays as it was."""

@@ -9,12 +9,16 @@ Availability does not wait for a menu push, and it has the last word (invariant 
 sent since a plan was made is put into the plan's calls (`sent`). Where a menu call under way
 differs, nobody knows which of the two the service applies last: such an item is sent once more
 after it. Calls of availability alone, of either lane, take turns (`turn`).
+
+A call that nobody has answered may arrive after later ones, and undo them: what was said otherwise
+meanwhile is said once more when it can no longer come (`again`).
 """
 
 import asyncio
 import gc
 from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import (
@@ -48,7 +52,7 @@ from tillbridge.core.log import get_logger
 from tillbridge.core.problems import Found, Scope
 from tillbridge.core.worker import Worker
 from tillbridge.menu.guard import Rules
-from tillbridge.menu.plan import portions
+from tillbridge.menu.plan import Step, portions
 from tillbridge.model.catalogue import Availability
 from tillbridge.model.instant import to_iso
 from tillbridge.pos.runner import unreadable_detail
@@ -82,7 +86,9 @@ class CallsInFlight:
     `sent` is what the availability lane sent since the latest plan began. `unconfirmed` are items
     of which two calls carried different availability at the same time: it is sent once more.
     `availability_calls` are what its calls carry, and where that clashes with the menu's.
-    `push_ids` are rows of the ledger that this process will end.
+    `push_ids` are rows of the ledger that this process will end. `again` are items to send once
+    more, and from when on (by the loop's clock); `again_whole` those of which more than the
+    availability is in doubt.
     """
 
     def __init__(self) -> None:
@@ -90,8 +96,36 @@ class CallsInFlight:
         self.sent: dict[str, Availability] = {}
         self.unconfirmed: set[str] = set()
         self.push_ids: set[int] = set()
+        self.again: dict[str, float] = {}
+        self.again_whole: set[str] = set()
+        self._late: list[tuple[float, Step]] = []  # until when they may arrive
         self._menu: list[AvailabilityById] = []
         self.availability_calls: list[tuple[AvailabilityById, set[str]]] = []
+
+    def may_be_late(self, step: Step, until: float) -> None:
+        """Remember a call that was not answered: it may take effect until then."""
+        call = (until, step)
+        self._late.append(call)
+        asyncio.get_running_loop().call_at(until, self._late.remove, call)
+
+    async def said_otherwise(self, step: Step) -> None:
+        """Have sent once more what this call says otherwise than one that may come after it."""
+        for until, late in tuple(self._late):
+            ids = await asyncio.to_thread(late.contradicted_by, step)
+            self.again |= dict.fromkeys(ids, until)
+            if "availability" not in {late.kind, step.kind}:
+                self.again_whole |= ids
+
+    def due_again(self) -> set[str]:
+        """Return the items that are due to be sent once more."""
+        now = asyncio.get_running_loop().time()
+        return {key for key, until in self.again.items() if until <= now}
+
+    def sent_again(self, external_ids: AbstractSet[str]) -> None:
+        """Forget what was due."""
+        for key in external_ids & self.due_again():
+            del self.again[key]
+            self.again_whole.discard(key)
 
     @contextmanager
     def menu(self, carried: AvailabilityById) -> Iterator[None]:

@@ -119,6 +119,22 @@ class Step:
         }
         return carried | dict.fromkeys(self.delete)
 
+    def contradicted_by(self, other: "Step") -> set[str]:
+        """Return the items of which both carry something, and not the same."""
+        mine: Mapping[str, object]
+        theirs: Mapping[str, object]
+        if "availability" in {self.kind, other.kind}:
+            mine, theirs = self.availability, other.availability
+        else:
+            mine, theirs = self.carried, other.carried
+        return {key for key in mine.keys() & theirs.keys() if mine[key] != theirs[key]}
+
+    @property
+    def carried(self) -> dict[str, Item | None]:
+        """The items that the step carries; None for one that it deletes."""
+        carried: dict[str, Item | None] = {each.external_id: each for each in self.items}
+        return carried | dict.fromkeys(self.delete)
+
     def with_availability(self, sent: Mapping[str, Availability]) -> "Step":
         """Return the step with the availability that was sent of its items since it was planned.
 

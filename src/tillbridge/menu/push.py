@@ -36,6 +36,7 @@ from tillbridge.menu.lane import PORTION, JobLost, MenuContext
 from tillbridge.menu.plan import Assessment, Step, portions
 from tillbridge.menu.verdict import Reply, Sent, accepted_part, divide, judge, named_in, refused_for
 from tillbridge.model.catalogue import Item
+from tillbridge.service.caller import LATE_S
 from tillbridge.service.types import PushAccepted
 
 log = get_logger()
@@ -226,7 +227,7 @@ class Pusher:
         push_id = await ctx.write(pushes.begin_push, step.kind, summary, pending, at=at)
         ctx.calls.push_ids.add(push_id)  # ours to end
         try:
-            sent = await call(ctx, self.store_id, push_id, step, self.targets or {})
+            sent = await self._call(push_id, step)
             if sent.state != "failed":
                 await self._acknowledge(push_id, step, sent, clashed, is_last=is_last)
             return sent
@@ -239,6 +240,17 @@ class Pusher:
             return refusal
         finally:
             ctx.calls.push_ids.discard(push_id)
+
+    async def _call(self, push_id: int, step: Step) -> Sent:
+        """Make the call; remember it if one of its tries may arrive after later calls."""
+        calls, service = self.ctx.calls, self.ctx.service
+        await calls.said_otherwise(step)
+        before = service.unanswered_at
+        try:
+            return await call(self.ctx, self.store_id, push_id, step, self.targets or {})
+        finally:
+            if service.unanswered_at > before:
+                calls.may_be_late(step, service.unanswered_at + LATE_S)
 
     async def _acknowledge(
         self, push_id: int, step: Step, sent: Sent, clashed: AbstractSet[str], *, is_last: bool

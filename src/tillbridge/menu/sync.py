@@ -2,7 +2,7 @@
 
 import asyncio
 import time
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from collections.abc import Set as AbstractSet
 from contextlib import nullcontext
 from dataclasses import replace
@@ -181,6 +181,13 @@ class MenuSync(SyncLane[Assessment]):
 
         await self.ctx.write(forget)
         self._push_all_soon(items=len(external_ids))
+
+    async def send_again(self, external_ids: Collection[str]) -> None:
+        """Send these items once more: the service may have something older of them."""
+        self._known = None
+        await self.ctx.write_portions(menu.mark_unconfirmed, external_ids)
+        self._known = None  # what was read meanwhile is of before
+        self.request()
 
     async def is_whole_due(self) -> bool:
         """Return whether the next round has to push everything; changes nothing."""

@@ -9,6 +9,7 @@ has answered it, the others follow in order. A few places are always reserved fo
 import asyncio
 import heapq
 import itertools
+import math
 import random
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
@@ -43,6 +44,8 @@ from tillbridge.service.transport import Answer, Request, Transport, encode
 from tillbridge.service.types import read
 
 T = TypeVar("T")
+
+LATE_S = 60.0  # so much later than it was sent, a call that nobody has answered may still arrive
 
 _NOT_THERE = (Unreachable, ServiceDown, OutcomeUnknown)
 _NOT_NOW = (Unreachable, ServiceDown, RateLimited, OutcomeUnknown, Unauthorised)
@@ -300,6 +303,8 @@ class Caller:
     _away: set[str] = field(default_factory=set)
     # URLs of writes with a `proof` whose last outcome is unknown: the next call is a repeat.
     _doubted: set[str] = field(default_factory=set)
+    # By the loop's clock: when a write of this store was last left without an answer.
+    unanswered_at: float = -math.inf
 
     async def call(
         self,
@@ -437,6 +442,7 @@ class Caller:
             case ReadState(seconds=seconds, repeat=repeat):
                 if isinstance(failure, OutcomeUnknown):
                     course.unknown = failure
+                    self.unanswered_at = asyncio.get_running_loop().time()
                 await self.sleep(seconds)
                 if course.write.settle is not None and await course.write.settle():
                     return settled

@@ -74,6 +74,11 @@ class Calls:
         self._call = caller.call
         self._read = caller.read
 
+    @property
+    def unanswered_at(self) -> float:
+        """When a write was last left without an answer, by the loop's clock; -inf: never."""
+        return self._caller.unanswered_at
+
 
 class StoreCalls(Calls):
     """Finds, integrates and pauses stores."""

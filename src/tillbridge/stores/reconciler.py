@@ -22,6 +22,7 @@ from tillbridge.core.worker import Worker
 from tillbridge.ledger.audit import AuditTrail
 from tillbridge.ledger.facts import drop_fact, get_fact, put_fact
 from tillbridge.ledger.orders import latest_but
+from tillbridge.service.caller import LATE_S
 from tillbridge.stores import closure
 from tillbridge.stores.closure import (
     BUSY_MINUTES,
@@ -40,7 +41,6 @@ from tillbridge.stores.closure import (
 
 _LONGEST_REASON = 200
 _AGAIN_S = 15.0  # between two tries while the service is unreachable
-_LATE_S = 60.0  # so much later than it was sent, a call may still arrive
 _AT_ONCE_S = 5.0  # what took longer may have been sent several times
 _WALL_CLOCK_S = 30.0  # ends given by the wall clock are checked this often, in case it was set
 _PLAN_GOOD_MS = 6 * 3600 * 1000  # a schedule is evaluated again by then, whatever it planned
@@ -352,7 +352,7 @@ class StoreStatusReconciler:
 
     def _may_be_late(self, reasons: ClosureReasons, status: Status) -> ClosureReasons:
         """Remember a call that nobody has answered until its effect would have been seen."""
-        until_ms = self._clock.now_ms() + round((_LATE_S + self._look_every_s) * 1000)
+        until_ms = self._clock.now_ms() + round((LATE_S + self._look_every_s) * 1000)
         return replace(reasons, late=status, late_until_ms=until_ms)
 
     async def _seen(self, status: Status, reasons: ClosureReasons) -> ClosureReasons:
