@@ -450,7 +450,8 @@ def order_is_open(sim: "Simulation", order: Any) -> str:
 def was_left_to_a_person(sim: "Simulation", order: str) -> bool:
     """Return whether somebody has been asked to remove a ticket: the adapter failed at that."""
     failed = any(
-        each.what == "till_odd" and each.args["what"] == "raises" for each in sim.plan.events
+        each.what == "till_odd" and each.args["what"] in {"raises", "garbles"}
+        for each in sim.plan.events
     )
     entries = sim.machine.rows(
         "SELECT detail FROM order_log WHERE order_id = ? AND event = 'order.withdrawn'", order
