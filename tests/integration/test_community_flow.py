@@ -1,6 +1,7 @@
 """A community kept in step: catalogue, availability, subscription, orders, against the sandbox."""
 
 import asyncio
+import contextlib
 import os
 import time
 from dataclasses import replace
@@ -14,7 +15,8 @@ from sqlmodel import col
 from tests.support.community_harness import KEY, CommunityHarness, community_harness
 from tests.support.sandbox_driver import item, until
 from tests.support.sandbox_hall import HALL, SEEDS, at
-from tillbridge.core.errors import Refused, ServiceDown, ServiceError
+from tillbridge.communities import catalogue
+from tillbridge.core.errors import OutcomeUnknown, Refused, ServiceDown, ServiceError
 from tillbridge.ledger.community import get_parent, get_records, parent_of, tied_children
 from tillbridge.ledger.models import CommunityRecord, Delivery, OrderRow
 from tillbridge.ledger.orders import insert_order
@@ -123,6 +125,29 @@ async def test_a_word_outlives_a_service_that_is_down(tmp_path: Path) -> None:
         with pytest.raises(ServiceDown):
             await harness.flow.overrides.push()
         await harness.flow.overrides.push()
+        assert (await harness.service())["items_off"] == ["tea"]
+
+
+async def test_a_call_that_arrives_after_the_next_one_puts_no_item_on_sale(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with community_harness(tmp_path) as harness:
+        overrides = harness.flow.overrides
+        await harness.flow.mirror.round()
+        tea = (await mirrored(harness))["tea"].record_id
+        lost = {"action": "error", "status": 504, "when": "after", "method": "PATCH", "count": 1}
+        await harness.hall.bridge.control("POST", "/faults", lost)
+        await overrides.set(tea, available=True, until=None, by="staff")
+        with contextlib.suppress(OutcomeUnknown):
+            await overrides.push()
+        await overrides.set(tea, available=False, until=None, by="staff")
+        await overrides.push()
+        await harness.hall.patch("tea", {"available": True})  # the first call, once more
+        await harness.flow.mirror.whole()
+        assert (await overrides.all())[tea].sent_at is None, "it is sent again"
+        monkeypatch.setattr(catalogue, "LATE_S", 0.0)
+        await overrides.push()
+        assert (await overrides.all())[tea].sent_at is not None
         assert (await harness.service())["items_off"] == ["tea"]
 
 

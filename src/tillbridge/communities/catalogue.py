@@ -22,6 +22,7 @@ from tillbridge.ledger.models import CommunityOverride
 from tillbridge.ledger.pushes import drop_overrides, get_overrides, put_override, settle_override
 from tillbridge.model.community import Catalogue, Record
 from tillbridge.model.instant import to_iso
+from tillbridge.service.caller import LATE_S
 
 log = get_logger()
 
@@ -150,6 +151,8 @@ class CommunityOverrides:
                 )
                 await self._drop(override.external_id)
                 continue
+            if asyncio.get_running_loop().time() < context.calls.unanswered_at + LATE_S:
+                continue  # an earlier call may arrive after this one, which is made once more then
             at = context.bridge.clock.now_ms()
             await context.bridge.ledger.write(settle_override, sent=override, at=at)
             log.info("community.override_pushed", community=context.name, item=override.external_id)

@@ -40,10 +40,16 @@ class CommunityCalls:
     """
 
     def __init__(self, caller: Caller, community_id: str, *, secret_field: str) -> None:
+        self._caller = caller
         self._call = caller.call
         self._read = caller.read
         self._community = community_id
         self._secret_field = secret_field
+
+    @property
+    def unanswered_at(self) -> float:
+        """When a write was last left without an answer, by the loop's clock; -inf: never."""
+        return self._caller.unanswered_at
 
     # -- the catalogue
 
