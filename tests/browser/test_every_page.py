@@ -21,7 +21,7 @@ from tillbridge.stores.consent import CallbackAnswer
 from tillbridge.web.listener import MerchantReturn
 from tillbridge.web.site.book import Page as BookPage
 
-pytestmark = [pytest.mark.browser, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.browser, pytest.mark.timeout(600)]
 
 Scheme = Literal["light", "dark"]
 FIRST = "a bad evening"

@@ -4,11 +4,8 @@ import asyncio
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 from tests.support.catalogue_harness import CatalogueHarness, catalogue_harness
 from tests.support.catalogues import dishes
-from tillbridge.menu import push
 from tillbridge.model.catalogue import Availability, Catalogue
 
 OFF = Availability(available=False)
@@ -177,10 +174,22 @@ async def unanswered(harness: CatalogueHarness, path: str) -> None:
     await harness.linked.driver.control("POST", "/faults", lost)
 
 
+async def a_minute_later(harness: CatalogueHarness) -> None:
+    """Let the time be over in which a call without an answer may arrive."""
+    calls = harness.flow._ctx.calls
+    assert "p1" in calls.again
+    await harness.flow._availability.step()
+    assert "p1" in calls.again, "its time has not come"
+    calls.again, calls.whole_again = (
+        dict.fromkeys(calls.again, 0),
+        dict.fromkeys(calls.whole_again, 0),
+    )
+    await harness.flow._availability.step()
+
+
 async def test_a_call_that_arrives_after_the_next_one_does_not_have_the_last_word(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path,
 ) -> None:
-    monkeypatch.setattr(push, "LATE_S", 0.5)
     async with catalogue_harness(tmp_path) as harness:
         await started(harness)
         await unanswered(harness, "/availability$")
@@ -193,8 +202,7 @@ async def test_a_call_that_arrives_after_the_next_one_does_not_have_the_last_wor
         await harness.linked.client.set_availability("st_main", late)
         assert not (await harness.on_sale())["p1"]["available"]
         await harness.calls()
-        await asyncio.sleep(0.6)  # the worker's own timer
-        await harness.flow._availability.step()
+        await a_minute_later(harness)
         assert (await harness.on_sale())["p1"]["available"]
         assert await harness.calls() == ["POST items/availability"], "of p1, and of nothing else"
         await harness.flow._menu.step()
@@ -203,9 +211,8 @@ async def test_a_call_that_arrives_after_the_next_one_does_not_have_the_last_wor
 
 
 async def test_a_price_that_arrives_after_the_next_one_is_not_the_last(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path,
 ) -> None:
-    monkeypatch.setattr(push, "LATE_S", 0.5)
     async with catalogue_harness(tmp_path) as harness:
         await started(harness)
         await unanswered(harness, "/items/p1$")
@@ -215,8 +222,7 @@ async def test_a_price_that_arrives_after_the_next_one_is_not_the_last(
         late = {"external_id": "p1", "price": 101}
         await harness.linked.client.patch_item("st_main", "p1", late)
         assert (await harness.on_sale())["p1"]["price"] == 101
-        await asyncio.sleep(0.6)
-        await harness.flow._availability.step()
+        await a_minute_later(harness)
         await harness.flow._menu.step()
         assert (await harness.on_sale())["p1"]["price"] == 102
         await harness.calls()

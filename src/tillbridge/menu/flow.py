@@ -38,7 +38,14 @@ from tillbridge.menu.compare import (
     compare_availability,
 )
 from tillbridge.menu.guard import FEW
-from tillbridge.menu.lane import MenuContext, ProgressView, SyncLane, SyncRequest, read_now
+from tillbridge.menu.lane import (
+    MenuContext,
+    ProgressView,
+    SyncLane,
+    SyncRequest,
+    due_of,
+    read_now,
+)
 from tillbridge.menu.plan import Assessment, guard_and_plan, portions, snooze_ended
 from tillbridge.menu.push import acknowledge_availability, send_availability
 from tillbridge.menu.review import NOTHING, Differing, ReviewView, review_view
@@ -98,7 +105,7 @@ class AvailabilitySync(SyncLane[None]):
     async def round(self, request: SyncRequest) -> None:
         """Send the service what is sold out, and what is back."""
         await self.read()
-        await self._send_again()
+        self._send_again()
         async with self.ctx.calls.turn:
             await self._send_changes(request.since)
 
@@ -121,15 +128,15 @@ class AvailabilitySync(SyncLane[None]):
         write = log.debug if self.ctx.by_pos == before else log.info
         write("availability.read", store=self.ctx.store, items=len(reading.items))
 
-    async def _send_again(self) -> None:
+    def _send_again(self) -> None:
         """Have sent once more what a late call may have undone."""
         calls = self.ctx.calls
-        if due := calls.due_again():
-            if whole := due & calls.again_whole:
-                await self._menu_sync.send_again(whole)
-            calls.unconfirmed |= due
-            calls.sent_again(due)
+        if due := due_of(calls.again):
             log.info("menu.sent_again", store=self.ctx.store, items=len(due))
+            calls.unconfirmed |= due
+            calls.again = {key: each for key, each in calls.again.items() if key not in due}
+            if not due.isdisjoint(calls.whole_again):
+                self._menu_sync.request()
         if calls.again:
             now = asyncio.get_running_loop().time()
             self.worker.wake_in(min(calls.again.values()) - now)

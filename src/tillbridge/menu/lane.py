@@ -18,7 +18,6 @@ import asyncio
 import gc
 from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping, Sequence
-from collections.abc import Set as AbstractSet
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import (
@@ -86,9 +85,8 @@ class CallsInFlight:
     `sent` is what the availability lane sent since the latest plan began. `unconfirmed` are items
     of which two calls carried different availability at the same time: it is sent once more.
     `availability_calls` are what its calls carry, and where that clashes with the menu's.
-    `push_ids` are rows of the ledger that this process will end. `again` are items to send once
-    more, and from when on (by the loop's clock); `again_whole` those of which more than the
-    availability is in doubt.
+    `push_ids` are rows of the ledger that this process will end. `again` are items whose
+    availability is to be sent once more, `whole_again` those to send as a whole, and from when on.
     """
 
     def __init__(self) -> None:
@@ -96,8 +94,8 @@ class CallsInFlight:
         self.sent: dict[str, Availability] = {}
         self.unconfirmed: set[str] = set()
         self.push_ids: set[int] = set()
-        self.again: dict[str, float] = {}
-        self.again_whole: set[str] = set()
+        self.again: dict[str, float] = {}  # by the loop's clock
+        self.whole_again: dict[str, float] = {}
         self._late: list[tuple[float, Step]] = []  # until when they may arrive
         self._menu: list[AvailabilityById] = []
         self.availability_calls: list[tuple[AvailabilityById, set[str]]] = []
@@ -114,18 +112,7 @@ class CallsInFlight:
             ids = await asyncio.to_thread(late.contradicted_by, step)
             self.again |= dict.fromkeys(ids, until)
             if "availability" not in {late.kind, step.kind}:
-                self.again_whole |= ids
-
-    def due_again(self) -> set[str]:
-        """Return the items that are due to be sent once more."""
-        now = asyncio.get_running_loop().time()
-        return {key for key, until in self.again.items() if until <= now}
-
-    def sent_again(self, external_ids: AbstractSet[str]) -> None:
-        """Forget what was due."""
-        for key in external_ids & self.due_again():
-            del self.again[key]
-            self.again_whole.discard(key)
+                self.whole_again |= dict.fromkeys(ids, until)
 
     @contextmanager
     def menu(self, carried: AvailabilityById) -> Iterator[None]:
@@ -150,6 +137,12 @@ class CallsInFlight:
             self.availability_calls = [
                 each for each in self.availability_calls if each is not entry
             ]
+
+
+def due_of(again: Mapping[str, float]) -> set[str]:
+    """Return the items whose time has come."""
+    now = asyncio.get_running_loop().time()
+    return {key for key, from_s in again.items() if from_s <= now}
 
 
 def _unlike(carried: AvailabilityById, others: AvailabilityById) -> Iterator[str]:

@@ -2,7 +2,7 @@
 
 import asyncio
 import time
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from collections.abc import Set as AbstractSet
 from contextlib import nullcontext
 from dataclasses import replace
@@ -26,6 +26,7 @@ from tillbridge.menu.lane import (
     MenuContext,
     SyncLane,
     SyncRequest,
+    due_of,
     gc_paused,
     pass_over,
 )
@@ -182,13 +183,6 @@ class MenuSync(SyncLane[Assessment]):
         await self.ctx.write(forget)
         self._push_all_soon(items=len(external_ids))
 
-    async def send_again(self, external_ids: Collection[str]) -> None:
-        """Send these items once more: the service may have something older of them."""
-        self._known = None
-        await self.ctx.write_portions(menu.mark_unconfirmed, external_ids)
-        self._known = None  # what was read meanwhile is of before
-        self.request()
-
     async def is_whole_due(self) -> bool:
         """Return whether the next round has to push everything; changes nothing."""
         if self._one_at_a_time.locked():
@@ -216,6 +210,11 @@ class MenuSync(SyncLane[Assessment]):
             refused = await self.ctx.read(menu.refused_items)
             await self.ctx.write(menu.clear_refusals, refused.keys())
             self.refused_digest = ""
+        if due := due_of(self.ctx.calls.whole_again):  # a late call may have undone them
+            self._known = None
+            await self.ctx.write_portions(menu.mark_unconfirmed, due)
+            for key in due & due_of(self.ctx.calls.whole_again):
+                del self.ctx.calls.whole_again[key]
         if connected.store_id is None or not connected.whole_due:
             return request
         self._known = None
