@@ -217,6 +217,20 @@ def test_the_availability_that_a_step_carries() -> None:
     assert replace(patch, fields=frozenset({"available"})).availability == {"p2": off}
 
 
+def test_what_one_call_says_otherwise_than_another() -> None:
+    dear = replace(PIZZA, price=PIZZA.price + 1)
+    whole = Step("full", (PIZZA, SOUP))
+    assert whole.contradicted_by(whole) == set()
+    assert whole.contradicted_by(Step("patch", (dear,), fields=frozenset({"price"}))) == {"p1"}
+    assert whole.contradicted_by(Step("batch", (dear, SOUP), ("p3",))) == {"p1"}, "p3 is not in it"
+    assert Step("batch", delete=("p2", "p3")).contradicted_by(whole) == {"p2"}
+    sold = Step("availability", (dear, replace(SOUP, available=True)))
+    assert whole.contradicted_by(sold) == {"p2"}, "it says nothing of prices"
+    assert sold.contradicted_by(whole) == {"p2"}
+    patch = Step("patch", (SOUP,), before={"p2": SOUP}, fields=frozenset({"price"}))
+    assert sold.contradicted_by(patch) == set(), "nothing of availability"
+
+
 def test_what_was_sent_since_is_in_the_step() -> None:
     off = Availability(available=False, until=9)
     batch = Step("batch", (PIZZA, SOUP), ("p3",))
