@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.support.catalogue_harness import CatalogueHarness, catalogue_harness
-from tests.support.catalogues import dishes
+from tests.support.catalogues import dishes, without
 from tillbridge.model.catalogue import Availability, Catalogue
 
 OFF = Availability(available=False)
@@ -242,3 +242,19 @@ async def test_a_call_that_was_answered_is_made_once(tmp_path: Path) -> None:
         harness.flow.availability_changed()
         await harness.flow._availability.step()
         assert set(calls.again) == {"p1"}, "of p2 and p3, nothing was said otherwise before"
+
+
+async def test_what_is_removed_before_it_is_sent_once_more_is_forgotten(tmp_path: Path) -> None:
+    async with catalogue_harness(tmp_path) as harness:
+        await started(harness)
+        await unanswered(harness, "/availability$")
+        await sold_out(harness, "p1")
+        harness.pos.words = {}
+        harness.flow.availability_changed()
+        await harness.flow._availability.step()
+        harness.pos.menu = without(dishes(4), "p1")
+        await harness.flow._menu.step()
+        assert "p1" not in await harness.on_sale()
+        await a_minute_later(harness)
+        calls = harness.flow._ctx.calls
+        assert (calls.again, calls.unconfirmed) == ({}, set())

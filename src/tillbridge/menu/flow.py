@@ -166,6 +166,7 @@ class AvailabilitySync(SyncLane[None]):
         if found.store_id is None:
             return
         changed = found.comparison.changes.changed
+        ctx.calls.unconfirmed -= unconfirmed - changed.keys()  # removed meanwhile
         self.worker.wake_at(found.comparison.next_change)
         if found.ended_overrides:
             await ctx.write(drop_overrides, found.ended_overrides)
