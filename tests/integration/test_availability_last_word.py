@@ -6,6 +6,7 @@ from typing import Any
 
 from tests.support.catalogue_harness import CatalogueHarness, catalogue_harness
 from tests.support.catalogues import dishes, without
+from tillbridge.menu.push import recall_again
 from tillbridge.model.catalogue import Availability, Catalogue
 
 OFF = Availability(available=False)
@@ -258,3 +259,22 @@ async def test_what_is_removed_before_it_is_sent_once_more_is_forgotten(tmp_path
         await a_minute_later(harness)
         calls = harness.flow._ctx.calls
         assert (calls.again, calls.unconfirmed) == ({}, set())
+
+
+async def test_what_is_to_be_sent_once_more_outlives_a_restart(tmp_path: Path) -> None:
+    async with catalogue_harness(tmp_path) as harness:
+        await started(harness)
+        await unanswered(harness, "/items/p1$")
+        for price in (101, 102):
+            harness.pos.menu = dishes(4, p1={"price": price})
+            await harness.flow._menu.step()
+        await harness.linked.client.patch_item("st_main", "p1", {"external_id": "p1", "price": 101})
+        harness.flow = harness.rebuild()
+        await recall_again(harness.flow._ctx)
+        await a_minute_later(harness)
+        await harness.flow._menu.step()
+        assert (await harness.on_sale())["p1"]["price"] == 102
+        harness.clock.ahead_ms += 700_000
+        harness.flow = harness.rebuild()
+        await recall_again(harness.flow._ctx)
+        assert not harness.flow._ctx.calls.again, "that is long over"

@@ -9,6 +9,7 @@ import time
 from collections.abc import Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
+from functools import partial
 from zoneinfo import ZoneInfo
 
 from sqlalchemy import Connection
@@ -47,7 +48,7 @@ from tillbridge.menu.lane import (
     read_now,
 )
 from tillbridge.menu.plan import Assessment, guard_and_plan, portions, snooze_ended
-from tillbridge.menu.push import acknowledge_availability, send_availability
+from tillbridge.menu.push import acknowledge_availability, recall_again, send_availability
 from tillbridge.menu.review import NOTHING, Differing, ReviewView, review_view
 from tillbridge.menu.sync import WHOLE, MenuSync, differing_of
 from tillbridge.menu.tables import ANYWAY, TableSync
@@ -399,7 +400,8 @@ class MenuFlow:
     async def run(self) -> None:
         """Run until cancelled. Reads everything at the start."""
         # First, so that nothing sold out goes on sale with the first push.
-        await self._ctx.supervisor.attempt(self._availability.subject, self._availability.read)
+        for work in (partial(recall_again, self._ctx), self._availability.read):
+            await self._ctx.supervisor.attempt(self._availability.subject, work)
         self._menu.request()
         self.tables.request()
         async with asyncio.TaskGroup() as group:

@@ -106,13 +106,19 @@ class CallsInFlight:
         self._late.append(call)
         asyncio.get_running_loop().call_at(until, self._late.remove, call)
 
-    async def said_otherwise(self, step: Step) -> None:
-        """Have sent once more what this call says otherwise than one that may come after it."""
+    async def said_otherwise(self, step: Step) -> bool:
+        """Have sent once more what this call says otherwise than one that may come after it.
+
+        Return whether that is anything.
+        """
+        found = False
         for until, late in tuple(self._late):
             ids = await asyncio.to_thread(late.contradicted_by, step)
             self.again |= dict.fromkeys(ids, until)
             if "availability" not in {late.kind, step.kind}:
                 self.whole_again |= dict.fromkeys(ids, until)
+            found |= bool(ids)
+        return found
 
     @contextmanager
     def menu(self, carried: AvailabilityById) -> Iterator[None]:

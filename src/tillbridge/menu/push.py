@@ -45,6 +45,8 @@ MOST_CALLS = 80  # while narrowing one step down
 JOB_NOT_FOUND = "menu.job_not_found"
 GIVE_UP_S = 2 * 3600.0  # a job that has not ended by then has been forgotten by the service
 REMEMBERED = 6  # items of a call, in its record
+_AGAIN = "menu_again"  # the fact: {until, ids, whole} of `CallsInFlight`, and never removed
+_LONG_OVER_S = 600.0  # it was sent long ago
 _BASELINE = "menu_job"  # the fact that holds what `last_synced_at` was when the job began
 Targets = Mapping[str, AcceptedItem]
 
@@ -244,7 +246,8 @@ class Pusher:
     async def _call(self, push_id: int, step: Step) -> Sent:
         """Make the call; remember it if one of its tries may arrive after later calls."""
         calls, service = self.ctx.calls, self.ctx.service
-        await calls.said_otherwise(step)
+        if await calls.said_otherwise(step):
+            await remember_again(self.ctx)
         before = service.unanswered_at
         try:
             return await call(self.ctx, self.store_id, push_id, step, self.targets or {})
@@ -311,6 +314,29 @@ class Pusher:
             log.warning("menu.refused", store=self.ctx.store, items=len(refusals))
         if refusals or finish is not None:
             await self.ctx.write(record)
+
+
+# -- what is to be sent once more, because an earlier call may come later
+
+
+async def remember_again(ctx: MenuContext) -> None:
+    """Store what is to be sent once more, for a bridge that is restarted until then."""
+    at, calls = ctx.clock.now_ms(), ctx.calls
+    ids, whole = sorted(calls.again), sorted(calls.whole_again)
+    fact = {"until": at + round(LATE_S * 1000), "ids": ids, "whole": whole}
+    await ctx.write(put_fact, _AGAIN, fact, at=at)
+
+
+async def recall_again(ctx: MenuContext) -> None:
+    """Have sent once more what a bridge that has ended did not come to."""
+    known = await ctx.read(get_fact, _AGAIN)
+    if known is None:
+        return
+    left_s = (known["until"] - ctx.clock.now_ms()) / 1000
+    if left_s > -_LONG_OVER_S:
+        until = asyncio.get_running_loop().time() + min(max(0.0, left_s), LATE_S)
+        ctx.calls.again |= dict.fromkeys(known["ids"], until)
+        ctx.calls.whole_again |= dict.fromkeys(known["whole"], until)
 
 
 # -- the record of a call: from before it is sent until its end is known
