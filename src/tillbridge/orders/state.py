@@ -147,7 +147,11 @@ def _next(row: OrderRow, event: Event, now_ms: int) -> _Next:  # noqa: C901, PLR
                 for call, reason in row.refused.items()
                 if RANK.get(LEADS_TO[Call(call)], len(RANK)) > rank
             }
-            return row.replace(service_state=state, refused=refused), [(name, dict(detail))]
+            # The cancel may have been under way when a person had the order resumed.
+            is_gone = state is OrderState.CANCELLED and row.desired_state not in FINAL
+            desired = OrderState.CANCELLED if is_gone else row.desired_state
+            after = row.replace(service_state=state, desired_state=desired, refused=refused)
+            return after, [(name, dict(detail))]
         case CallRefused(call, reason, detail) if row.closed_at is None:
             refused = {**row.refused, call.value: reason}
             entry = ("order.call_refused", {"call": call.value, **detail})
