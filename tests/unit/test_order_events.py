@@ -302,6 +302,12 @@ REPORTS = [
         {"service_state": S.CANCELLED},
         one("order.cancelled"),
     ),
+    Case(  # resumed while its cancel was under way
+        WRITING,
+        ServiceKnows(S.CANCELLED, "order.cancelled"),
+        {"service_state": S.CANCELLED, "desired_state": S.CANCELLED},
+        one("order.cancelled"),
+    ),
     Case(
         WRITTEN.replace(closed_at=1),
         ServiceKnows(S.COMPLETED, "order.completed"),
