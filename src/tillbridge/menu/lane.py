@@ -106,8 +106,8 @@ class CallsInFlight:
         self._late.append(call)
         asyncio.get_running_loop().call_at(until, self._late.remove, call)
 
-    async def said_otherwise(self, step: Step) -> bool:
-        """Have sent once more what this call says otherwise than one that may come after it.
+    async def note_contradictions(self, step: Step) -> bool:
+        """Note what this call contradicts of calls that may arrive after it: it is sent once more.
 
         Return whether that is anything.
         """

@@ -246,7 +246,7 @@ class Pusher:
     async def _call(self, push_id: int, step: Step) -> Sent:
         """Make the call; remember it if one of its tries may arrive after later calls."""
         calls, service = self.ctx.calls, self.ctx.service
-        if await calls.said_otherwise(step):
+        if await calls.note_contradictions(step):
             await remember_again(self.ctx)
         before = service.unanswered_at
         try:
